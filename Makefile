@@ -1,0 +1,54 @@
+# Two commands matter: `make quickstart` and `make test`. Each sets up what it needs, once, and then starts in seconds.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+STAMPS := $(VENV)/stamps
+
+.PHONY: quickstart test lint bench experiments docs clean
+
+quickstart: $(STAMPS)/quickstart
+	$(BIN)/python -m experiments.quickstart
+
+test: $(STAMPS)/test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMPS)/lint
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMPS)/quickstart
+	$(BIN)/python -m benchmarks
+
+experiments: $(STAMPS)/quickstart
+	$(BIN)/python -m experiments
+
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "This needs Python 3.11 or later; name it with: make PYTHON=python3 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp is a marker file: an environment is rebuilt only when what it was built from has changed.
+$(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Setting up the environment ..."
+	$(PIP) --editable ".[cli]"
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/test: $(STAMPS)/quickstart
+	@echo "Setting up the tests' environment ..."
+	$(PIP) --editable ".[postgres,report,cli]" pytest pytest-xdist hypothesis mpmath import-linter
+	@touch $@
+
+$(STAMPS)/lint: $(STAMPS)/test
+	$(PIP) ruff mypy scipy-stubs
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/test
+	$(PIP) mkdocs-material "mkdocstrings[python]"
+	@touch $@

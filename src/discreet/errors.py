@@ -1,0 +1,121 @@
+"""Every error the library raises on purpose, and the checks that raise the commonest one.
+
+    Exception
+    ├── DiscreetError
+    │   ├── UnsupportedEvent        this accountant has no theorem for this event
+    │   │   └── UnsupportedAdjacency    ... under this neighbouring relation
+    │   ├── NotCertified            a bound exists but could not be computed to a useful width
+    │   └── BudgetExceeded          the charge was refused; nothing was released
+    ├── MissingExtra(ImportError)   an optional dependency is absent; the text is the line that installs it
+    └── ValueError                  a parameter is out of range; the text names it, its value and the range
+
+No message ever contains a private value: only public parameters, names and limits.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import SupportsFloat, SupportsIndex, cast
+
+__all__ = [
+    "BudgetExceeded",
+    "DiscreetError",
+    "MissingExtra",
+    "NotCertified",
+    "UnsupportedAdjacency",
+    "UnsupportedEvent",
+]
+
+
+class DiscreetError(Exception):
+    """Base of the library's own errors."""
+
+
+class UnsupportedEvent(DiscreetError):
+    """An accountant was asked to price an event for which it has no theorem."""
+
+
+class UnsupportedAdjacency(UnsupportedEvent):
+    """An event was proved under another neighbouring relation, and none of the known conversions applies."""
+
+
+class NotCertified(DiscreetError):
+    """An engine could not reach a useful certified width; another accountant may."""
+
+
+class BudgetExceeded(DiscreetError):
+    """A charge would exceed the limit of a book. Nothing was charged and nothing was released."""
+
+
+class MissingExtra(ImportError):
+    """An optional dependency is not installed."""
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Turn a failed import of an optional dependency into the line that installs it.
+
+    >>> with extra("ledger"):
+    ...     import a_module_that_is_not_there
+    Traceback (most recent call last):
+    ...
+    discreet.errors.MissingExtra: This needs an optional dependency: pip install "discreet[ledger]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("discreet"):
+            raise
+        raise MissingExtra(f'This needs an optional dependency: pip install "discreet[{name}]"') from error
+
+
+def number(name: str, value: object, *, low: float, high: float, open_low: bool = False, open_high: bool = False) -> float:
+    """``value`` as a float inside the interval, or a ``ValueError`` that names both.
+
+    >>> number("rate", 1.5, low=0, high=1)
+    Traceback (most recent call last):
+    ...
+    ValueError: rate is 1.5, but must be a number in [0, 1].
+    """
+    allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    if isinstance(value, (bool, str, bytes)):
+        raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
+    try:
+        result = float(cast(SupportsFloat, value))
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} is {value!r}, but must be {allowed}.") from None
+    inside = (result > low if open_low else result >= low) and (result < high if open_high else result <= high)
+    if not inside:  # also catches NaN
+        raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
+    return result
+
+
+def positive(name: str, value: object) -> float:
+    """A finite number above zero."""
+    return number(name, value, low=0, high=math.inf, open_low=True, open_high=True)
+
+
+def nonnegative(name: str, value: object) -> float:
+    """A finite number that is zero or more."""
+    return number(name, value, low=0, high=math.inf, open_high=True)
+
+
+def probability(name: str, value: object) -> float:
+    """A number from 0 to 1."""
+    return number(name, value, low=0, high=1)
+
+
+def whole(name: str, value: object, *, low: int = 0) -> int:
+    """An integer of at least ``low``."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(cast(SupportsIndex, value))
+    except TypeError:
+        raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {low}.") from None
+    if result < low:
+        raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {low}.")
+    return result
