@@ -92,8 +92,12 @@ def shared_delta(resolved: Resolved, delta: float) -> float | None:
         return (own, 0) if own else (0.0, 0 if pure_of(leaf) < math.inf else 1)
 
     fixed, sharers = fold(
-        resolved.parts, price, lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda cost, n: (cost[0] * n, cost[1] * n),
-        lambda a, b: (max(a[0], b[0]), max(a[1], b[1])), (0.0, 0),
+        resolved.parts,
+        price,
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda cost, n: (cost[0] * n, cost[1] * n),
+        lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+        (0.0, 0),
     )
     left = delta - fixed * _UP
     if left < 0 or (sharers and left <= 0):
@@ -129,8 +133,14 @@ class Basic:
         share = shared_delta(self.resolved, delta)
         if share is None:
             return math.inf
-        return fold(self.resolved.parts, lambda leaf: leaf_epsilon(leaf, share), lambda a, b: a + b, lambda e, n: e * n,
-                    max, 0.0)
+        return fold(
+            self.resolved.parts,
+            lambda leaf: leaf_epsilon(leaf, share),
+            lambda a, b: a + b,
+            lambda e, n: e * n,
+            max,
+            0.0,
+        )
 
     def delta(self, epsilon: float) -> float:
         """Upper bound: the smallest delta whose epsilon fits."""
@@ -163,5 +173,3 @@ def smallest_delta(epsilon_of: object, epsilon: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
     return math.exp(-low)
-
-

@@ -69,10 +69,12 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             return Resolved((_parallel(leaf, count, wanted, group),))
         case ev.Shuffled():
             if wanted is not Adjacency.REPLACE:
-                raise _refusal(leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
+                raise _refusal(
+                    leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only"
+                )
             return resolve(leaf.event * count, wanted, group)
         case ev.BallsInBins():
-            # Given the assignment, one batch differs: the pass costs one event. Amplification has no certified bound here.
+            # Given the assignment, one batch differs: the pass costs one event. No amplification is claimed.
             return resolve(leaf.event * count, wanted, group)
         case ev.TruncatedPoissonSampled():
             ideal = ev.PoissonSampled(rate=leaf.rate, event=leaf.event)
@@ -113,7 +115,9 @@ def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
         if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(leaf.event):
             raise _refusal(leaf, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
     elif inside - {wanted}:
-        raise _refusal(leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}")
+        raise _refusal(
+            leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}"
+        )
     return Leaf(leaf, wanted, count)
 
 
@@ -122,10 +126,15 @@ def _all_gaussian(event: ev.Event) -> bool:
 
 
 def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Choice:
-    """Under add-remove one part sees the change. Under replace the record may stay in its part, or leave one and enter another."""
+    """Under add-remove one part sees the change.
+
+    Under replace the record may stay in its part, or leave one and enter another: the worst of all.
+    """
     parts = list(dict.fromkeys(leaf.events))
     if group > 1:
-        raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead")
+        raise _refusal(
+            leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead"
+        )
     options = [_without_slack(part, wanted) for part in parts]
     if wanted is Adjacency.REPLACE and len(leaf.events) > 1:
         crossing = parts if len(parts) > 1 else parts * 2
@@ -133,8 +142,12 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> C
             try:
                 out, into = (_without_slack(part, Adjacency.ADD_REMOVE) for part in (left, entered))
             except UnsupportedAdjacency as reason:
-                raise _refusal(leaf, wanted, "a record may leave one part and enter another, so every part must hold "
-                                             f"under 'add-remove', but {reason}") from None
+                raise _refusal(
+                    leaf,
+                    wanted,
+                    "a record may leave one part and enter another, so every part must hold "
+                    f"under 'add-remove', but {reason}",
+                ) from None
             options.append(out + tuple(_flipped(part) for part in into))
     return Choice(tuple(options), count, leaf)
 
@@ -142,7 +155,9 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> C
 def _without_slack(event: ev.Event, wanted: Adjacency) -> tuple[Leaf | Choice, ...]:
     resolved = resolve(event, wanted)
     if resolved.slack:
-        raise UnsupportedEvent("TruncatedPoissonSampled cannot be priced inside Parallel: its overflow is charged to the whole.")
+        raise UnsupportedEvent(
+            "TruncatedPoissonSampled cannot be priced inside Parallel: its overflow is charged to the whole."
+        )
     return resolved.parts
 
 
@@ -178,7 +193,9 @@ def enlarged(leaf: Any, k: int) -> Any:
 
 
 def _doubled_rdp(leaf: ev.RDP) -> ev.RDP:
-    r"""Weak triangle inequality: :math:`D_\alpha(P\|R) \le \frac{\alpha-1/2}{\alpha-1} D_{2\alpha}(P\|Q) + D_{2\alpha-1}(Q\|R)`.
+    r"""Weak triangle inequality for two changes.
+
+    .. math:: D_\alpha(P\|R) \le \frac{\alpha-1/2}{\alpha-1} D_{2\alpha}(P\|Q) + D_{2\alpha-1}(Q\|R)
 
     Reference: Mironov (2017), Proposition 11. Divergences grow with the order, so the next known one bounds both.
     """
@@ -188,7 +205,9 @@ def _doubled_rdp(leaf: ev.RDP) -> ev.RDP:
         if above:
             result[target] = (target - 0.5) / (target - 1) * above[0] + above[0]
     if not result:
-        raise UnsupportedAdjacency("RDP needs an order at least twice as large as another to be restated for two changes.")
+        raise UnsupportedAdjacency(
+            "RDP needs an order at least twice as large as another to be restated for two changes."
+        )
     return replace(leaf, orders=tuple(result), epsilons=tuple(result.values()))
 
 
