@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.accounting.basic import Basic, leaf_epsilon, shared_delta, smallest_delta
+from discreet.accounting.basic import Basic, leaf_epsilon, pure_sum, shared_delta, smallest_delta
 from discreet.accounting.neighbours import Leaf, Resolved
 from discreet.accounting.views import fold, hopeless
 
@@ -28,6 +28,9 @@ class Advanced:
 
     resolved: Resolved
 
+    def __post_init__(self) -> None:
+        Basic(self.resolved)  # refuses what has no guarantee of its own
+
     def epsilon(self, delta: float) -> float:
         """Upper bound, half of delta spent on the deviation and half on the leaves; all of it where they are pure."""
         if hopeless(self.resolved):
@@ -35,7 +38,7 @@ class Advanced:
         plain = Basic(self.resolved).epsilon(delta)
         if delta <= 0:
             return plain
-        pure = Basic(self.resolved).pure < math.inf
+        pure = pure_sum(self.resolved) < math.inf
         deviation = delta if pure else delta / 2
         share = shared_delta(self.resolved, delta - deviation)
         if share is None:

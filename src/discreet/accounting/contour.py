@@ -104,6 +104,8 @@ class Contour:
                 short = False  # too far right for the quadrature
             low, high = (middle, high) if short else (low, middle)
         c = math.exp(low)
+        if self.cumulants(c)[2] < 1e-200:
+            raise NotCertified("the losses are too small for the contour.")
         centre, depth = self._saddle(c)
         return Line(self, c, centre, min(depth, -1e-3))
 

@@ -20,8 +20,8 @@ import numpy as np
 from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.lattice import Lattice, lower, upper
-from discreet.accounting.pairs import Atoms, Pair
+from discreet.accounting.lattice import Lattice, lower, slip, upper
+from discreet.accounting.pairs import TINY, Atoms, Pair
 from discreet.accounting.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
@@ -33,7 +33,6 @@ Version: TypeAlias = Callable[[Pair, float, float], Lattice]
 _UNIT = 2.0**-53
 _OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
 _MAX_SIZE = 1 << 21
-_SLIP = 32 * _UNIT
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,18 @@ class Grid:
         step = max(wanted, width / (1 << 20), 1e-300)
         return atom / math.ceil(atom / step) if atom else step
 
+    def _laws(self, version: Version, step: float, tail: float) -> list[tuple[Lattice, int]]:
+        laws = [(version(pair, step, tail / self._total), count) for pair, count in self.parts]
+        if not all(law.masses.any() for law, _ in laws):
+            raise NotCertified("a loss is too small for the lattice.")
+        return laws
+
     def _ask(self, version: Version, tail: float, question: Callable[[Composition], Interval]) -> Interval:
         """Put a question to the composition, on a coarser lattice where the fine one does not fit in memory."""
         for coarser in (1, 4, 16):
             key = (version, tail, coarser)
             if key not in self._made:
-                step = self.step(tail) * coarser
-                laws = [(version(pair, step, tail / self._total), count) for pair, count in self.parts]
-                self._made[key] = Composition(laws)
+                self._made[key] = Composition(self._laws(version, self.step(tail) * coarser, tail))
             try:
                 return question(self._made[key])
             except NotCertified as error:
@@ -153,8 +156,12 @@ def _single_choices(parts: tuple[tuple[Pair, int], ...]) -> list[tuple[tuple[Pai
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
     at = np.array([epsilon])
     value = float(pair.profile(at)[0])
-    size = 1.0 if isinstance(pair, Supremum) else float(pair.tails(at)[0][0])  # exp(ε)·Q(L > ε) is below P(L > ε)
-    return max(0.0, value - _SLIP * size), min(1.0, value + _SLIP * size)
+    if isinstance(pair, Supremum):
+        return max(_profile_bounds(part, epsilon)[0] for part in pair.pairs), min(1.0, value * (1 + 1e-9) + 1e-15)
+    p, q = pair.tails(at)
+    wrong = float(2 * slip(p)[0])  # exp(ε)·Q(L > ε) is below P(L > ε)
+    lost = float(p[0]) if q[0] <= TINY else 0.0  # too small a Q was taken for zero
+    return max(0.0, value - wrong - lost), min(1.0, value + wrong)
 
 
 def _extent(pair: Pair, tail: float) -> Interval:
@@ -311,7 +318,7 @@ class Window:
         """Losses, tilted masses and a bound on the error of each mass."""
         size, first = self.frame
         total = np.ones(size // 2 + 1, dtype=np.complex128)
-        slip = np.zeros(size // 2 + 1)
+        wrong = np.zeros(size // 2 + 1)
         noise = 8 * _UNIT * math.log2(size)
         shift = 0
         for law, count in self.whole.laws:
@@ -320,10 +327,10 @@ class Window:
             total *= np.exp(
                 count * np.log(np.clip(modulus, 1e-300, 1.0)) + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)
             )
-            slip += count * noise / np.maximum(modulus, noise)
+            wrong += count * noise / np.maximum(modulus, noise)
             shift += count * (law.first + centre)
         # |(φ+e)^n - φ^n| ≤ |φ|^n ((1+e/|φ|)^n - 1), and never more than 2
-        error = np.minimum(np.abs(total) * np.expm1(np.minimum(slip, 50.0)), 2.0)
+        error = np.minimum(np.abs(total) * np.expm1(np.minimum(wrong, 50.0)), 2.0)
         masses = np.roll(fft.irfft(total, size), (shift - first) % size)
         losses = self.whole.step * (first + np.arange(size)) - self.whole.offset
         return losses, masses, float(2 * (error.sum() + noise * np.abs(total).sum()) / size)
@@ -362,9 +369,8 @@ def compose(parts: Sequence[tuple[Pair, int]]) -> Atoms:
 
     Not tilted, so the rounding error, some 1e-13, joins the infinite loss: good for any delta well above that.
     """
-    total = max(1, sum(count for _, count in parts))
-    step = Grid(tuple(parts)).step(1e-18)
-    whole = Composition([(upper(pair, step, 1e-18 / total), count) for pair, count in parts])
+    lattice = Grid(tuple(parts))
+    whole = Composition(lattice._laws(upper, lattice.step(1e-18), 1e-18))
     losses, masses, each = Window(whole, 0.0).law
     extra = 2 * math.exp(-_OUTSIDE) + each * len(masses)
     return Atoms(losses, np.maximum(masses, 0.0) + 1e-300, min(1.0, whole.infinity + extra))

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from discreet.accounting.advanced import Advanced
-from discreet.accounting.basic import Basic
+from discreet.accounting.basic import Basic, pure_sum
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import Resolved, resolve
 from discreet.accounting.optimal import Optimal
@@ -46,7 +46,7 @@ class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self._pure = Basic(resolved).pure
+        self._pure = pure_sum(resolved)
         self._resolved = resolved
         self._numerical: PLD | None = None
         try:
@@ -205,7 +205,7 @@ def epsilon_bounds(
         raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
     resolved = resolve(event, Adjacency(adjacency))
     account = PLD(resolved)
-    pure = Basic(resolved).pure
+    pure = pure_sum(resolved)
     if delta == 0:
         return (pure, pure) if pure < math.inf else (math.inf, math.inf)
     if delta == 1:

@@ -20,14 +20,14 @@ from functools import cached_property
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.pairs import Pair
+from discreet.accounting.pairs import Pair, scaled
 from discreet.accounting.sampling import Supremum
 from discreet.errors import NotCertified
 
 __all__ = ["Lattice", "lower", "upper"]
 
 _UNIT = 2.0**-53
-_SLIP = 16 * _UNIT  # relative error of the tail functions of scipy, and of ours
+_SLIP = 4096 * _UNIT  # what a tail of 1e-300 may have lost
 _MAX_POINTS = 1 << 21
 
 
@@ -95,9 +95,16 @@ def _cells(pair: Pair, edges: Array) -> tuple[Array, Array, Array, Array]:
     side = right[1:] & right[:-1]
     p = np.where(side, p_up[:-1] - p_up[1:], p_down[1:] - p_down[:-1])
     q = np.where(q_up[:-1] < 0.5, q_up[:-1] - q_up[1:], q_down[1:] - q_down[:-1])
-    p_error = _SLIP * np.where(side, p_up[:-1], p_down[1:])
-    q_error = _SLIP * np.where(q_up[:-1] < 0.5, q_up[:-1], q_down[1:])
+    p_error = slip(np.where(side, p_up[:-1], p_down[1:]))
+    q_error = slip(np.where(q_up[:-1] < 0.5, q_up[:-1], q_down[1:]))
     return np.maximum(p, 0.0), np.maximum(q, 0.0), p_error, q_error
+
+
+def slip(probability: Array) -> Array:
+    """Error of a computed tail: exp(-x) loses digits in proportion to x."""
+    with np.errstate(divide="ignore"):
+        logs = np.where(probability > 0, -np.log(np.maximum(probability, 1e-320)), 0.0)
+    return np.asarray(_UNIT * (16 + 4 * logs) * probability)
 
 
 def upper(pair: Pair, step: float, tail: float) -> Lattice:
@@ -107,12 +114,9 @@ def upper(pair: Pair, step: float, tail: float) -> Lattice:
     if isinstance(pair, Supremum):
         return _from_profile(pair, step, first, points)
     p, q, p_error, q_error = _cells(pair, points)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        floor = np.exp(points[:-1])
-        to_right = (
-            p - np.where(q > 0, q * floor, 0.0) + p_error + np.where(q_error > 0, q_error * floor, 0.0)
-        ) / -math.expm1(-step)
-    to_right = np.clip(np.nan_to_num(to_right, nan=np.inf, posinf=np.inf), 0.0, p)
+    kept = p - scaled(q, points[:-1])  # p - exp(l)·q: what of the mass lies to the right of l
+    excess = kept + p_error + scaled(q_error, points[:-1])
+    to_right = np.clip(excess / -math.expm1(-step), 0.0, p)
     masses = np.append(p - to_right, 0.0) + np.append(0.0, to_right + p_error)
     masses[0] += pair.heads(points[:1])[0][0]
     beyond = float(pair.tails(points[-1:])[0][0])
@@ -143,7 +147,8 @@ def lower(pair: Pair, step: float, tail: float) -> Lattice:
     p = np.maximum(p - p_error, 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         merged = np.log(p) - np.log(q + q_error)
-        deficit = np.where(p > 0, points - merged, 0.0) + 4 * _UNIT * np.abs(points)
+        deficit = np.where(p > 0, points - merged, 0.0)
+    deficit = np.minimum(deficit, step / 2) + 4 * _UNIT * np.abs(points)  # no loss of a cell is below its left edge
     offset = _cheapest_offset(deficit, p, step)
     steps_down = np.ceil(np.maximum(deficit - offset, 0.0) / step)
     keep = (p > 0) & (steps_down < len(points) + 1)

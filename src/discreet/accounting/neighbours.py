@@ -9,6 +9,7 @@ A guarantee proved under replace never becomes one under add-remove, because it 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -19,7 +20,7 @@ from discreet import events as ev
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
-__all__ = ["Choice", "Leaf", "Resolved", "enlarged", "resolve"]
+__all__ = ["Choice", "Leaf", "Resolved", "each_leaf", "enlarged", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ class Resolved:
     slack: float = 0.0
 
 
+def each_leaf(parts: tuple[Leaf | Choice, ...]) -> Iterator[Leaf]:
+    """Every leaf, those inside parallel parts included."""
+    for part in parts:
+        if isinstance(part, Leaf):
+            yield part
+        else:
+            for option in part.options:
+                yield from each_leaf(option)
+
+
 def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resolved:
     """Restate the leaves of an event for a neighbouring relation, or refuse with the reason."""
     group = whole("group_size", group_size, low=1)
@@ -66,7 +77,7 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
         case ev.NonPrivate():
             return Resolved((Leaf(leaf, wanted, count),))
         case ev.Parallel():
-            return Resolved((_parallel(leaf, count, wanted, group),))
+            return _parallel(leaf, count, wanted, group)
         case ev.Shuffled():
             if wanted is not Adjacency.REPLACE:
                 raise _refusal(
@@ -82,8 +93,18 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             inner = _restate(ideal, count, wanted, group)
             return Resolved(inner.parts, inner.slack + count * overflow)
         case ev.PoissonSampled() | ev.FixedSizeSampled():
+            if leaf.rate == 0:
+                return Resolved(())  # nothing is ever read
+            if leaf.rate == 1:
+                return resolve(leaf.event * count, wanted, group)
             return Resolved((_sampled(leaf, count, wanted, group),))
-    return Resolved((_plain(leaf, count, wanted, group),))
+    return Resolved(() if _free(leaf) else (_plain(leaf, count, wanted, group),))
+
+
+def _free(leaf: ev.Event) -> bool:
+    """Whether a leaf says nothing about the data."""
+    cost = {"epsilon": 0.0, "mu": 0.0, "rho": 0.0}
+    return any(getattr(leaf, name, None) == zero for name, zero in cost.items()) and not getattr(leaf, "delta", 0.0)
 
 
 def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
@@ -99,11 +120,6 @@ def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
 
 
 def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
-    if leaf.rate == 1:
-        inner = ev.leaves(leaf.event)
-        if len(inner) == 1:
-            [(only, times)] = inner.items()
-            return _plain(only, times * count, wanted, group)
     if group > 1:
         raise _refusal(leaf, wanted, "a group shares the sample; ask for the group's guarantee of the whole instead")
     if isinstance(leaf, ev.FixedSizeSampled):
@@ -125,7 +141,7 @@ def _all_gaussian(event: ev.Event) -> bool:
     return all(isinstance(leaf, (ev.Gaussian, ev.GDP)) for leaf in ev.leaves(event))
 
 
-def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Choice:
+def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Resolved:
     """Under add-remove one part sees the change.
 
     Under replace the record may stay in its part, or leave one and enter another: the worst of all.
@@ -135,7 +151,7 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> C
         raise _refusal(
             leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead"
         )
-    options = [_without_slack(part, wanted) for part in parts]
+    options = [option for part in parts if (option := _without_slack(part, wanted))]
     if wanted is Adjacency.REPLACE and len(leaf.events) > 1:
         crossing = parts if len(parts) > 1 else parts * 2
         for left, entered in permutations(crossing, 2):
@@ -149,7 +165,7 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> C
                     f"under 'add-remove', but {reason}",
                 ) from None
             options.append(out + tuple(_flipped(part) for part in into))
-    return Choice(tuple(options), count, leaf)
+    return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
 
 
 def _without_slack(event: ev.Event, wanted: Adjacency) -> tuple[Leaf | Choice, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.basic import leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
+from discreet.accounting.basic import Basic, leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
 from discreet.accounting.neighbours import Choice, Leaf, Resolved
 from discreet.accounting.views import hopeless, solve_epsilon
 from discreet.errors import UnsupportedEvent
@@ -36,6 +36,7 @@ class Optimal:
     resolved: Resolved
 
     def __post_init__(self) -> None:
+        Basic(self.resolved)  # refuses what has no guarantee of its own
         combinations = 1.0
         for part in self.resolved.parts:
             if isinstance(part, Choice):

@@ -21,7 +21,9 @@ from scipy.special import ndtr
 
 from discreet.accounting.arrays import Array, Interval
 
-__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "Tails"]
+TINY = 1e-290
+
+__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "Tails", "scaled"]
 
 Tails: TypeAlias = tuple[Array, Array]
 
@@ -68,8 +70,13 @@ class Pair:
     def profile(self, losses: Array) -> Array:
         """δ(l) = P(L > l) - exp(l)·Q(L > l)."""
         p, q = self.tails(losses)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.clip(p - np.where(q > 0, np.exp(losses) * q, 0.0), 0.0, 1.0))
+        return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
+
+
+def scaled(q: Array, losses: Array) -> Array:
+    """exp(l)·q without overflow; a q so small that it has lost its digits counts as zero, which errs upward."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return np.where(q > TINY, np.exp(np.minimum(losses + np.log(q), 1.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -151,14 +158,14 @@ class BoundedRange(Pair):
         e = self.epsilon
         x = np.clip(losses, -e, e)
         scale = -np.expm1(-e)
-        return -np.expm1((x - e) / 2) / scale, np.exp(-e) * np.expm1((e - x) / 2) / scale
+        return -np.expm1((x - e) / 2) / scale, _exp_less(e, (e - x) / 2) / scale
 
     def heads(self, losses: Array) -> Tails:
         """Integrals of exp(±l/2)."""
         e = self.epsilon
         x = np.clip(losses, -e, e)
         scale = -np.expm1(-e)
-        return np.exp(-e) * np.expm1((x + e) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
+        return _exp_less(e, (e + x) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
 
     def log_mgf(self, z: Array) -> Array:
         """Integral of an exponential over an interval."""
@@ -166,6 +173,11 @@ class BoundedRange(Pair):
         x = (z + 0.5) * e
         ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
         return x - e / 2 + np.log(ratio * e / -math.expm1(-e))
+
+
+def _exp_less(e: float, x: Array) -> Array:
+    """exp(x - e) - exp(-e), accurate for small e and finite for large."""
+    return np.asarray(math.exp(-e) * np.expm1(x) if e < 300 else np.exp(x - e) - math.exp(-e))
 
 
 @dataclass(frozen=True)
@@ -193,8 +205,8 @@ class Atoms(Pair):
 
     @cached_property
     def _sums(self) -> tuple[Tails, Tails]:
-        with np.errstate(over="ignore"):
-            q = self.masses * np.exp(-self.losses)
+        with np.errstate(divide="ignore", under="ignore"):
+            q = np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0))
         up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (self.masses, q))
         missing = max(0.0, 1 - float(q.sum()))  # Q's mass where P has none: a loss of minus infinity
         down = np.append(0.0, np.cumsum(self.masses)), np.append(missing, missing + np.cumsum(q))

@@ -21,10 +21,11 @@ from discreet.accounting.arrays import Interval
 from discreet.accounting.contour import Contour
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.mixtures import Kind, Mixtures
-from discreet.accounting.neighbours import Choice, Leaf, Resolved, resolve
+from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf, resolve
 from discreet.accounting.pairs import Atoms, BoundedRange, GaussianShift, LaplaceShift, Pair
 from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, Supremum, Symmetric, reverse
 from discreet.accounting.transforms import Transform
+from discreet.accounting.views import hopeless
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 
@@ -33,6 +34,7 @@ __all__ = ["PLD", "pair_of"]
 T = TypeVar("T")
 
 _MAX_ATOMS = 200_000
+_SMALLEST = 1e-60
 
 
 def gaussian_mu(event: ev.Event, adjacency: Adjacency) -> float | None:
@@ -56,28 +58,33 @@ def pair_of(leaf: Leaf) -> Pair:
     event, adjacency = leaf.event, leaf.adjacency
     match event:
         case ev.Gaussian() | ev.GDP():
-            return GaussianShift(gaussian_mu(event, adjacency) or 0.0)
+            return GaussianShift(_up(gaussian_mu(event, adjacency) or 0.0))
         case ev.Laplace():
-            return LaplaceShift(1 / event.noise_multiplier)
+            return LaplaceShift(_up(1 / event.noise_multiplier))
         case ev.DiscreteLaplace():
             return _discrete_laplace(event)
         case ev.DiscreteGaussian():
             return _discrete_gaussian(event)
         case ev.Exponential():
-            return BoundedRange(event.epsilon)
+            return BoundedRange(_up(event.epsilon))
         case ev.PureDP():
-            return _binary(event.epsilon, 0.0)
+            return _binary(_up(event.epsilon), 0.0)
         case ev.ApproxDP():
-            return _binary(event.epsilon, event.delta)
+            return _binary(_up(event.epsilon), event.delta)
         case ev.RandomizedResponse():
             return _randomized_response(event)
         case ev.PoissonSampled():
             return _poisson(event, adjacency)
         case ev.FixedSizeSampled():
-            return Symmetric(Sampled(event.rate, _inner(event.event, Adjacency.REPLACE)))
+            return Symmetric(Sampled(_up(event.rate), _inner(event.event, Adjacency.REPLACE)))
     raise UnsupportedEvent(
         f"The pld accountant cannot price {event.tag}: it has no dominating pair. Use accountant='rdp'."
     )
+
+
+def _up(value: float) -> float:
+    """Parameters too small for double precision to compute with are rounded up, which is the safe side."""
+    return max(value, _SMALLEST)
 
 
 def _binary(epsilon: float, delta: float) -> Pair:
@@ -88,9 +95,10 @@ def _binary(epsilon: float, delta: float) -> Pair:
 
 
 def _randomized_response(event: ev.RandomizedResponse) -> Pair:
-    lie = math.exp(-event.epsilon)  # relative to the truth
+    epsilon = _up(event.epsilon)
+    lie = math.exp(-epsilon)  # relative to the truth
     masses = np.array([lie, (event.categories - 2) * lie, 1.0])
-    losses = np.array([-event.epsilon, 0.0, event.epsilon])
+    losses = np.array([-epsilon, 0.0, epsilon])
     keep = masses > 0
     return Atoms(losses[keep], (masses / masses.sum())[keep])
 
@@ -129,8 +137,8 @@ def _poisson(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
     if adjacency is Adjacency.REPLACE:
         mu = gaussian_mu(event.event, _inside(event))
         assert mu is not None  # neighbours.resolve admits Gaussians only
-        return ReplaceSampledGaussian(event.rate, 1 / mu)
-    return Sampled(event.rate, _inner(event.event, adjacency))
+        return ReplaceSampledGaussian(_up(event.rate), 1 / _up(mu))
+    return Sampled(_up(event.rate), _inner(event.event, adjacency))
 
 
 def _inside(event: ev.PoissonSampled) -> Adjacency:
@@ -142,7 +150,7 @@ def _inner(event: ev.Event, adjacency: Adjacency) -> Pair:
     """The pair of everything that runs on one sample."""
     mu = gaussian_mu(event, adjacency)
     if mu is not None:
-        return GaussianShift(mu)
+        return GaussianShift(_up(mu))
     parts = list(_pairs(resolve(event, adjacency).parts, forward=True))
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
@@ -175,13 +183,9 @@ class PLD:
     resolved: Resolved
 
     def __post_init__(self) -> None:
-        for part in self.resolved.parts:  # refuse now, not at the first question
-            if isinstance(part, Leaf):
-                pair_of(part) if not isinstance(part.event, ev.NonPrivate) else None
-
-    @property
-    def _hopeless(self) -> bool:
-        return any(isinstance(part, Leaf) and isinstance(part.event, ev.NonPrivate) for part in self.resolved.parts)
+        if not hopeless(self.resolved):
+            for leaf in each_leaf(self.resolved.parts):
+                pair_of(leaf)  # refuse now, not at the first question
 
     @cached_property
     def _gaussian(self) -> float | None:
@@ -217,7 +221,7 @@ class PLD:
 
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
-        if self._hopeless:
+        if hopeless(self.resolved):
             return math.inf, math.inf
         return None if self._gaussian is None else (self._gaussian, self._gaussian)
 
@@ -226,7 +230,8 @@ class PLD:
         if (exact := self._exact()) is not None:
             return _gaussian_epsilons(exact[0], delta)
         answers = self._worst(lambda line: line.epsilon_bounds(delta), lambda lattice: lattice.epsilon_bounds(delta))
-        return max(low for low, _ in answers), max(high for _, high in answers)
+        low, high = max(low for low, _ in answers), max(high for _, high in answers)
+        return (low if low > 1e3 * _SMALLEST else 0.0), high
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
