@@ -3,8 +3,9 @@
 The text is read as a Python expression tree and walked by hand: only the names below, numbers, lists of numbers,
 adjacency names and the operators ``+ - * / |`` are known. Nothing is ever evaluated.
 
->>> parse("poisson(1/100, gaussian(4)) * 1e4 + laplace(2)").to_json()[:60]
-'{"events":[{"count":10000,"event":{"event":{"adjacency":"add-'
+>>> step = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
+>>> parse("poisson(1/100, gaussian(4)) * 1e4 + laplace(2)") == step * 10_000 + ev.Laplace(noise_multiplier=2.0)
+True
 >>> parse("open('/etc/passwd')")
 Traceback (most recent call last):
 ...
