@@ -25,7 +25,7 @@ experiments: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments
 
 docs: $(STAMPS)/docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
