@@ -6,10 +6,10 @@ import re
 
 import pytest
 import typer
-from tests import documents
-from tests.documents import PAGES, ROOT
 
 from discreet import cli
+from tests import documents
+from tests.documents import PAGES, ROOT
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests import strategies
 
 from discreet import events as ev
 from discreet.adjacency import Adjacency
+from tests import strategies
 
 STEP = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
 KINDS = [getattr(ev, name) for name in ev.__all__ if name not in ("Event", "leaves")]
