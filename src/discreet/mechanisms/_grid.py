@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 
-__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "in_range", "root_above"]
+__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "floor_log2", "in_range", "power", "root_above"]
 
 DEFAULT_MAX_SIZE = 1 << 20  # entries; paying for so many widens a scale of 1/epsilon by 6e-8/epsilon
 _BITS = 44  # grid steps in a scale: fine enough that the widening is negligible, coarse enough for exact doubles
@@ -50,15 +50,15 @@ class Grid:
     def inside(cls, scale: float) -> Grid:
         """The largest scale on a grid that does not exceed ``scale``."""
         exact = Fraction(scale)
-        exponent = _floor_log2(exact) - _BITS
-        return cls(math.floor(exact / _power(exponent)), exponent)
+        exponent = floor_log2(exact) - _BITS
+        return cls(math.floor(exact / power(exponent)), exponent)
 
     @classmethod
     def paying(cls, sensitivity: Fraction, multiplier: Fraction, growth: Fraction) -> Grid:
         """The smallest scale that is ``multiplier`` times the sensitivity widened by ``growth`` grid steps."""
-        first = _floor_log2(sensitivity * multiplier) - _BITS
+        first = floor_log2(sensitivity * multiplier) - _BITS
         for exponent in (first, first + 1, first + 2):  # paying for the rounding may carry into the next power of two
-            steps = math.ceil(multiplier * (sensitivity / _power(exponent) + growth))
+            steps = math.ceil(multiplier * (sensitivity / power(exponent) + growth))
             if steps.bit_length() <= _BITS + 1:
                 return cls(steps, exponent)
         raise ValueError("max_size is too large for this epsilon: rounding every entry would cost more than the noise "
@@ -67,7 +67,7 @@ class Grid:
     @property
     def step(self) -> Fraction:
         """The size of a grid step."""
-        return _power(self.exponent)
+        return power(self.exponent)
 
     @property
     def scale(self) -> Fraction:
@@ -111,13 +111,18 @@ def _numbers(value: Any) -> NDArray[Any]:
     problem = "value must be finite real numbers: no NaN, infinity or text. Clip and fill before releasing."
     try:
         array = np.asarray(value)
-        if array.dtype == object or array.ndim == 0 or (array.dtype.kind in "iu" and array.dtype.itemsize == 8):
+        if array.dtype == object or array.ndim == 0 or _wide(array):
             return _each(_fraction, array.astype(object))
         if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and np.isfinite(array).all():
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(problem)
+
+
+def _wide(array: NDArray[Any]) -> bool:
+    """Whether some integer would be rounded on its way to a double."""
+    return array.dtype.kind in "iu" and bool(((array > 2**53) | (array < -(2**53))).any())
 
 
 def _fraction(x: Any) -> Fraction:
@@ -132,13 +137,15 @@ def _each(function: Callable[[Any], Fraction], array: NDArray[Any]) -> NDArray[A
     return out
 
 
-def _power(exponent: int) -> Fraction:
+def power(exponent: int) -> Fraction:
+    """2^exponent, exactly."""
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
-def _floor_log2(x: Fraction) -> int:
+def floor_log2(x: Fraction) -> int:
+    """The largest whole e with 2^e ≤ x, for positive x."""
     guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if _power(guess) <= x else guess - 1
+    return guess if power(guess) <= x else guess - 1
 
 
 def below(x: Fraction) -> float:
