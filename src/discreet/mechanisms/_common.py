@@ -29,5 +29,6 @@ def one_of(**choices: object) -> str:
     """
     given = [name for name, value in choices.items() if value is not None]
     if len(given) != 1:
-        raise ValueError(f"{' and '.join(given) or 'nothing'} given, but exactly one of {', '.join(choices)} is needed.")
+        found = " and ".join(given) or "nothing"
+        raise ValueError(f"{found} given, but exactly one of {', '.join(choices)} is needed.")
     return given[0]

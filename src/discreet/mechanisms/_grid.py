@@ -88,15 +88,18 @@ class Grid:
     def add(self, placed: Any, cells: NDArray[np.int64]) -> Any:
         """The middles of the cells that lie ``cells`` steps above ``placed``, as doubles."""
         if placed.dtype == object:
-            sums = [float(_finite(v + (int(n) + Fraction(1, 2)) * self.step)) for v, n in zip(placed.flat, cells.flat, strict=True)]
+            sums = [_finite(v + self._middle(n)) for v, n in zip(placed.flat, cells.flat, strict=True)]
             return np.array(sums).reshape(placed.shape) if placed.ndim else sums[0]
         with np.errstate(over="ignore"):
             out = placed + (cells + 0.5) * float(self.step)
         for i in np.flatnonzero(np.abs(cells) >= _EXACT - 1):
-            out.flat[i] = _finite(Fraction(float(placed.flat[i])) + (int(cells.flat[i]) + Fraction(1, 2)) * self.step)
+            out.flat[i] = _finite(Fraction(float(placed.flat[i])) + self._middle(cells.flat[i]))
         if not np.isfinite(out).all():
             raise OverflowError("A noisy value exceeds the largest double.")
         return out
+
+    def _middle(self, cell: Any) -> Fraction:
+        return (int(cell) + Fraction(1, 2)) * self.step
 
 
 def _finite(x: Fraction) -> float:

@@ -16,7 +16,7 @@ def integers(value: Any, max_size: int) -> NDArray[Any]:
     """Whole numbers as int64 where they fit, otherwise as Python integers. Never shows a value."""
     array = np.asarray(value)
     if array.dtype.kind not in "iub" and not (array.dtype == object and all(_is_whole(x) for x in array.flat)):
-        raise ValueError("value must be whole numbers (an integer dtype): round floats yourself, or use a grid mechanism.")
+        raise ValueError("value must be whole numbers, of an integer dtype: round floats, or use a grid mechanism.")
     if array.size > max_size:
         raise ValueError(f"value has {array.size} entries, but at most max_size={max_size} were declared.")
     if array.dtype.kind == "O" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):

@@ -77,8 +77,9 @@ class ScoreGrid:
         if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all():
             raise ValueError("scores must be finite real numbers: no NaN, infinity or text.")
         step = float(self.step)
-        if np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, 2.0**53 if array.dtype.kind in "iu" else math.inf):
-            placed = np.rint(array.astype(np.float64) / step).astype(np.int64)
+        exact = 2.0**53 if array.dtype.kind in "iu" else math.inf  # larger integers are no exact doubles
+        if np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
+            placed = self.placed(array).astype(np.int64)
             placed = placed if offsets is None else placed + offsets
             return np.asarray(np.minimum(placed.max() - placed, _SAFE), dtype=np.int64)
         whole = [self.steps(x) for x in array.tolist()]

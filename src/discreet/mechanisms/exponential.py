@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:
-    r"""Chooses an index with probability growing exponentially in its score, which one record moves by ≤ ``sensitivity``.
+    r"""Chooses an index by scores, each of which one record moves by at most ``sensitivity``.
 
     Law: :math:`\Pr[i] \propto \mu_i \exp(\epsilon\, u_i / 2\Delta)` on scores rounded to a fine grid, sampled exactly:
     no weight is ever a float, so no rounding or order of summation leaks (see ``random.choice``). With

@@ -34,7 +34,7 @@ class RandomizedResponse:
     >>> mechanism.release([0, 1, 2, 1], rng=1).value.shape
     (4,)
     >>> [round(float(x), 3) for x in mechanism.estimate([0, 0, 0, 1])]
-    [1.242, 0.105, -0.347]
+    [1.477, 0.105, -0.582]
     """
 
     epsilon: float
@@ -59,7 +59,7 @@ class RandomizedResponse:
         return 1 / (1 + (self.categories - 1) * high), 1 / (1 + (self.categories - 1) * low)
 
     def error(self, confidence: float = 0.95, *, size: int) -> float:
-        """What the estimated share of a category stays within, with this confidence, for ``size`` reports (Hoeffding)."""
+        """What a category's estimated share stays within, with this confidence, for ``size`` reports (Hoeffding)."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         lie = (1 - self.truth) / (self.categories - 1)
         return math.sqrt(math.log(2 / (1 - confidence)) / (2 * whole("size", size, low=1))) / (self.truth - lie)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
 __all__ = ["next_word"]
 
 
-@intrinsic
-def next_word(typingctx: Any, function: Any, state: Any) -> Any:
+def _next_word(typingctx: Any, function: Any, state: Any) -> Any:
     """``uint64 function(void *state)``, where both are addresses given as 64-bit integers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -26,3 +25,6 @@ def next_word(typingctx: Any, function: Any, state: Any) -> Any:
         return builder.call(call, [builder.inttoptr(args[1], pointer)])
 
     return types.uint64(types.int64, types.int64), codegen
+
+
+next_word: Any = intrinsic(_next_word)  # called without the typing context, which a checker cannot know

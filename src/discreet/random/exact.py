@@ -153,7 +153,7 @@ def discrete_gaussian(sigma: float | Fraction, size: Size | None = None, rng: Rn
 
 
 def laplace_cells(scale: int, size: Size | None = None, rng: RngLike = None) -> Integers:
-    r"""The floor of a continuous Laplace sample of whole scale m: :math:`\Pr[n] = \tfrac12 (1-e^{-1/m}) e^{-n/m}`, n ≥ 0.
+    r"""The floor of a continuous Laplace sample of whole scale m: :math:`\Pr[n] \propto e^{-n/m}` for n ≥ 0.
 
     The floor of an exponential variable is geometric, and with a minus sign floor(-x) = -floor(x) - 1; so the law is
     symmetric about -1/2.

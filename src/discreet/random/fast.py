@@ -55,7 +55,7 @@ def _unit(function: int, state: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _outside(layer: int, x: float, edges: Any, heights: Any, function: int, state: int) -> float:
+def _outside(layer: Any, x: float, edges: Any, heights: Any, function: int, state: int) -> float:
     """What to do with a point outside its layer's core: the tail, the wedge, or (negative) another try."""
     if layer == 0:
         while True:
