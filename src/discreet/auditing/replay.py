@@ -76,9 +76,9 @@ class _Recorder:
         self.transcript = Transcript()
         self._coin_step = 0
 
-    def noised(self, what: str, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
+    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
         output = draw()
-        self.transcript.steps.append(Step(what, _copy(value), norm, limit, output))
+        self.transcript.steps.append(Step(str(what), _copy(value), norm, limit, output))
         return output
 
     def coins(self, keys: Sequence[object]) -> NDArray[np.uint64]:
@@ -99,13 +99,13 @@ class _Replayer(_Recorder):
         super().__init__()
         self._first = first
 
-    def noised(self, what: str, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
+    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
         position = len(self.transcript.steps)
         if position >= len(self._first.steps):
             raise ReplayError(f"Step {position + 1} ({what}) happens on the neighbour only: the number of noisy steps "
                               "depends on the data.")
         before = self._first.steps[position]
-        _compare(position + 1, before, Step(what, value, norm, limit, before.output))
+        _compare(position + 1, before, Step(str(what), value, norm, limit, before.output))
         self.transcript.steps.append(before)
         return _copy(before.output)
 

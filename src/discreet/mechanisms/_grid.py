@@ -25,6 +25,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,13 @@ class Grid:
     steps: int
     exponent: int
 
-    @classmethod
-    def inside(cls, scale: float) -> Grid:
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def inside(scale: float) -> Grid:
         """The largest scale on a grid that does not exceed ``scale``."""
         exact = Fraction(scale)
         exponent = floor_log2(exact) - _BITS
-        return cls(math.floor(exact / power(exponent)), exponent)
+        return Grid(math.floor(exact / power(exponent)), exponent)
 
     @classmethod
     def paying(cls, sensitivity: Fraction, multiplier: Fraction, growth: Fraction) -> Grid:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,15 @@ class ScoreGrid:
     scale: int
     factor: int
 
-    @classmethod
-    def paying(cls, sensitivity: float, epsilon: float, factor: int) -> ScoreGrid:
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def paying(sensitivity: float, epsilon: float, factor: int) -> ScoreGrid:
         """The grid on which ``factor`` times the sensitivity costs at most ``epsilon``."""
         delta = Fraction(in_range("sensitivity", sensitivity))
         budget = Fraction(number("epsilon", epsilon, low=2.0**-40, high=2.0**10))
         exponent = floor_log2(factor * delta / budget) - _BITS
         reach = math.floor(delta / power(exponent)) + 1
-        return cls(exponent, reach, math.ceil(slack * factor * reach / budget), factor)
+        return ScoreGrid(exponent, reach, math.ceil(slack * factor * reach / budget), factor)
 
     @property
     def epsilon(self) -> float:

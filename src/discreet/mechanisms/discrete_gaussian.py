@@ -94,6 +94,6 @@ class DiscreteGaussian:
         source, exact = random.as_rng(rng), integers(value, self.max_size)
         assert self.sigma is not None
         sigma = self.sigma
-        noisy = noised(repr(self), exact, "l2", self.sensitivity,
+        noisy = noised(self, exact, "l2", self.sensitivity,
                        lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, source)))
         return Release(noisy, self.event, reproducible=source.reproducible)

@@ -72,7 +72,7 @@ class DiscreteLaplace:
         source, exact = random.as_rng(rng), integers(value, self.max_size)
         assert self.scale is not None
         scale = self.scale
-        noisy = noised(repr(self), exact, "l1", self.sensitivity,
+        noisy = noised(self, exact, "l1", self.sensitivity,
                        lambda: add_integers(exact, random.discrete_laplace(scale, exact.shape, source)))
         return Release(noisy, self.event, reproducible=source.reproducible)
 

@@ -96,7 +96,7 @@ class Exponential:
         grid, source = self._grid, random.as_rng(rng)
         scores = np.asarray(scores)
         gaps = grid.gaps(scores, self._offsets(scores.size))
-        index = noised(repr(self), grid.placed(scores), "linf", grid.reach,
+        index = noised(self, grid.placed(scores), "linf", grid.reach,
                        lambda: random.weighted_index(gaps, grid.scale, source))
         return Release(index, self.event, reproducible=source.reproducible)
 
@@ -120,5 +120,5 @@ class Exponential:
                     return candidate
 
         # The scores of candidates that were never drawn are not at hand, so replay can check the output only.
-        chosen = noised(repr(self), np.zeros(0), "linf", grid.reach, choose)
+        chosen = noised(self, np.zeros(0), "linf", grid.reach, choose)
         return Release(chosen, self.event, reproducible=source.reproducible)

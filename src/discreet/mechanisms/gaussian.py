@@ -88,7 +88,7 @@ class Gaussian:
         """A noisy ``value``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid, source = self._grid, random.as_rng(rng)
         placed = grid.place(value, self.max_size)
-        noisy = noised(repr(self), placed, "l2", self.widened_sensitivity,
+        noisy = noised(self, placed, "l2", self.widened_sensitivity,
                        lambda: grid.add(placed, random.gaussian_cells(grid.steps, placed.shape, source)))
         return Release(noisy, self.event, reproducible=source.reproducible)
 

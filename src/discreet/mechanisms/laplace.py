@@ -83,7 +83,7 @@ class Laplace:
         """A noisy ``value``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid, source = self._grid, random.as_rng(rng)
         placed = grid.place(value, self.max_size)
-        noisy = noised(repr(self), placed, "l1", self.widened_sensitivity,
+        noisy = noised(self, placed, "l1", self.widened_sensitivity,
                        lambda: grid.add(placed, random.laplace_cells(grid.steps, placed.shape, source)))
         return Release(noisy, self.event, reproducible=source.reproducible)
 

@@ -63,6 +63,6 @@ class NoisyMax:
         """The index of the winner."""
         grid, source = self._grid, random.as_rng(rng)
         gaps = grid.gaps(scores)
-        index = noised(repr(self), grid.placed(scores), "linf", grid.reach,
+        index = noised(self, grid.placed(scores), "linf", grid.reach,
                        lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, source) - gaps)))
         return Release(index, self.event, reproducible=source.reproducible)

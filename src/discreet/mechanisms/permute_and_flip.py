@@ -62,6 +62,6 @@ class PermuteAndFlip:
         """The index of the chosen candidate."""
         grid, source = self._grid, random.as_rng(rng)
         gaps = grid.gaps(scores)
-        index = noised(repr(self), grid.placed(scores), "linf", grid.reach,
+        index = noised(self, grid.placed(scores), "linf", grid.reach,
                        lambda: random.permuted_index(gaps, grid.scale, source))
         return Release(index, self.event, reproducible=source.reproducible)

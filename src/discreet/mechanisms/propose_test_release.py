@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,7 +32,7 @@ from discreet.random._bounds import exp_bounds
 from discreet.random.tap import noised
 from discreet.release import Release
 
-__all__ = ["NOTHING", "ProposeTestRelease", "noise_tail"]
+__all__ = ["NOTHING", "ProposeTestRelease", "least_threshold"]
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -72,11 +73,7 @@ class ProposeTestRelease:
     @property
     def threshold(self) -> int:
         """The noisy distance that must be exceeded: noise alone does so with probability at most delta."""
-        # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}): start just below the solution, then step up until certified.
-        tau = max(0, math.floor(-self.scale * math.log(self.delta * (1 + math.exp(-1 / self.scale)))) - 2)
-        while noise_tail(self.scale, tau) > Fraction(self.delta):
-            tau += 1
-        return tau
+        return least_threshold(self.scale, Fraction(self.delta))
 
     @property
     def event(self) -> events.Event:
@@ -97,9 +94,19 @@ class ProposeTestRelease:
             steps = min(_FAR, math.floor(max(0, distance(data))))
         except (TypeError, ValueError, OverflowError):
             raise ValueError("distance did not give a number, but must give one, at least 0.") from None
-        passed = noised(repr(self), np.array([steps]), "linf", 1,
+        passed = noised(self, np.array([steps]), "linf", 1,
                         lambda: steps + int(random.discrete_laplace(self.scale, (), source)) > self.threshold)
         return Release(base(data) if passed else None, self.event, reproducible=source.reproducible)
+
+
+@lru_cache(maxsize=1024)
+def least_threshold(scale: float, allowed: Fraction) -> int:
+    """The least whole τ ≥ 0 that discrete Laplace noise of this scale exceeds with probability at most ``allowed``."""
+    # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}): start below the solution, then step up until certified.
+    tau = max(0, math.floor(-scale * math.log(2 * allowed)) - 2)
+    while noise_tail(scale, tau) > allowed:
+        tau += 1
+    return tau
 
 
 def noise_tail(scale: float, above: int) -> Fraction:

@@ -69,7 +69,7 @@ class RandomizedResponse:
         source, records = random.as_rng(rng), np.asarray(records)
         if records.dtype.kind not in "iub" or ((records < 0) | (records >= self.categories)).any():
             raise ValueError(f"records must be whole numbers in [0, {self.categories}): encode categories first.")
-        reports = noised(repr(self), records, "hamming", 1, lambda: self._report(records.astype(np.int64), source))
+        reports = noised(self, records, "hamming", 1, lambda: self._report(records.astype(np.int64), source))
         return Release(reports, self.event, reproducible=source.reproducible)
 
     def _report(self, records: NDArray[np.int64], source: random.Rng) -> NDArray[np.int64]:

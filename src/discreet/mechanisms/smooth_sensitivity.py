@@ -110,7 +110,7 @@ class SmoothSensitivity:
             return float(grid.add(placed, np.array(cell, object)))
 
         noised(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)
-        noisy = noised(repr(self), placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, draw)
+        noisy = noised(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, draw)
         return Release(noisy, self.event, reproducible=source.reproducible)
 
 

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class _Noise:
             raise ValueError("The value asked about is not a finite number, but must be one.") from None
 
 
+@lru_cache(maxsize=1024)
 def _noise(sensitivity: float, epsilon: float, monotone: bool) -> _Noise:
     factor = 1 if monotone else 2
     budget = Fraction(epsilon) / slack
@@ -133,7 +135,7 @@ class Round:
         if self.over:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
-        self.over = noised(repr(self._mechanism), np.array([steps], object), "linf", self._noise.reach,
+        self.over = noised(self._mechanism, np.array([steps], object), "linf", self._noise.reach,
                            lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar)
         return self.over
 

@@ -16,7 +16,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms._common import slack, store
 from discreet.mechanisms._grid import above
-from discreet.mechanisms.propose_test_release import noise_tail
+from discreet.mechanisms.propose_test_release import least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -66,11 +66,7 @@ class StabilityHistogram:
     @property
     def threshold(self) -> int:
         """The noisy count that must be exceeded for a bin to be shown."""
-        allowed = Fraction(self.delta) / self._moved
-        tau = max(0, math.floor(-self.scale * math.log(2 * allowed)) - 2)
-        while noise_tail(self.scale, tau) > allowed:
-            tau += 1
-        return tau + 1  # the bin's one record
+        return least_threshold(self.scale, Fraction(self.delta) / self._moved) + 1  # the bin's one record
 
     @property
     def event(self) -> events.ApproxDP:
@@ -92,7 +88,7 @@ class StabilityHistogram:
             noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
             return dict(sorted(((k, c) for k, c in noisy.items() if c > self.threshold), key=lambda kc: repr(kc[0])))
 
-        shown = noised(repr(self), counts, "l1", self._moved, draw)
+        shown = noised(self, counts, "l1", self._moved, draw)
         return Release(shown, self.event, reproducible=source.reproducible)
 
     def mode(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:

@@ -66,7 +66,7 @@ class TopK:
         gaps = grid.gaps(scores)
         if gaps.size < self.k:
             raise ValueError(f"scores has {gaps.size} entries, but at least k={self.k} are needed.")
-        chosen = noised(repr(self), grid.placed(scores), "linf", grid.reach,
+        chosen = noised(self, grid.placed(scores), "linf", grid.reach,
                         lambda: _peel(gaps, self.k, grid.scale, source))
         return Release(chosen, self.event, reproducible=source.reproducible)
 

@@ -17,12 +17,14 @@ Interval = tuple[Fraction, Fraction]
 
 
 def exp_bounds(x: Fraction, digits: int = 40) -> Interval:
-    """Two rationals with exp(x) between them, equal to about ``digits`` digits.
+    """Two rationals with exp(x) between them, that agree to about ``digits`` digits, relative or absolute.
 
     >>> low, high = exp_bounds(Fraction(-1), digits=30)
     >>> float(low), float(high - low) < 1e-29
     (0.36787944117144233, True)
     """
+    if x < -3 * digits:  # below 10^-digits: say just that, rather than write the zeros out
+        return Fraction(0), Fraction(1, 10**digits)
     down = Context(prec=digits, rounding=ROUND_FLOOR, Emin=-(10**9), Emax=10**9)
     up = Context(prec=digits, rounding=ROUND_CEILING, Emin=-(10**9), Emax=10**9)
     low = down.exp(down.divide(Decimal(x.numerator), Decimal(x.denominator)))

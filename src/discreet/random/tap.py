@@ -29,8 +29,8 @@ Norm = Literal["l1", "l2", "linf", "hamming"]
 class Listener(Protocol):
     """Who is told of every value that meets noise."""
 
-    def noised(self, what: str, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
-        """See ``value``; return ``draw()`` or an output of one's own."""
+    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
+        """See ``value`` and whose it is; return ``draw()`` or an output of one's own."""
         ...
 
     def coins(self, keys: Sequence[object]) -> NDArray[np.uint64]:
@@ -41,7 +41,7 @@ class Listener(Protocol):
 _listener: ContextVar[Listener | None] = ContextVar("discreet_noise_listener", default=None)
 
 
-def noised(what: str, value: Any, norm: Norm, limit: Any, draw: Callable[[], T]) -> T:
+def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], T]) -> T:
     """Draw the output for ``value``, whose ``norm`` distance between neighbours must not exceed ``limit``.
 
     >>> noised("a coin", 3, "l1", 1, lambda: "heads")
