@@ -1,0 +1,233 @@
+r"""Dominating pairs: for each leaf, two laws (P, Q) that are at least as easy to tell apart as any two neighbours.
+
+The privacy loss is L = log dP/dQ. A pair knows its tails under both laws, which is all the grid engine needs, and its
+transform E_P[exp(zL)] where that has a closed form, which the contour engine uses. The pair of the other direction
+(add instead of remove) is the pair reversed. Vectors need no pairs of their own: for log-concave noise, changing one
+coordinate at a time shows that a shift of given L1 norm (Laplace) or L2 norm (Gaussian) is dominated by the same shift
+of a single coordinate.
+
+References: Zhu, Dong and Wang (2022) for dominating pairs; Dong, Durfee and Rogers (2020) for bounded range.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtr
+
+from discreet.accounting.arrays import Array, Interval
+
+TINY = 1e-290
+
+__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "Tails", "scaled"]
+
+Tails: TypeAlias = tuple[Array, Array]
+
+
+class Pair:
+    """Base of all pairs. ``infinity`` is the P-probability of an infinite loss.
+
+    All pairs but the sampled ones are symmetric: exchanging P and Q gives the same law of the loss.
+    """
+
+    @property
+    def infinity(self) -> float:
+        """P-probability of an infinite loss."""
+        return 0.0
+
+    @property
+    def support(self) -> Interval:
+        """An interval that holds every finite loss."""
+        return -math.inf, math.inf
+
+    @property
+    def highest(self) -> float:
+        """The largest finite loss."""
+        return self.support[1]
+
+    @property
+    def lowest(self) -> float:
+        """The smallest loss."""
+        return self.support[0]
+
+    @property
+    def atom(self) -> float:
+        """A loss with positive probability that a lattice should hit, or zero."""
+        return 0.0
+
+    def tails(self, losses: Array) -> Tails:
+        """P(L > l), an infinite loss included, and Q(L > l)."""
+        raise NotImplementedError
+
+    def heads(self, losses: Array) -> Tails:
+        """P(L ≤ l) and Q(L ≤ l)."""
+        raise NotImplementedError
+
+    def profile(self, losses: Array) -> Array:
+        """δ(l) = P(L > l) - exp(l)·Q(L > l)."""
+        p, q = self.tails(losses)
+        return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
+
+
+def scaled(q: Array, losses: Array) -> Array:
+    """exp(l)·q without overflow; a q so small that it has lost its digits counts as zero, which errs upward."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return np.where(q > TINY, np.exp(np.minimum(losses + np.log(q), 1.0)), 0.0)
+
+
+@dataclass(frozen=True)
+class GaussianShift(Pair):
+    """N(mu, 1) against N(0, 1): the loss is normal with mean ±mu²/2 and variance mu²."""
+
+    mu: float
+
+    def tails(self, losses: Array) -> Tails:
+        """Normal tails."""
+        x = losses / self.mu
+        return ndtr(self.mu / 2 - x), ndtr(-self.mu / 2 - x)
+
+    def heads(self, losses: Array) -> Tails:
+        """Normal tails."""
+        x = losses / self.mu
+        return ndtr(x - self.mu / 2), ndtr(x + self.mu / 2)
+
+
+@dataclass(frozen=True)
+class LaplaceShift(Pair):
+    """Laplace noise of unit scale, shifted by epsilon: half of P sits on the atom at +epsilon."""
+
+    epsilon: float
+
+    @property
+    def support(self) -> Interval:
+        """Losses lie within ±epsilon."""
+        return -self.epsilon, self.epsilon
+
+    @property
+    def atom(self) -> float:
+        """The atom at +epsilon."""
+        return self.epsilon
+
+    def tails(self, losses: Array) -> Tails:
+        """Exponential tails inside, nothing above, everything below."""
+        p, _ = self.heads(losses)
+        e = self.epsilon
+        inside = np.clip(losses, -e, e)
+        q_tail = np.where(losses < -e, 1.0, np.where(losses >= e, 0.0, np.exp(-(e + inside) / 2) / 2))
+        return np.where(losses >= e, 0.0, 1 - p), q_tail
+
+    def heads(self, losses: Array) -> Tails:
+        """Exponential tails inside, everything above, nothing below."""
+        e = self.epsilon
+        inside = np.clip(losses, -e, e)
+        below, above = losses < -e, losses >= e
+        p = np.where(below, 0.0, np.where(above, 1.0, np.exp(-(e - inside) / 2) / 2))
+        q = np.where(below, 0.0, np.where(above, 1.0, 1 - np.exp(-(e + inside) / 2) / 2))
+        return p, q
+
+    def log_mgf(self, z: Array) -> Array:
+        """Two atoms and an exponential density between them."""
+        e, half = self.epsilon, z + 0.5
+        x = half * e
+        # everything divided by exp(zε): all exponents have non-positive real part when Re z ≥ -1/2
+        ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
+        return z * e + np.log(0.5 + np.exp(-e * (2 * z + 1)) / 2 + e / 2 * ratio)
+
+
+@dataclass(frozen=True)
+class BoundedRange(Pair):
+    r"""The worst of all mechanisms of bounded range epsilon, at every order at once.
+
+    Maximising over the position of the interval gives :math:`\delta(x) = (e^{\epsilon/2} - e^{x/2})^2/(e^\epsilon - 1)`
+    for |x| ≤ epsilon, so the loss has density proportional to exp(l/2) on [-epsilon, epsilon].
+    """
+
+    epsilon: float
+
+    @property
+    def support(self) -> Interval:
+        """Losses lie within ±epsilon."""
+        return -self.epsilon, self.epsilon
+
+    def tails(self, losses: Array) -> Tails:
+        """Integrals of exp(±l/2)."""
+        e = self.epsilon
+        x = np.clip(losses, -e, e)
+        scale = -np.expm1(-e)
+        return -np.expm1((x - e) / 2) / scale, _exp_less(e, (e - x) / 2) / scale
+
+    def heads(self, losses: Array) -> Tails:
+        """Integrals of exp(±l/2)."""
+        e = self.epsilon
+        x = np.clip(losses, -e, e)
+        scale = -np.expm1(-e)
+        return _exp_less(e, (e + x) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
+
+    def log_mgf(self, z: Array) -> Array:
+        """Integral of an exponential over an interval."""
+        e = self.epsilon
+        x = (z + 0.5) * e
+        ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
+        return x - e / 2 + np.log(ratio * e / -math.expm1(-e))
+
+
+def _exp_less(e: float, x: Array) -> Array:
+    """exp(x - e) - exp(-e), accurate for small e and finite for large."""
+    return np.asarray(math.exp(-e) * np.expm1(x) if e < 300 else np.exp(x - e) - math.exp(-e))
+
+
+@dataclass(frozen=True)
+class Atoms(Pair):
+    """Finitely many losses, in increasing order, with their P-probabilities (the Q-probabilities are P·exp(-l))."""
+
+    losses: Array
+    masses: Array
+    infinite: float = 0.0
+
+    @property
+    def infinity(self) -> float:
+        """As given."""
+        return self.infinite
+
+    @property
+    def support(self) -> Interval:
+        """The smallest loss."""
+        return float(self.losses[0]), float(self.losses[-1])
+
+    @property
+    def atom(self) -> float:
+        """The largest loss, where few atoms carry everything."""
+        return float(self.losses[-1]) if len(self.losses) <= 4 else 0.0
+
+    @cached_property
+    def _sums(self) -> tuple[Tails, Tails]:
+        with np.errstate(divide="ignore", under="ignore"):
+            q = np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0))
+        up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (self.masses, q))
+        missing = max(0.0, 1 - float(q.sum()))  # Q's mass where P has none: a loss of minus infinity
+        down = np.append(0.0, np.cumsum(self.masses)), np.append(missing, missing + np.cumsum(q))
+        return (up[0] + self.infinite, up[1]), down
+
+    def tails(self, losses: Array) -> Tails:
+        """Partial sums."""
+        (p, q), _ = self._sums
+        index = np.searchsorted(self.losses, losses, side="right")
+        return p[index], q[index]
+
+    def heads(self, losses: Array) -> Tails:
+        """Partial sums."""
+        _, (p, q) = self._sums
+        index = np.searchsorted(self.losses, losses, side="right")
+        return p[index], q[index]
+
+    def log_mgf(self, z: Array) -> Array:
+        """A finite sum, scaled by its largest term on the real axis."""
+        shift = self.losses[-1]
+        total = np.zeros_like(z)
+        for loss, mass in zip(self.losses, self.masses, strict=True):
+            total = total + mass * np.exp(z * (loss - shift))
+        return np.asarray(z * shift + np.log(total))
