@@ -26,7 +26,7 @@ def test_none_is_the_system_and_whole_numbers_are_seeds():
     assert as_rng(None) is system()
     assert as_rng(3).words(2).tolist() == seeded(3).words(2).tolist()
     for wrong in (1.5, "seed", True, -1):
-        with pytest.raises(ValueError, match="rng|seed"):
+        with pytest.raises(ValueError, match=r"rng|seed"):
             as_rng(wrong)
 
 

@@ -122,12 +122,12 @@ def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any) -> Transc
     """
     first = record(operation, data)
     second = _run(operation, neighbour, _Replayer(first))
-    if len(second.steps) != len(first.steps):
-        raise ReplayError(f"{len(first.steps)} noisy steps on the data, {len(second.steps)} on the neighbour: the "
-                          "number of noisy steps depends on the data.")
     if first.error != second.error:
         kinds = " and ".join(error.split(":")[0] if error else "no error" for error in (first.error, second.error))
         raise ReplayError(f"The two runs ended differently ({kinds}): whether or how it fails depends on the data.")
+    if len(second.steps) != len(first.steps):
+        raise ReplayError(f"{len(first.steps)} noisy steps on the data, {len(second.steps)} on the neighbour: the "
+                          "number of noisy steps depends on the data.")
     if not _same(first.result, second.result):
         raise ReplayError("With every noisy output the same, the results differ: something reaches the result "
                           "without noise (a shape, a key, a size, a value).")

@@ -7,10 +7,15 @@ from typing import Any
 
 from discreet.adjacency import Adjacency
 
-__all__ = ["one_of", "slack", "store"]
+__all__ = ["one_of", "slack", "spent_delta", "store"]
 
 # Asked for an epsilon, a mechanism aims this much inside it, so that no rounding of the account can exceed it.
-slack = 1 + Fraction(1, 1 << 50)
+slack = 1 + Fraction(1, 1 << 40)
+
+
+def spent_delta(delta: float) -> float:
+    """The delta that is used when ``delta`` was asked for: as far inside it as ``slack`` is inside epsilon."""
+    return delta * (1 - 2.0**-40)
 
 
 def store(mechanism: Any, **values: Any) -> None:

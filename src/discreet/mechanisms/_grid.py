@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 
-__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "floor_log2", "in_range", "power", "root_above"]
+__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "exact_number", "floor_log2", "in_range", "power",
+           "root_above"]
 
 DEFAULT_MAX_SIZE = 1 << 20  # entries; paying for so many widens a scale of 1/epsilon by 6e-8/epsilon
 _BITS = 44  # grid steps in a scale: fine enough that the widening is negligible, coarse enough for exact doubles
@@ -117,7 +118,7 @@ def _numbers(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
         if array.dtype == object or array.ndim == 0 or _wide(array):
-            return _each(_fraction, array.astype(object))
+            return _each(exact_number, array.astype(object))
         if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and np.isfinite(array).all():
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -130,7 +131,8 @@ def _wide(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "iu" and bool(((array > 2**53) | (array < -(2**53))).any())
 
 
-def _fraction(x: Any) -> Fraction:
+def exact_number(x: Any) -> Fraction:
+    """A finite number as a fraction; text, which ``Fraction`` would parse, is refused."""
     if isinstance(x, (str, bytes)):
         raise TypeError
     return Fraction(x)

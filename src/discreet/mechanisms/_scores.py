@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms._common import slack
-from discreet.mechanisms._grid import above, floor_log2, in_range, power
+from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
 
 __all__ = ["ScoreGrid"]
 
@@ -59,13 +59,14 @@ class ScoreGrid:
     def steps(self, value: Any) -> int:
         """One finite score as a whole number of steps. Never shows it."""
         try:
-            return round(Fraction(value) / self.step)
+            return round(exact_number(value) / self.step)
         except (TypeError, ValueError, OverflowError):
             raise ValueError("A score is not a finite number, but must be one.") from None
 
     def placed(self, scores: Any) -> NDArray[np.float64]:
         """Scores in whole steps, as doubles: what replay compares."""
-        return np.asarray(np.rint(np.asarray(scores, np.float64) / float(self.step)))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.rint(np.asarray(scores, np.float64) / float(self.step)))
 
     def gaps(self, scores: Any, offsets: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """How many steps each score (plus its public offset) lies below the best, cut at 2^61.

@@ -100,9 +100,9 @@ def _noise_multiplier(epsilon: object, delta: object, calibration: str) -> float
         return classic_noise_multiplier(epsilon, delta)
     if calibration != "analytic":
         raise ValueError(f"calibration is {calibration!r}, but must be 'analytic' or 'classic'.")
-    from discreet.accounting.gdp import gaussian_noise_multiplier
+    from discreet.accounting.gaussian import gaussian_noise_multiplier
 
-    return gaussian_noise_multiplier(epsilon, delta)
+    return gaussian_noise_multiplier(epsilon=epsilon, delta=delta)
 
 
 def classic_noise_multiplier(epsilon: float, delta: float) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
-from discreet.mechanisms._common import slack, store
+from discreet.mechanisms._common import slack, spent_delta, store
 from discreet.mechanisms._grid import above
 from discreet.random._bounds import exp_bounds
 from discreet.random.tap import noised
@@ -73,12 +73,13 @@ class ProposeTestRelease:
     @property
     def threshold(self) -> int:
         """The noisy distance that must be exceeded: noise alone does so with probability at most delta."""
-        return least_threshold(self.scale, Fraction(self.delta))
+        return least_threshold(self.scale, Fraction(spent_delta(self.delta)))
 
     @property
     def event(self) -> events.Event:
         """The cost of the test and, on safe data, of the base algorithm."""
-        test = events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=self.delta, adjacency=self.adjacency)
+        test = events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta),
+                               adjacency=self.adjacency)
         return test if self.base_event == NOTHING else test + self.base_event
 
     def error(self, confidence: float = 0.95) -> float:
@@ -91,12 +92,19 @@ class ProposeTestRelease:
         """``base(data)`` if the noisy ``distance(data)`` passes, otherwise ``None``. ``base`` makes its own noise."""
         source = random.as_rng(rng)
         try:
-            steps = min(_FAR, math.floor(max(0, distance(data))))
+            found = distance(data)
+            steps = math.floor(max(0, min(_FAR, found))) if found == found else math.floor(found)
         except (TypeError, ValueError, OverflowError):
             raise ValueError("distance did not give a number, but must give one, at least 0.") from None
-        passed = noised(self, np.array([steps]), "linf", 1,
-                        lambda: steps + int(random.discrete_laplace(self.scale, (), source)) > self.threshold)
-        return Release(base(data) if passed else None, self.event, reproducible=source.reproducible)
+
+        def passes() -> bool:
+            return bool(steps + int(random.discrete_laplace(self.scale, (), source)) > self.threshold)
+
+        if self.base_event == NOTHING:  # test and answer are one output: replay must not ask unsafe data for theirs
+            answer = noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
+        else:
+            answer = base(data) if noised(self, np.array([steps]), "linf", 1, passes) else None
+        return Release(answer, self.event, reproducible=source.reproducible)
 
 
 @lru_cache(maxsize=1024)

@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
-from discreet.mechanisms._common import store
-from discreet.mechanisms._grid import Grid, floor_log2, in_range
+from discreet.mechanisms._common import spent_delta, store
+from discreet.mechanisms._grid import Grid, exact_number, floor_log2, in_range
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -74,14 +74,14 @@ class SmoothSensitivity:
     @property
     def beta(self) -> float:
         """How smooth the bound must be: neighbours' bounds within a factor of exp(beta)."""
-        return (self.epsilon / 2 if self.delta == 0 else _laplace_beta(self.epsilon, self.delta)) - _MARGIN
+        return (self.epsilon / 2 if self.delta == 0 else _laplace_beta(self.epsilon, spent_delta(self.delta))) - _MARGIN
 
     @property
     def event(self) -> events.Event:
         """The cost."""
         if self.delta == 0:
             return events.PureDP(epsilon=self.epsilon, adjacency=self.adjacency)
-        return events.ApproxDP(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+        return events.ApproxDP(epsilon=self.epsilon, delta=spent_delta(self.delta), adjacency=self.adjacency)
 
     @property
     def _grid(self) -> Grid:
@@ -96,7 +96,7 @@ class SmoothSensitivity:
     def _steps(self, bound: Any) -> int:
         """The noise scale in grid steps; alpha is epsilon/2 for either noise."""
         try:
-            return max(_FLOOR, math.ceil((Fraction(bound) / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
+            return max(_FLOOR, math.ceil((exact_number(bound) / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
         except (TypeError, ValueError, OverflowError):
             raise ValueError("The smooth bound is not a finite number, but must be one.") from None
 

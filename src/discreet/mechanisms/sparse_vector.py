@@ -28,7 +28,7 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import slack, store
-from discreet.mechanisms._grid import above, floor_log2, in_range, power
+from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
 from discreet.random.tap import noised
 from discreet.release import Book, Release
 
@@ -51,7 +51,7 @@ class _Noise:
 
     def steps(self, value: Any) -> int:
         try:
-            return round(Fraction(value) / power(self.exponent))
+            return round(exact_number(value) / power(self.exponent))
         except (TypeError, ValueError, OverflowError):
             raise ValueError("The value asked about is not a finite number, but must be one.") from None
 

@@ -14,7 +14,7 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import slack, store
+from discreet.mechanisms._common import slack, spent_delta, store
 from discreet.mechanisms._grid import above
 from discreet.mechanisms.propose_test_release import least_threshold
 from discreet.random.tap import noised
@@ -33,7 +33,8 @@ class StabilityHistogram:
 
     Guarantee: (epsilon, delta)-DP. Bins non-empty on both sides differ by one record in L1 (two under replace), which
     costs epsilon; a bin with its only record on one side is shown there with probability at most delta.
-    With ``width``, a value x falls in bin ⌊x/width⌋, named by its lower edge; NaN and infinities are dropped.
+    With ``width``, a value x falls in bin ⌊x/width⌋, named by its lower edge; NaN, infinities and
+    values too large for a bin number are dropped.
 
     Reference: Korolova et al. (2009); Bun, Nissim and Stemmer (2016); Vadhan (2017), Theorem 3.5.
 
@@ -66,12 +67,12 @@ class StabilityHistogram:
     @property
     def threshold(self) -> int:
         """The noisy count that must be exceeded for a bin to be shown."""
-        return least_threshold(self.scale, Fraction(self.delta) / self._moved) + 1  # the bin's one record
+        return least_threshold(self.scale, Fraction(spent_delta(self.delta)) / self._moved) + 1  # the bin's one record
 
     @property
     def event(self) -> events.ApproxDP:
         """The cost."""
-        return events.ApproxDP(epsilon=above(self._moved / Fraction(self.scale)), delta=self.delta,
+        return events.ApproxDP(epsilon=above(self._moved / Fraction(self.scale)), delta=spent_delta(self.delta),
                                adjacency=self.adjacency)
 
     def error(self, confidence: float = 0.95) -> float:
@@ -102,5 +103,6 @@ class StabilityHistogram:
             entries = values.tolist() if isinstance(values, np.ndarray) else values
             return Counter("nan" if x != x else x for x in entries)
         numbers = np.asarray(values, np.float64).reshape(-1)
-        edges = np.floor(numbers[np.isfinite(numbers)] / self.width) * self.width
+        with np.errstate(over="ignore"):
+            edges = np.floor(numbers[np.isfinite(numbers)] / self.width) * self.width
         return Counter((edges[np.isfinite(edges)] + 0.0).tolist())
