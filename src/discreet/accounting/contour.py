@@ -249,7 +249,8 @@ class Line:
         if np.any(2 * slip > size):
             raise NotCertified("the characteristic function is below the quadrature's resolution.")
         drift = np.outer(rule.mean, t)
-        modulus = np.log1p(2 * psi.real + psi.real**2 + psi.imag**2) / 2
+        near_one = np.log1p(np.maximum(2 * psi.real + psi.real**2 + psi.imag**2, -0.9)) / 2
+        modulus = np.where(size > 0.5, near_one, np.log(size))
         angle = np.arctan2(psi.imag, 1 + psi.real) + drift
         error = rule.log_m_rounding[:, None] + slip - np.log1p(-slip / size)
         rounding = 8 * _UNIT * (np.abs(modulus) + np.abs(angle) + np.abs(drift))
