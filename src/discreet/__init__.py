@@ -28,28 +28,37 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting
+    from discreet import accounting, ledger, reporting
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
+    from discreet.ledger import Book, Ledger
+    from discreet.reporting import report
 
 __version__ = "0.1.0"
 
 # Where each lazy name lives: numpy, scipy and numba load when one of these is first used, not before.
 _LAZY = {
+    "Book": "discreet.ledger",
     "Guarantee": "discreet.accounting",
+    "Ledger": "discreet.ledger",
     "accounting": "",
     "calibrate": "discreet.accounting",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "ledger": "",
+    "report": "discreet.reporting",
+    "reporting": "",
 }
 
 __all__ = [
     "Adjacency",
+    "Book",
     "BudgetExceeded",
     "DiscreetError",
     "Event",
     "Guarantee",
+    "Ledger",
     "MissingExtra",
     "NotCertified",
     "Release",
@@ -62,6 +71,9 @@ __all__ = [
     "epsilon_bounds",
     "events",
     "guarantee",
+    "ledger",
+    "report",
+    "reporting",
 ]
 
 

@@ -1,0 +1,291 @@
+"""A book: a budget that is charged before data is read, and refuses what would exceed it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded, UnsupportedEvent
+from discreet.events import Event, leaves
+from discreet.ledger import chain, pricing, tree
+from discreet.ledger.amounts import Amounts, Number, exact
+from discreet.ledger.chain import Entry
+from discreet.ledger.filters import Reading, admits, reading
+from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.tree import Node
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+__all__ = ["Book", "Remaining", "Reservation", "Spent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a book has proved: everything charged so far is (epsilon, delta)-DP, by the named theorem.
+
+    ``fraction`` is the used part of the filter that has most left; it moves with every charge, while ``epsilon`` of the
+    Gaussian filter stands at the limit until that filter is used up.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    proof: str
+    fraction: float
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What a book has left: epsilon up to its limit, and the unused part of the filter that has most left."""
+
+    epsilon: float
+    fraction: float
+
+
+class Book:
+    """A budget in a ledger, from ``Ledger.open``; it satisfies the ``Book`` protocol of ``discreet.release``."""
+
+    def __init__(self, ledger: Ledger, name: str, terms: Terms) -> None:
+        self.ledger = ledger
+        self.name = name
+        self.terms = terms
+
+    def __repr__(self) -> str:
+        return f"<Book {self.name!r}: {self.terms.describe()}>"
+
+    # --- charging --------------------------------------------------------------------------------------------------
+
+    def charge(self, event: Event, label: str = "", *, delta: float | None = None) -> Entry:
+        """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
+
+        The event may be chosen after seeing earlier answers. With ``delta``, the whole event is priced by the tight
+        account at that part of the book's delta, instead of leaf by leaf. The first charge of a fresh book, if no
+        filter admits it, is taken as a plan: it was fixed before any answer was seen.
+        """
+        return self._charge(event, label, "charge", delta)
+
+    def plan(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+        """Charge everything that will be done, declared up front, at the price of the tight account.
+
+        The tight account holds for events fixed in advance, so it is used while the book has no adaptive charge; later
+        a plan is charged like any other event. By default a plan takes half of the book's delta, or all of it if it
+        fits only so; ``delta`` says otherwise. Draw on the plan with its own ``charge``.
+        """
+        return Reservation(self._charge(event, label, "plan", delta), event)
+
+    def reserve(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+        """Charge a long job before it starts; the job draws on the reservation with its own ``charge``.
+
+        A crash keeps the charge, and so does leaving the block early: there are no refunds.
+        """
+        return Reservation(self._charge(event, label, "reserve", delta), event)
+
+    def _charge(self, event: Event, label: str, kind: str, delta: float | None) -> Entry:
+        if not isinstance(event, Event):
+            raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
+        while True:
+            price = self._choose(self._path(), event, label, kind, delta)
+            if entry := self._commit(event, label, kind, price):
+                return entry
+            # someone else charged in between: choose again on what is left
+
+    def _choose(self, path: list[Node], event: Event, label: str, kind: str, delta: float | None) -> Amounts:
+        """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
+        by a state that is a moment old is still right; an admission is checked again under the lock."""
+        pricing.refuse_nonprivate(event)
+        planned = _planned(path, event, delta)
+        if kind == "plan" and (price := next(planned, None)):
+            return price
+        try:
+            price = pricing.price(event, self.terms.adjacency, delta)
+        except UnsupportedEvent:
+            if fallback := next(planned, None):
+                return fallback
+            raise
+        if _refusing(path, price) is None:
+            return price
+        if fallback := next(planned, None):
+            return fallback
+        raise BudgetExceeded(_refusal(path, price, label))
+
+    def _commit(self, event: Event, label: str, kind: str, price: Amounts) -> Entry | None:
+        with self.ledger._store.write() as connection:
+            path = tree.load(connection, self.name)
+            if _refusing(path, price) is not None:
+                return None
+            moved = tree.advance(path, price)
+            after = reading(moved[0].terms.limit, moved[0].amounts)
+            tree.save(connection, moved)
+            return self.ledger._append(
+                connection, book=self.name, kind=kind, label=label, event=event.to_json(), price=price.to_json(),
+                epsilon=repr(after.epsilon), delta=repr(self.terms.delta), fraction=repr(after.fraction),
+                proof=after.proof,
+            )  # fmt: skip
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def _path(self) -> list[Node]:
+        with self.ledger._store.read() as connection:
+            return tree.load(connection, self.name)
+
+    @property
+    def amounts(self) -> Amounts:
+        """The running totals in every currency."""
+        return self._path()[0].amounts
+
+    def spent(self) -> Spent:
+        """What the book has proved so far; not a recount of the events that happened to be charged."""
+        node = self._path()[0]
+        now = reading(node.terms.limit, node.amounts)
+        return Spent(now.epsilon, self.terms.delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
+
+    def remaining(self) -> Remaining:
+        """What is left. ``affords`` says it in numbers of a given event."""
+        spent = self.spent()
+        return Remaining(max(0.0, self.terms.epsilon - spent.epsilon), max(0.0, 1 - spent.fraction))
+
+    def reading_at(self, delta: float) -> Reading:
+        """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
+        node = self._path()[0]
+        return reading(node.terms.limit, node.amounts, exact(delta))
+
+    def affords(self, event: Event) -> int:
+        """How many more times ``event`` could be charged, if nothing else were, up to a million."""
+        path = self._path()
+        price = pricing.price(event, self.terms.adjacency)
+        fits, fails = 0, 1_000_001
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            fits, fails = (middle, fails) if _refusing(path, price * middle) is None else (fits, middle)
+        return fits
+
+    def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
+        """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
+        with self.ledger._store.read() as connection:
+            return list(chain.read(connection, book=self.name, below=below, newest=newest))
+
+    # --- books inside ----------------------------------------------------------------------------------------------
+
+    def sub(self, name: str, *, epsilon: float, delta: float = 0.0) -> Book:
+        """A book for one analyst or purpose: charged to it means charged here as well."""
+        terms = self._inherit(epsilon, delta, "book")
+        return self.ledger._open({f"{self.name}/{check_name(name)}": terms})[0]
+
+    def split(self, name: str, parts: Sequence[str], *, epsilon: float | None = None, delta: float | None = None
+              ) -> dict[str, Book]:  # fmt: skip
+        """Books over disjoint parts of the records, all declared now: this book pays for the costliest part only.
+
+        Which part a record is in must be a fixed function of the record. Refused under replace adjacency, where a
+        record may leave one part and enter another.
+        """
+        if self.terms.adjacency is Adjacency.REPLACE:
+            raise ValueError(
+                "adjacency is 'replace', but a partition needs 'add-remove' or 'zero-out': a replaced record may leave "
+                "one part and enter another, and then costs both."
+            )
+        if not parts or len(set(parts)) != len(parts):
+            raise ValueError(f"parts has {len(parts)} names, {len(set(parts))} distinct, but needs distinct ones.")
+        path = f"{self.name}/{check_name(name)}"
+        wanted = {path: self._inherit(None, None, "partition")}
+        wanted |= {f"{path}/{check_name(part)}": self._inherit(epsilon, delta, "part") for part in parts}
+        return dict(zip(parts, self.ledger._open(wanted, partition=path)[1:], strict=True))
+
+    def books(self) -> list[Book]:
+        """The books directly inside this one."""
+        return self.ledger.books(self)
+
+    def _inherit(self, epsilon: float | None, delta: float | None, kind: str) -> Terms:
+        return Terms(
+            epsilon=self.terms.epsilon if epsilon is None else epsilon,
+            delta=self.terms.delta if delta is None else delta,
+            adjacency=self.terms.adjacency,
+            unit=self.terms.unit,
+            filter=self.terms.filter,
+            kind=kind,
+        )
+
+
+class Reservation:
+    """Something already charged, to be drawn on: satisfies the ``Book`` protocol, and refuses more than was charged.
+
+    The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
+    distributions, so the order, chosen along the way, is post-processing.
+    """
+
+    def __init__(self, entry: Entry, event: Event) -> None:
+        self.entry = entry
+        self.event = event
+        self._left = leaves(event)
+        self._open = True
+        self._lock = threading.Lock()
+
+    def charge(self, event: Event, label: str = "") -> Entry:
+        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``."""
+        with self._lock:
+            needed = leaves(event)
+            if not self._open:
+                raise BudgetExceeded(f"{label!r} came after the reservation {self.entry.label!r} was closed. "
+                                     "Nothing was released.")  # fmt: skip
+            for leaf, count in needed.items():
+                if count > (left := self._left.get(leaf, 0)):
+                    raise BudgetExceeded(
+                        f"{label!r} needs {leaf.tag} {count} times, but the reservation {self.entry.label!r} has "
+                        f"{left} of that kind left. Nothing was released. Charge the book itself."
+                    )
+            for leaf, count in needed.items():
+                self._left[leaf] -= count
+            return self.entry
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._open = False
+
+
+def _refusing(path: list[Node], price: Amounts) -> Node | None:
+    """The first book on the way up that cannot stand the price; for a plan, also one whose answers were seen."""
+    for before, after in zip(path, tree.advance(path, price), strict=True):
+        if price.planned and before.amounts.adaptive:
+            return after
+        if after.enforces and not admits(after.terms.limit, after.amounts):
+            return after
+    return None
+
+
+def _planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Amounts]:
+    """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
+    if any(node.amounts.adaptive for node in path):
+        return
+    left = min(node.terms.limit.less(node.amounts).delta for node in path if node.enforces)
+    for share in _shares(left) if delta is None else [exact(delta)]:
+        if share > 0:
+            price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
+            if _refusing(path, price) is None:
+                yield price
+
+
+def _shares(left: Number) -> list[Number]:
+    return [exact(float(left / 2)), left]
+
+
+def _refusal(path: list[Node], price: Amounts, label: str) -> str:
+    moved = tree.advance(path, price)
+    node = next(after for after in moved if after.enforces and not admits(after.terms.limit, after.amounts))
+    total = reading(node.terms.limit, node.amounts).epsilon
+    remedy = "Nothing was released. Use more noise, or ask the data owner to raise the limit."
+    if total <= node.terms.epsilon or total == float("inf"):
+        return (
+            f"{label!r} would use more of delta={node.terms.delta:g} for events that may fail outright than the filter "
+            f"{node.terms.filter!r} of book {node.name!r} allows. {remedy}"
+        )
+    return (
+        f"{label!r} would raise epsilon to {total:.3f} at delta={node.terms.delta:g}, above the limit "
+        f"{node.terms.epsilon:g} of book {node.name!r}. {remedy}"
+    )

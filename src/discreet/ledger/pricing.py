@@ -1,0 +1,121 @@
+"""From an event to its price in every currency a filter counts in.
+
+A price is computed from the event alone. Where a currency has no theorem for a leaf, the price there is infinite and
+that filter is out of the race for good; an event with no finite price at all is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from scipy.special import expit, ndtri
+
+from discreet import accounting, events
+from discreet.accounting import basic, gdp, rdp
+from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent
+from discreet.events import Event
+from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, units
+
+__all__ = ["planned_price", "price"]
+
+_SLACK = 1e-12
+
+
+@lru_cache(maxsize=4096)
+def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amounts:
+    """What charging ``event`` adds to a book; with ``delta``, as the tight account's (epsilon, delta) of it all."""
+    refuse_nonprivate(event)
+    if delta is not None:
+        return approximate(accounting.epsilon(event, delta=delta, adjacency=adjacency), delta)
+    total = NOTHING
+    for leaf, count in events.leaves(event).items():
+        total = total + _leaf(leaf, adjacency) * count
+    if all(value == math.inf for value in (total.pure, total.mu2, *total.renyi)):
+        raise UnsupportedEvent(
+            "No filter has a finite price for this event: its leaves are of kinds that no single theorem covers. "
+            "Give charge(..., delta=) a part of the book's delta, and the tight account prices the event as a whole."
+        )
+    return total
+
+
+def planned_price(event: Event, adjacency: Adjacency, delta: Fraction) -> Amounts:
+    """What declaring ``event`` up front takes off a book: the tight account's epsilon at ``delta``."""
+    refuse_nonprivate(event)
+    epsilon = accounting.epsilon(event, delta=float(delta), adjacency=adjacency)
+    return Amounts(planned_epsilon=exact(epsilon), planned_delta=delta)
+
+
+def approximate(epsilon: float, delta: float) -> Amounts:
+    """The price of anything (epsilon, delta)-DP: a pure event, and a chance of failing outright."""
+    pure = events.PureDP(epsilon=epsilon)
+    return Amounts(
+        delta=exact(delta),
+        pure=exact(epsilon),
+        mu2=units(_pure_mu(epsilon) ** 2 * (1 + _SLACK)),
+        renyi=tuple(units(float(value)) for value in rdp.rdp_curve(pure, ORDERS, Adjacency.ADD_REMOVE)),
+    )
+
+
+def refuse_nonprivate(event: Event) -> None:
+    """No budget covers a release without protection, wherever in the tree it hides."""
+    if '"type":"NonPrivate"' in event.to_json():
+        raise BudgetExceeded(
+            "The event contains a release without protection (NonPrivate), which no finite budget covers. "
+            "Nothing was released."
+        )
+
+
+def _leaf(leaf: Event, adjacency: Adjacency) -> Amounts:
+    if isinstance(leaf, events.ApproxDP):
+        if leaf.adjacency is not adjacency:
+            raise UnsupportedAdjacency(
+                f"ApproxDP was proved under {str(leaf.adjacency)!r}, but the book counts in {str(adjacency)!r}. "
+                "Give charge(..., delta=) a part of the book's delta, and the tight account converts it."
+            )
+        return approximate(leaf.epsilon, leaf.delta)
+    pure = _pure(leaf, adjacency)
+    return Amounts(pure=pure, mu2=_mu2(leaf, adjacency, float(pure)), renyi=_renyi(leaf, adjacency))
+
+
+def _pure(leaf: Any, adjacency: Adjacency) -> Number:
+    # exact where the parameter says it: a float quotient rounded up would make three thirds exceed one
+    if getattr(leaf, "adjacency", None) is adjacency:
+        if isinstance(leaf, events.PureDP | events.Exponential | events.RandomizedResponse):
+            return exact(leaf.epsilon)
+        if isinstance(leaf, events.Laplace):
+            return 1 / exact(leaf.noise_multiplier)
+        if isinstance(leaf, events.DiscreteLaplace):
+            return leaf.sensitivity / exact(leaf.scale)
+    try:
+        return exact(basic.pure_epsilon(leaf, adjacency))
+    except UnsupportedAdjacency:
+        raise
+    except UnsupportedEvent:
+        return math.inf
+
+
+def _mu2(leaf: Event, adjacency: Adjacency, pure: float) -> Number:
+    try:
+        mu = gdp.mu(leaf, adjacency)
+    except UnsupportedEvent:
+        mu = _pure_mu(pure)
+    return units(mu**2 * (1 + _SLACK))
+
+
+def _pure_mu(epsilon: float) -> float:
+    """The Gaussian-DP parameter of a pure event: 2Φ⁻¹(e^ε/(1+e^ε)), from the small tail so that no digits are lost."""
+    return -2 * float(ndtri(expit(-epsilon))) * (1 + _SLACK) if epsilon < 700 else math.inf
+
+
+def _renyi(leaf: Event, adjacency: Adjacency) -> tuple[Number, ...]:
+    try:
+        curve = rdp.rdp_curve(leaf, ORDERS, adjacency)
+    except UnsupportedAdjacency:
+        raise
+    except UnsupportedEvent:
+        return (math.inf,) * len(ORDERS)
+    return tuple(units(float(value)) for value in curve)
