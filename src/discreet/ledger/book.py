@@ -263,16 +263,17 @@ def _planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Am
     """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
     if any(node.amounts.adaptive for node in path):
         return
-    left = min(node.terms.limit.less(node.amounts).delta for node in path if node.enforces)
-    for share in _shares(left) if delta is None else [exact(delta)]:
-        if share > 0:
-            price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
-            if _refusing(path, price) is None:
-                yield price
+    for share in _shares(path) if delta is None else [exact(delta)]:
+        price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
+        if _refusing(path, price) is None:
+            yield price
 
 
-def _shares(left: Number) -> list[Number]:
-    return [exact(float(left / 2)), left]
+def _shares(path: list[Node]) -> list[Number]:
+    """Half and all of the delta left on the path, and of that left in the book itself: the books above a part may have
+    none left and still bear it, when another part has paid as much."""
+    lefts = [node.terms.limit.less(node.amounts).delta for node in path if node.enforces]
+    return sorted({share for left in (min(lefts), lefts[0]) if left > 0 for share in (exact(float(left / 2)), left)})
 
 
 def _refusal(path: list[Node], price: Amounts, label: str) -> str:

@@ -4,9 +4,10 @@ from alembic import context
 
 from discreet.ledger.schema import VERSION_TABLE, metadata
 
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    version_table=VERSION_TABLE,
-)
-context.run_migrations()
+if hasattr(context, "config"):  # only while alembic runs this file; a test collector imports it as a module
+    context.configure(
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        version_table=VERSION_TABLE,
+    )
+    context.run_migrations()
