@@ -151,10 +151,11 @@ def test_a_filter_without_a_price_is_out_and_the_others_go_on() -> None:
     assert not admits(limit, Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS)))
 
 
-amounts = st.builds(
-    lambda pure, mu2, rho: Amounts(pure=Fraction(pure, 1000), mu2=mu2 * 10**12, renyi=tuple(int(rho * 1e12 * a) for a in ORDERS)),
-    st.integers(0, 3000), st.integers(0, 900), st.integers(0, 400),
-)  # fmt: skip
+def some(pure: int, mu2: int, rho: int) -> Amounts:
+    return Amounts(pure=Fraction(pure, 1000), mu2=mu2 * 10**12, renyi=tuple(int(rho * 1e12 * a) for a in ORDERS))
+
+
+amounts = st.builds(some, st.integers(0, 3000), st.integers(0, 900), st.integers(0, 400))
 
 
 @given(amounts, amounts)

@@ -16,6 +16,7 @@ from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.chain import Entry
 from discreet.ledger.filters import Reading, admits, reading
 from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
 
 if TYPE_CHECKING:
@@ -169,6 +170,12 @@ class Book:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
         with self.ledger._store.read() as connection:
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
+
+    def trail(self, points: int = 400) -> list[tuple[Entry, Reading]]:
+        """What this book had proved after its entries, and those of books inside it, at up to so many of them."""
+        node = self._path()[0]
+        with self.ledger._store.read() as connection:
+            return trail(connection, self.name, node.entries, points)
 
     # --- books inside ----------------------------------------------------------------------------------------------
 

@@ -94,6 +94,10 @@ class Ledger:
         with self._store.read() as connection:
             return verify(connection, head)
 
+    def now(self) -> datetime:
+        """What the ledger's clock says, in UTC."""
+        return self._clock().astimezone(UTC)
+
     def entries(self) -> list[Entry]:
         """The whole history in order."""
         with self._store.read() as connection:
