@@ -1,0 +1,167 @@
+"""Basic composition: epsilons add up, deltas add up.
+
+Leaves that are pure spend no delta. The others share what is left of it equally: each repetition gets the epsilon its
+own exact profile gives at that share. Reference: Dwork and Roth (2014), Theorem 3.16.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from discreet import events as ev
+from discreet.accounting.neighbours import Leaf, Resolved, resolve
+from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.adjacency import Adjacency
+from discreet.errors import UnsupportedEvent
+
+__all__ = ["Basic", "pure_epsilon", "single_epsilon"]
+
+_UP = 1 + 1e-14
+
+
+def pure_of(leaf: Leaf) -> float:
+    """Epsilon at delta zero, or infinity."""
+    event = leaf.event
+    match event:
+        case ev.Laplace():
+            return 1 / event.noise_multiplier
+        case ev.DiscreteLaplace():
+            return event.sensitivity / event.scale
+        case ev.Exponential() | ev.PureDP() | ev.RandomizedResponse():
+            return event.epsilon
+        case ev.ApproxDP():
+            return event.epsilon if event.delta == 0 else math.inf
+        case ev.GDP():
+            return 0.0 if event.mu == 0 else math.inf
+        case ev.ZCDP():
+            return 0.0 if event.rho == 0 else math.inf
+        case ev.PoissonSampled() | ev.FixedSizeSampled():
+            if event.rate == 0:
+                return 0.0
+            inner = pure_epsilon(event.event, leaf.adjacency)
+            return _amplified(inner, event.rate)
+    return math.inf
+
+
+def _amplified(epsilon: float, rate: float) -> float:
+    """log(1 + q(e^ε - 1)): Poisson for add/remove, fixed size for replace (Balle, Barthe and Gaboardi 2018)."""
+    if epsilon > 500:
+        return epsilon + math.log(rate) if math.isfinite(epsilon) else math.inf
+    return math.log1p(rate * math.expm1(epsilon)) * _UP
+
+
+def pure_epsilon(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
+    """Sum of the pure epsilons of all leaves; infinity if one of them is not pure.
+
+    >>> pure_epsilon(ev.Laplace(noise_multiplier=2.0) * 4)
+    2.0
+    """
+    parts = resolve(event, Adjacency(adjacency)).parts
+    return fold(parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
+
+
+def single_epsilon(leaf: Leaf, delta: float) -> float:
+    """The exact epsilon of one leaf at delta, from its own privacy profile."""
+    from discreet.accounting.pld import PLD
+    from discreet.accounting.rdp import Renyi
+
+    pure = pure_of(leaf)
+    if pure < math.inf or delta <= 0:
+        return pure
+    if isinstance(leaf.event, ev.ApproxDP) and leaf.event.delta == delta:
+        return leaf.event.epsilon
+    one = Resolved((Leaf(leaf.event, leaf.adjacency, 1, leaf.flip),))
+    try:
+        return PLD(one).epsilon(delta)
+    except UnsupportedEvent:
+        return Renyi(one).epsilon(delta)
+
+
+def own_delta(leaf: Leaf) -> float:
+    """The delta a leaf brings with it."""
+    return leaf.event.delta if isinstance(leaf.event, ev.ApproxDP) else 0.0
+
+
+def shared_delta(resolved: Resolved, delta: float) -> float | None:
+    """What one repetition of a leaf that is not pure may spend; None if the budget does not cover their own deltas."""
+
+    def price(leaf: Leaf) -> tuple[float, int]:
+        own = own_delta(leaf)
+        return (own, 0) if own else (0.0, 0 if pure_of(leaf) < math.inf else 1)
+
+    fixed, sharers = fold(
+        resolved.parts, price, lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda cost, n: (cost[0] * n, cost[1] * n),
+        lambda a, b: (max(a[0], b[0]), max(a[1], b[1])), (0.0, 0),
+    )
+    left = delta - fixed * _UP
+    if left < 0 or (sharers and left <= 0):
+        return None
+    return left / sharers if sharers else 0.0
+
+
+def leaf_epsilon(leaf: Leaf, share: float) -> float:
+    """Epsilon of one repetition at its share of delta."""
+    if isinstance(leaf.event, ev.ApproxDP) and leaf.event.delta:
+        return leaf.event.epsilon
+    return single_epsilon(leaf, share)
+
+
+@dataclass(frozen=True)
+class Basic:
+    """Sums of epsilons and deltas."""
+
+    resolved: Resolved
+
+    def __post_init__(self) -> None:
+        fold(self.resolved.parts, _check, lambda a, b: None, lambda a, n: None, lambda a, b: None, None)
+
+    @cached_property
+    def pure(self) -> float:
+        """Epsilon at delta zero."""
+        return fold(self.resolved.parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound."""
+        if hopeless(self.resolved):
+            return math.inf
+        share = shared_delta(self.resolved, delta)
+        if share is None:
+            return math.inf
+        return fold(self.resolved.parts, lambda leaf: leaf_epsilon(leaf, share), lambda a, b: a + b, lambda e, n: e * n,
+                    max, 0.0)
+
+    def delta(self, epsilon: float) -> float:
+        """Upper bound: the smallest delta whose epsilon fits."""
+        return smallest_delta(self.epsilon, epsilon)
+
+
+def _check(leaf: Leaf) -> None:
+    if isinstance(leaf.event, ev.NonPrivate):
+        return
+    if isinstance(leaf.event, ev.RDP) and not leaf.event.orders:
+        raise unsupported("basic", leaf.event, "it has no orders")
+
+
+def smallest_delta(epsilon_of: object, epsilon: float) -> float:
+    """Invert a decreasing epsilon(delta), from above, on a logarithmic scale down to 1e-300."""
+
+    def excess(x: float) -> float:
+        value: float = epsilon_of(math.exp(-x))  # type: ignore[operator]
+        return value - epsilon
+
+    if epsilon_of(0.0) <= epsilon:  # type: ignore[operator]
+        return 0.0
+    if excess(0.0) > 0:
+        return 1.0
+    # solve_epsilon finds where a decreasing function falls below a level: here -x ↦ ε(e^{-x}) grows with x
+    low, high = 0.0, 690.0
+    if excess(high) <= 0:
+        return math.exp(-high)
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+    return math.exp(-low)
+
+

@@ -1,0 +1,90 @@
+r"""Optimal composition of (epsilon, delta) guarantees: the best that can be said when only those are known.
+
+k repetitions of an :math:`(\epsilon_0, \delta_0)`-DP mechanism are dominated by k randomized responses, so
+
+.. math:: \delta(\epsilon) = 1 - (1-\delta_0)^k\Bigl(1 - \sum_{i} \binom{k}{i}
+          \frac{\bigl(e^{(k-i)\epsilon_0} - e^{\epsilon + i\epsilon_0}\bigr)_+}{(1+e^{\epsilon_0})^k}\Bigr),
+
+attained by some mechanism (Kairouz, Oh and Viswanath 2015, Theorem 3.3). Several kinds of leaves multiply out as long
+as the number of combinations stays small; the general problem is #P-hard (Murtagh and Vadhan 2016).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from discreet.accounting.basic import leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
+from discreet.accounting.neighbours import Choice, Leaf, Resolved
+from discreet.accounting.views import hopeless, solve_epsilon
+from discreet.errors import UnsupportedEvent
+
+__all__ = ["Optimal"]
+
+_MAX_COMBINATIONS = 4_000_000
+_UP = 1 + 1e-10
+
+
+@dataclass(frozen=True)
+class Optimal:
+    """Each leaf reduced to its (epsilon, delta); the composition of those is exact."""
+
+    resolved: Resolved
+
+    def __post_init__(self) -> None:
+        combinations = 1.0
+        for part in self.resolved.parts:
+            if isinstance(part, Choice):
+                raise UnsupportedEvent("The optimal accountant cannot price Parallel: it knows one guarantee a leaf.")
+            combinations *= part.count + 1
+        if combinations > _MAX_COMBINATIONS:
+            raise UnsupportedEvent("The optimal accountant cannot price so many different leaves: the number of "
+                                   "combinations is exponential. Use accountant='pld'.")
+
+    @property
+    def _leaves(self) -> list[Leaf]:
+        return [part for part in self.resolved.parts if isinstance(part, Leaf)]
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound; leaves that are not pure get half of delta, shared equally."""
+        if hopeless(self.resolved):
+            return math.inf
+        pure = all(pure_of(leaf) < math.inf for leaf in self._leaves)
+        own = all(pure_of(leaf) < math.inf or own_delta(leaf) for leaf in self._leaves)
+        share = 0.0 if own else shared_delta(self.resolved, delta / 2)
+        if share is None:
+            return math.inf
+        epsilons = [leaf_epsilon(leaf, share) for leaf in self._leaves]
+        if not all(map(math.isfinite, epsilons)):
+            return math.inf
+        if delta <= 0:
+            return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True)) if pure else math.inf
+        deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
+        losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
+        kept = math.exp(sum(leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True)))
+
+        def delta_of(epsilon: float) -> float:
+            above = losses > epsilon
+            finite = float(masses[above] @ -np.expm1(epsilon - losses[above]))
+            return min(1.0, (1 - kept + kept * finite) * _UP)
+
+        return solve_epsilon(delta_of, delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Upper bound."""
+        return smallest_delta(self.epsilon, epsilon)
+
+
+def _binary_losses(epsilons: list[float], counts: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All sums of ±epsilon with their probabilities under P."""
+    losses, masses = np.zeros(1), np.ones(1)
+    for epsilon, count in zip(epsilons, counts, strict=True):
+        wins = np.arange(count + 1)
+        chance = binom.pmf(wins, count, 1 / (1 + math.exp(-epsilon)))
+        losses = np.add.outer(losses, (2 * wins - count) * epsilon).ravel()
+        masses = np.multiply.outer(masses, chance).ravel()
+    return losses, masses
