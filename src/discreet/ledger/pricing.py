@@ -7,16 +7,18 @@ that filter is out of the race for good; an event with no finite price at all is
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import cast
 
 from scipy.special import expit, ndtri
 
 from discreet import accounting, events
 from discreet.accounting import basic, gdp, rdp
+from discreet.accounting.neighbours import Choice, Leaf, resolve
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent
+from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event
 from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, units
 
@@ -56,7 +58,7 @@ def approximate(epsilon: float, delta: float) -> Amounts:
         delta=exact(delta),
         pure=exact(epsilon),
         mu2=units(_pure_mu(epsilon) ** 2 * (1 + _SLACK)),
-        renyi=tuple(units(float(value)) for value in rdp.rdp_curve(pure, ORDERS, Adjacency.ADD_REMOVE)),
+        renyi=_up(rdp.rdp_curve(pure, ORDERS, Adjacency.ADD_REMOVE)),
     )
 
 
@@ -70,32 +72,36 @@ def refuse_nonprivate(event: Event) -> None:
 
 
 def _leaf(leaf: Event, adjacency: Adjacency) -> Amounts:
-    if isinstance(leaf, events.ApproxDP):
-        if leaf.adjacency is not adjacency:
-            raise UnsupportedAdjacency(
-                f"ApproxDP was proved under {str(leaf.adjacency)!r}, but the book counts in {str(adjacency)!r}. "
-                "Give charge(..., delta=) a part of the book's delta, and the tight account converts it."
-            )
-        return approximate(leaf.epsilon, leaf.delta)
-    pure = _pure(leaf, adjacency)
+    resolved = resolve(leaf, adjacency)
+    if isinstance(leaf, events.ApproxDP) and isinstance(only := resolved.parts[0], Leaf):
+        restated = cast(events.ApproxDP, only.event)
+        return approximate(restated.epsilon, restated.delta)
+    if resolved.slack:  # a truncated sampler: its overflow weighs e^ε, which a running total does not know
+        return Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS))
+    pure = _pure(resolved.parts)
     return Amounts(pure=pure, mu2=_mu2(leaf, adjacency, float(pure)), renyi=_renyi(leaf, adjacency))
 
 
-def _pure(leaf: Any, adjacency: Adjacency) -> Number:
-    # exact where the parameter says it: a float quotient rounded up would make three thirds exceed one
-    if getattr(leaf, "adjacency", None) is adjacency:
-        if isinstance(leaf, events.PureDP | events.Exponential | events.RandomizedResponse):
-            return exact(leaf.epsilon)
-        if isinstance(leaf, events.Laplace):
-            return 1 / exact(leaf.noise_multiplier)
-        if isinstance(leaf, events.DiscreteLaplace):
-            return leaf.sensitivity / exact(leaf.scale)
-    try:
-        return exact(basic.pure_epsilon(leaf, adjacency))
-    except UnsupportedAdjacency:
-        raise
-    except UnsupportedEvent:
-        return math.inf
+def _pure(parts: Iterable[Leaf | Choice]) -> Number:
+    total: Number = Fraction(0)
+    for part in parts:
+        one = _pure_leaf(part) if isinstance(part, Leaf) else max(_pure(option) for option in part.options)
+        total = total + one * part.count
+    return total
+
+
+def _pure_leaf(leaf: Leaf) -> Number:
+    """Exact where the parameter says it: a float quotient rounded up would make three thirds exceed one."""
+    match leaf.event:
+        case events.PureDP(epsilon=epsilon) | events.Exponential(epsilon=epsilon):
+            return exact(epsilon)
+        case events.RandomizedResponse(epsilon=epsilon):
+            return exact(epsilon)
+        case events.Laplace(noise_multiplier=noise):
+            return 1 / exact(noise)
+        case events.DiscreteLaplace(scale=scale, sensitivity=sensitivity):
+            return sensitivity / exact(scale)
+    return exact(basic.pure_of(leaf) * (1 + _SLACK))
 
 
 def _mu2(leaf: Event, adjacency: Adjacency, pure: float) -> Number:
@@ -114,8 +120,10 @@ def _pure_mu(epsilon: float) -> float:
 def _renyi(leaf: Event, adjacency: Adjacency) -> tuple[Number, ...]:
     try:
         curve = rdp.rdp_curve(leaf, ORDERS, adjacency)
-    except UnsupportedAdjacency:
-        raise
-    except UnsupportedEvent:
+    except (UnsupportedEvent, NotCertified):
         return (math.inf,) * len(ORDERS)
-    return tuple(units(float(value)) for value in curve)
+    return _up(curve)
+
+
+def _up(curve: Iterable[float]) -> tuple[Number, ...]:
+    return tuple(units(float(value) * (1 + _SLACK)) for value in curve)

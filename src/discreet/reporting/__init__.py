@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from discreet.reporting.report import Report, report
+from discreet.reporting.document import Report, report
 
 __all__ = ["Report", "report"]

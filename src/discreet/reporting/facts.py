@@ -22,11 +22,11 @@ __all__ = ["gather"]
 ALARMS = (0.01, 0.001)
 
 ASSUMPTIONS = (
-    "Every release from this data was charged to this book before the data was read. What was released elsewhere is not "
-    "counted here.",
-    "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes them "
-    "for its own operations; events written by hand are taken at their word.",
-    "One unit of privacy is as stated. A person who contributes several units is protected less: the guarantee degrades "
+    "Every release from this data was charged to this book before the data was read. What was released elsewhere is "
+    "not counted here.",
+    "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes "
+    "them for its own operations; events written by hand are taken at their word.",
+    "One unit of privacy is as stated. Whoever contributes several units is protected less: the guarantee degrades "
     "with their number.",
     "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
     "Noise was drawn from the operating system's entropy. Seeded releases serve tests and are not private.",
@@ -39,7 +39,6 @@ def gather(book: Book, entries: int) -> dict[str, Any]:
     pairs, source = _pairs(book)
     limit = [(terms.delta, terms.epsilon)]
     rates, misses = trade_off(pairs)
-    trail = book.trail()
     return {
         "book": book.name,
         "generated": book.ledger.now().isoformat(timespec="seconds"),
@@ -68,7 +67,8 @@ def gather(book: Book, entries: int) -> dict[str, Any]:
             "false_negative_rate_at_limit": trade_off(limit)[1],
         },
         "trail": [
-            {"seq": e.seq, "at": e.at, "epsilon": _finite(r.epsilon), "filter_used": _finite(r.fraction)} for e, r in trail
+            {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
+            for entry, then in book.trail()
         ],
         "books": [_inner(inner) for inner in book.books()],
         "theorems": _theorems(book),
@@ -92,9 +92,12 @@ def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     if planned is not None:
         guarantee = accounting.guarantee(planned, adjacency=book.terms.adjacency)
         return [(delta, guarantee.epsilon(delta)) for delta in deltas], "the tight account of the plan"
-    pairs = [(delta, book.reading_at(delta).epsilon) for delta in deltas]
     pure = book.amounts.pure if not (book.amounts.planned or book.amounts.delta) else math.inf
-    return [(0.0, float(pure)), *pairs], "the filters, read as an odometer at each delta"
+    pairs = [(0.0, float(pure)), *((delta, book.reading_at(delta).epsilon) for delta in deltas)]
+    # what is proved at a delta holds at every larger one
+    best = np.minimum.accumulate([epsilon for _, epsilon in pairs])
+    proved = [(delta, float(epsilon)) for (delta, _), epsilon in zip(pairs, best, strict=True)]
+    return proved, "the filters, read as an odometer at each delta"
 
 
 def _only_plan(book: Book) -> Event | None:
@@ -112,7 +115,9 @@ def _theorems(book: Book) -> list[dict[str, Any]]:
     if book.amounts.planned:
         listed.append({"text": words.theorem("plan"), "delta": float(book.amounts.planned_delta)})
     listed.append({"text": words.theorem("pure"), "delta": 0.0})
-    listed += [{"text": words.theorem(kind), "delta": left * float(part)} for kind, part in shares.items() if part * left]
+    for kind, part in shares.items():
+        if part and left:
+            listed.append({"text": words.theorem(kind), "delta": left * float(part)})
     return listed
 
 

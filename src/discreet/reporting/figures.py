@@ -15,11 +15,12 @@ with extra("report"):
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
 __all__ = ["burn_down", "epsilon_of_delta", "trade_off"]
 
 INK, QUIET, NOW, LIMIT = "#22303c", "#8a97a3", "#0f6e84", "#b4532a"
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["system-ui", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "DejaVu Sans"],
@@ -42,15 +43,16 @@ def burn_down(facts: dict[str, Any]) -> str:
     trail = [point for point in facts["trail"] if point["epsilon"] is not None]
     numbers = range(len(trail) + 1)
     figure, axes = _blank()
-    axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, linewidth=2, label="proved")
+    axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, lw=2, label="proved")
+    axes.plot(numbers[-1], trail[-1]["epsilon"] if trail else 0.0, "o", color=NOW, markersize=5, clip_on=False)
     axes.axhline(facts["limit"]["epsilon"], color=LIMIT, linewidth=1.6, linestyle=(0, (5, 3)), label="limit")
     axes.set_ylim(0, facts["limit"]["epsilon"] * 1.12)
-    axes.set_xlim(0, max(1, len(trail)))
+    axes.set_xlim(0, max(1, len(trail)) * 1.04)
     charges = facts["spent"]["charges"]
     axes.set_xlabel("charges" if charges == len(trail) else f"{len(trail)} points over {charges:,} charges")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("ε")
-    axes.legend(loc="lower right", handlelength=1.6)
+    axes.legend(loc="lower right", handlelength=1.6, frameon=False)
     return _svg(figure, "burn")
 
 
@@ -66,7 +68,7 @@ def epsilon_of_delta(facts: dict[str, Any]) -> str:
     axes.set_ylim(0, max([limit["epsilon"], *(p["epsilon"] for p in points)]) * 1.12)
     axes.set_xlabel("δ")
     axes.set_ylabel("ε")
-    axes.legend(loc="best", handlelength=1.6)
+    axes.legend(loc="best", handlelength=1.6, frameon=False)
     return _svg(figure, "curve")
 
 
@@ -83,7 +85,7 @@ def trade_off(facts: dict[str, Any]) -> str:
     axes.set_ylim(0, 1)
     axes.set_xlabel("false positives")
     axes.set_ylabel("false negatives")
-    axes.legend(loc="upper right", handlelength=1.6)
+    axes.legend(loc="upper right", handlelength=1.6, frameon=False)
     return _svg(figure, "trade")
 
 

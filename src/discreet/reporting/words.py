@@ -22,8 +22,8 @@ _THEOREMS = {
     "Rogers, Roth, Ullman and Vadhan (2016).",
     "gaussian": "Gaussian filter: a process whose squared GDP parameters sum to at most mu² is mu-GDP. "
     "Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023).",
-    "renyi": "Rényi filter: at each order, the exponential of loss minus cost is a supermartingale, so its bound holds at "
-    "every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); conversion of Canonne, Kamath and Steinke (2020).",
+    "renyi": "Rényi filter: at each order, the exponential of loss minus cost is a supermartingale, so its bound holds "
+    "at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and Steinke (2020).",
     "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
     "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "

@@ -10,10 +10,7 @@ from typing import Any
 from discreet.errors import extra, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
-from discreet.reporting import figures, words
-
-with extra("report"):
-    import jinja2
+from discreet.reporting import words
 
 __all__ = ["Report", "report"]
 
@@ -26,6 +23,10 @@ class Report:
 
     def html(self) -> str:
         """One self-contained page: styles and figures inside, no script, nothing fetched."""
+        with extra("report"):
+            import jinja2
+
+            from discreet.reporting import figures
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("discreet.reporting"), autoescape=True, undefined=jinja2.StrictUndefined
         )
