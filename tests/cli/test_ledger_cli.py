@@ -38,7 +38,7 @@ def run(*arguments: str, on: typer.Typer = app) -> Result:
 
 
 def reporter() -> typer.Typer:
-    alone = typer.Typer()
+    alone = typer.Typer(add_completion=False)
     alone.command()(report)
     return alone
 
@@ -77,7 +77,8 @@ def test_history_prints_labels_as_they_are(url: str) -> None:
 def test_verify_against_a_head_in_a_file(url: str, tmp_path: Path) -> None:
     with Ledger(url, create=False) as ledger:
         (tmp_path / "anchor").write_text(ledger.head() + "\n")
-    assert "4 entries in 2 books verified against" in run("verify", "--head", str(tmp_path / "anchor"), "-l", url).output
+    anchored = run("verify", "--head", str(tmp_path / "anchor"), "-l", url).output
+    assert "4 entries in 2 books verified against" in anchored
     assert "4 entries in 2 books verified\n" in run("verify", "-l", url).output
     with pytest.raises(ChainBroken):
         run("verify", "--head", "3:" + "0" * 64, "-l", url)

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.reporting.browser import Browser
 
 import discreet as dp
 from discreet import events
 from discreet.ledger import Book, Ledger
 from discreet.reporting import attacker, figures, report
-from tests.reporting.browser import Browser
 
 CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
 
@@ -97,7 +97,8 @@ def test_a_book_with_one_plan_shows_the_tight_curve(ledger: Ledger) -> None:
     book.plan(event, label="model")
     facts = report(book).facts
     assert facts["curve_source"] == "the tight account of the plan"
-    assert next(p["epsilon"] for p in facts["curve"] if p["delta"] == 1e-5) == pytest.approx(dp.epsilon(event, delta=1e-5))
+    shown = next(point["epsilon"] for point in facts["curve"] if point["delta"] == 1e-5)
+    assert shown == pytest.approx(dp.epsilon(event, delta=1e-5))
     assert "plan" in report(book).html()
 
 
@@ -155,8 +156,9 @@ LOOK = """(() => {
     const lines = [...svg.querySelectorAll('path')].filter(p => p.getTotalLength() > 20).length;
     return {width: box.width, height: box.height, lines, texts: svg.querySelectorAll('text').length};
   });
+  const edge = document.documentElement.clientWidth + 0.5;
   const wide = [...document.querySelectorAll('body *')].filter(e => !e.closest('svg') &&
-    e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5).map(e => e.tagName + '.' + e.className);
+    e.getBoundingClientRect().right > edge).map(e => e.tagName + '.' + e.className);
   return {scroll: document.documentElement.scrollWidth, inner: window.innerWidth, figures, wide,
           title: document.title};
 })()"""

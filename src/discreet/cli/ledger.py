@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded b
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Budgets that hold: open books, read them, check that nobody changed them.", no_args_is_help=True)
+app = typer.Typer(help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True)
 
 Address = Annotated[
     str, typer.Option("--ledger", "-l", envvar="DISCREET_LEDGER", help="Where the ledger is kept.", show_default=True)
@@ -49,7 +49,7 @@ def open_book(
     filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
     ledger: Address = DEFAULT,
 ) -> None:
-    """Open a book, or say that it is open; limits never change. A sub-book takes adjacency, unit and filter from above."""
+    """Open a book; limits never change. A sub-book takes adjacency, unit and filter from the book above."""
     with _ledger(ledger, create=True) as books:
         if "/" in name:
             above, inner = name.rsplit("/", 1)

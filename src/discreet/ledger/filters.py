@@ -79,6 +79,7 @@ class Limit:
     epsilon: Number
     delta: Number
     policy: str = "mixed"
+    centre: Number = 0  # the delta for which the orders are weighed; zero means the delta itself
 
     def less(self, spent: Amounts) -> Limit:
         """What plans have left for the filters."""
@@ -86,7 +87,7 @@ class Limit:
 
     def at(self, delta: Number) -> Limit:
         """The same division of another delta."""
-        return Limit(self.epsilon, delta, self.policy)
+        return Limit(self.epsilon, delta, self.policy, self.delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class _Terms:
 def _terms(limit: Limit) -> _Terms:
     share = POLICIES[limit.policy]
     epsilon, delta = float(limit.epsilon), float(limit.delta)
-    offsets = _offsets(epsilon, delta * float(share["renyi"]))
+    offsets = _offsets(epsilon, delta * float(share["renyi"]), float(limit.centre or limit.delta))
     return _Terms(
         approximate=limit.delta * share["approximate"],
         mu2=math.floor(_mu_within(epsilon, delta * float(share["gaussian"])) ** 2 * (1 - _SLACK) * UNIT),
@@ -124,11 +125,11 @@ def _terms(limit: Limit) -> _Terms:
     )
 
 
-def _offsets(epsilon: float, delta: float) -> tuple[float, ...]:
+def _offsets(epsilon: float, delta: float, centre: float) -> tuple[float, ...]:
     r"""ln(c_α/δ_α)/(α−1) for each order, with more of delta for the orders near the best one for Gaussian noise."""
     if delta <= 0 or epsilon <= 0:
         return (math.inf,) * len(ORDERS)
-    alike = [_offset(order, delta) for order in ORDERS]
+    alike = [_offset(order, centre) for order in ORDERS]
     best = max(range(len(ORDERS)), key=lambda j: (epsilon - alike[j]) / ORDERS[j])
     weights = [1.0 if j == best else 0.3 / (j - best) ** 2 for j in range(len(ORDERS))]
     return tuple(_offset(order, delta * w / sum(weights)) for order, w in zip(ORDERS, weights, strict=True))
@@ -172,7 +173,9 @@ def admits(limit: Limit, spent: Amounts) -> bool:
 
 def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Reading:
     """The smallest epsilon proved at the book's delta (or at another: each delta is a theorem of its own)."""
-    left = limit.less(spent) if delta is None else limit.at(delta).less(spent)
+    left = limit.less(spent)
+    if delta is not None:
+        left = left.at(delta - spent.planned_delta)
     if left.delta < 0 or left.epsilon < 0:
         return _UNPROVED
     planned = _up(spent.planned_epsilon)
