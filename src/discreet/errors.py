@@ -72,7 +72,9 @@ def extra(name: str) -> Iterator[None]:
         raise MissingExtra(f'This needs an optional dependency: pip install "discreet[{name}]"') from error
 
 
-def number(name: str, value: object, *, low: float, high: float, open_low: bool = False, open_high: bool = False) -> float:
+def number(
+    name: str, value: object, *, low: float, high: float, open_low: bool = False, open_high: bool = False
+) -> float:
     """``value`` as a float inside the interval, or a ``ValueError`` that names both.
 
     >>> number("rate", 1.5, low=0, high=1)

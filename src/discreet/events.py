@@ -99,7 +99,9 @@ class Event:
             raise ValueError(f"type is {data.get('type')!r}, but must be one of {', '.join(sorted(_BY_TAG))}.")
         known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"{kind.tag} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}.")
+            raise ValueError(
+                f"{kind.tag} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}."
+            )
         try:
             return kind(**{name: _decode(value) for name, value in values.items()})
         except TypeError as error:
@@ -168,7 +170,7 @@ class Gaussian(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteLaplace(Event):
-    """Integer noise with mass proportional to exp(-|x|/scale), on an integer vector of L1 sensitivity ``sensitivity``."""
+    """Integer noise with mass proportional to exp(-|x|/scale), on integers of L1 sensitivity ``sensitivity``."""
 
     scale: float
     sensitivity: int = 1
@@ -225,8 +227,10 @@ class RandomizedResponse(Event):
         _set(self, epsilon=nonnegative("epsilon", self.epsilon), categories=whole("categories", self.categories, low=2))
         _adjacency(self)
         if self.adjacency is Adjacency.ADD_REMOVE:
-            raise ValueError("adjacency is 'add-remove', but must be 'replace' or 'zero-out': randomized response "
-                             "reveals the number of records.")
+            raise ValueError(
+                "adjacency is 'add-remove', but must be 'replace' or 'zero-out': randomized response "
+                "reveals the number of records."
+            )
 
 
 # --- bare guarantees, for mechanisms the vocabulary does not know -------------------------------------------------
@@ -281,8 +285,10 @@ class RDP(Event):
         orders = tuple(number("orders", a, low=1, high=inf, open_low=True, open_high=True) for a in self.orders)
         epsilons = tuple(nonnegative("epsilons", e) for e in self.epsilons)
         if not orders or len(orders) != len(epsilons):
-            raise ValueError(f"orders has {len(orders)} and epsilons {len(epsilons)} entries, but both need the same "
-                             "number, at least one.")
+            raise ValueError(
+                f"orders has {len(orders)} and epsilons {len(epsilons)} entries, but both need the same "
+                "number, at least one."
+            )
         if len(set(orders)) != len(orders):
             raise ValueError("orders has a repeated entry, but each order may appear once.")
         pairs = sorted(zip(orders, epsilons, strict=True))
@@ -314,8 +320,10 @@ def _inside_poisson(sampler: Any) -> None:
     """Poisson amplification compares "in" with "out", so what runs inside must be proved for that comparison."""
     for leaf in leaves(sampler.event):
         if getattr(leaf, "adjacency", None) is Adjacency.REPLACE:
-            raise ValueError(f"event contains {leaf.tag} under 'replace', but {sampler.tag} must hold events proved "
-                             "under 'add-remove' or 'zero-out'.")
+            raise ValueError(
+                f"event contains {leaf.tag} under 'replace', but {sampler.tag} must hold events proved "
+                "under 'add-remove' or 'zero-out'."
+            )
 
 
 def _event(value: object) -> Event:
@@ -349,9 +357,13 @@ class TruncatedPoissonSampled(Event):
     event: Event
 
     def __post_init__(self) -> None:
-        _set(self, rate=probability("rate", self.rate), event=_event(self.event),
-             max_batch_size=whole("max_batch_size", self.max_batch_size, low=1),
-             dataset_size=whole("dataset_size", self.dataset_size, low=1))
+        _set(
+            self,
+            rate=probability("rate", self.rate),
+            event=_event(self.event),
+            max_batch_size=whole("max_batch_size", self.max_batch_size, low=1),
+            dataset_size=whole("dataset_size", self.dataset_size, low=1),
+        )
         _inside_poisson(self)
 
 
@@ -454,5 +466,3 @@ def leaves(event: Event) -> dict[Event, int]:
     for leaf, count in _walk(_event(event), 1):
         counts[leaf] = counts.get(leaf, 0) + count
     return dict(sorted(counts.items(), key=lambda item: item[0].to_json())) if len(counts) > 1 else counts
-
-

@@ -3,10 +3,11 @@ r"""Advanced composition, with the correct second term.
 For leaves that are :math:`(\epsilon_i, \delta_i)`-DP and any :math:`\delta' > 0` the composition is
 :math:`(\epsilon, \delta' + \sum\delta_i)`-DP with
 
-.. math:: \epsilon = \sum_i \epsilon_i \frac{e^{\epsilon_i}-1}{e^{\epsilon_i}+1} + \sqrt{2\ln(1/\delta')\sum_i\epsilon_i^2}.
+.. math:: \epsilon = \sum_i \epsilon_i \frac{e^{\epsilon_i}-1}{e^{\epsilon_i}+1}
+          + \sqrt{2\ln(1/\delta')\sum_i\epsilon_i^2}.
 
 The first term is the mean of the privacy loss; leaving out its factor ε, as slides sometimes do, is unsound above one.
-Reference: Dwork, Rothblum and Vadhan (2010); Kairouz, Oh and Viswanath (2015), Theorem 3.5; Dwork and Roth (2014), Section 3.5.
+Reference: Dwork, Rothblum and Vadhan (2010); Kairouz, Oh and Viswanath (2015), Theorem 3.5.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.accounting.basic import Basic, leaf_epsilon, shared_delta, smallest_delta
+from discreet.accounting.basic import Basic, leaf_epsilon, pure_sum, shared_delta, smallest_delta
 from discreet.accounting.neighbours import Leaf, Resolved
 from discreet.accounting.views import fold, hopeless
 
@@ -27,6 +28,9 @@ class Advanced:
 
     resolved: Resolved
 
+    def __post_init__(self) -> None:
+        Basic(self.resolved)  # refuses what has no guarantee of its own
+
     def epsilon(self, delta: float) -> float:
         """Upper bound, half of delta spent on the deviation and half on the leaves; all of it where they are pure."""
         if hopeless(self.resolved):
@@ -34,7 +38,7 @@ class Advanced:
         plain = Basic(self.resolved).epsilon(delta)
         if delta <= 0:
             return plain
-        pure = Basic(self.resolved).pure < math.inf
+        pure = pure_sum(self.resolved) < math.inf
         deviation = delta if pure else delta / 2
         share = shared_delta(self.resolved, delta - deviation)
         if share is None:
@@ -45,8 +49,12 @@ class Advanced:
             return (epsilon * math.tanh(epsilon / 2), epsilon**2) if epsilon < math.inf else (math.inf, math.inf)
 
         mean, square = fold(
-            self.resolved.parts, price, lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda cost, n: (cost[0] * n, cost[1] * n),
-            lambda a, b: (max(a[0], b[0]), max(a[1], b[1])), (0.0, 0.0),
+            self.resolved.parts,
+            price,
+            lambda a, b: (a[0] + b[0], a[1] + b[1]),
+            lambda cost, n: (cost[0] * n, cost[1] * n),
+            lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+            (0.0, 0.0),
         )
         return min(plain, mean + math.sqrt(-2 * math.log(deviation) * square))
 

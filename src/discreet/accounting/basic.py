@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 from discreet import events as ev
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.views import fold, hopeless
 from discreet.adjacency import Adjacency
-from discreet.errors import UnsupportedEvent
+from discreet.errors import NotCertified, UnsupportedEvent
 
-__all__ = ["Basic", "pure_epsilon", "single_epsilon"]
+__all__ = ["Basic", "pure_epsilon", "pure_sum", "single_epsilon"]
 
 _UP = 1 + 1e-14
 
@@ -58,8 +57,13 @@ def pure_epsilon(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REM
     >>> pure_epsilon(ev.Laplace(noise_multiplier=2.0) * 4)
     2.0
     """
-    parts = resolve(event, Adjacency(adjacency)).parts
-    return fold(parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
+    return pure_sum(resolve(event, Adjacency(adjacency)))
+
+
+def pure_sum(resolved: Resolved) -> float:
+    """The same for a resolved event; a truncated sampler is not pure."""
+    total = fold(resolved.parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
+    return math.inf if resolved.slack else total
 
 
 def single_epsilon(leaf: Leaf, delta: float) -> float:
@@ -75,7 +79,7 @@ def single_epsilon(leaf: Leaf, delta: float) -> float:
     one = Resolved((Leaf(leaf.event, leaf.adjacency, 1, leaf.flip),))
     try:
         return PLD(one).epsilon(delta)
-    except UnsupportedEvent:
+    except (UnsupportedEvent, NotCertified):
         return Renyi(one).epsilon(delta)
 
 
@@ -92,8 +96,12 @@ def shared_delta(resolved: Resolved, delta: float) -> float | None:
         return (own, 0) if own else (0.0, 0 if pure_of(leaf) < math.inf else 1)
 
     fixed, sharers = fold(
-        resolved.parts, price, lambda a, b: (a[0] + b[0], a[1] + b[1]), lambda cost, n: (cost[0] * n, cost[1] * n),
-        lambda a, b: (max(a[0], b[0]), max(a[1], b[1])), (0.0, 0),
+        resolved.parts,
+        price,
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda cost, n: (cost[0] * n, cost[1] * n),
+        lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+        (0.0, 0),
     )
     left = delta - fixed * _UP
     if left < 0 or (sharers and left <= 0):
@@ -117,11 +125,6 @@ class Basic:
     def __post_init__(self) -> None:
         fold(self.resolved.parts, _check, lambda a, b: None, lambda a, n: None, lambda a, b: None, None)
 
-    @cached_property
-    def pure(self) -> float:
-        """Epsilon at delta zero."""
-        return fold(self.resolved.parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
-
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
         if hopeless(self.resolved):
@@ -129,8 +132,14 @@ class Basic:
         share = shared_delta(self.resolved, delta)
         if share is None:
             return math.inf
-        return fold(self.resolved.parts, lambda leaf: leaf_epsilon(leaf, share), lambda a, b: a + b, lambda e, n: e * n,
-                    max, 0.0)
+        return fold(
+            self.resolved.parts,
+            lambda leaf: leaf_epsilon(leaf, share),
+            lambda a, b: a + b,
+            lambda e, n: e * n,
+            max,
+            0.0,
+        )
 
     def delta(self, epsilon: float) -> float:
         """Upper bound: the smallest delta whose epsilon fits."""
@@ -138,10 +147,9 @@ class Basic:
 
 
 def _check(leaf: Leaf) -> None:
-    if isinstance(leaf.event, ev.NonPrivate):
-        return
-    if isinstance(leaf.event, ev.RDP) and not leaf.event.orders:
-        raise unsupported("basic", leaf.event, "it has no orders")
+    """Refuse now what no single-leaf account can price."""
+    if not isinstance(leaf.event, (ev.NonPrivate, ev.ApproxDP)) and pure_of(leaf) == math.inf:
+        single_epsilon(leaf, 0.5)
 
 
 def smallest_delta(epsilon_of: object, epsilon: float) -> float:
@@ -163,5 +171,3 @@ def smallest_delta(epsilon_of: object, epsilon: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
     return math.exp(-low)
-
-

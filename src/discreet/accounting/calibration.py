@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
-from discreet.accounting.guarantee import epsilon as epsilon_of
+from discreet.accounting.guarantees import epsilon as epsilon_of
 from discreet.adjacency import Adjacency
 from discreet.errors import positive, probability
 from discreet.events import Event
@@ -17,8 +17,15 @@ __all__ = ["calibrate"]
 _RELATIVE = 2e-7  # a fifth of the promised 1e-6, for the outward step at the end
 
 
-def calibrate(family: Callable[[float], Event], *, epsilon: float, delta: float, accountant: str | None = None,
-              adjacency: Adjacency | str = Adjacency.ADD_REMOVE, start: float = 1.0) -> float:
+def calibrate(
+    family: Callable[[float], Event],
+    *,
+    epsilon: float,
+    delta: float,
+    accountant: str | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    start: float = 1.0,
+) -> float:
     """The parameter of a monotone family of events that just satisfies (epsilon, delta), to 1e-6 and never past it.
 
     Where more of the parameter means less loss (noise), the smallest; where it means more (a rate), the largest.
@@ -72,4 +79,6 @@ def _bracket(excess: Callable[[float], float], first: float, sign: float) -> tup
         if (after > 0) != (value > 0):
             return (nearby, point) if value > 0 else (point, nearby)
         point = nearby
-    raise ValueError("No parameter of the family meets the target: it does not change epsilon enough in this direction.")
+    raise ValueError(
+        "No parameter of the family meets the target: it does not change epsilon enough in this direction."
+    )

@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.decay import far_envelope, near_envelope
 from discreet.accounting.mixtures import Mixtures, Rule
 from discreet.accounting.transforms import Transform
@@ -41,8 +41,6 @@ from discreet.errors import NotCertified
 
 __all__ = ["Contour", "Interval"]
 
-Array = NDArray[np.float64]
-Interval = tuple[float, float]
 
 _UNIT = 2.0**-53
 _DIGITS = 23.0  # each part of the error aims at exp(-23) = 1e-10 of delta
@@ -106,6 +104,8 @@ class Contour:
                 short = False  # too far right for the quadrature
             low, high = (middle, high) if short else (low, middle)
         c = math.exp(low)
+        if self.cumulants(c)[2] < 1e-200:
+            raise NotCertified("the losses are too small for the contour.")
         centre, depth = self._saddle(c)
         return Line(self, c, centre, min(depth, -1e-3))
 
@@ -191,7 +191,11 @@ class Line:
         """A grid of heights up to the far one, and a bound on log|φ| over each interval; the last is unbounded."""
         top, floor = self._far
         start = min(2 / math.sqrt(self._cumulants[2]), top)
-        grid = np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio))) if top > start else np.array([top])
+        grid = (
+            np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio)))
+            if top > start
+            else np.array([top])
+        )
         bound = -((self.parts.mu * grid[:-1]) ** 2) / 2
         for piece in self.parts.pieces():
             for first in range(0, len(bound), 10):  # low heights need fewer quadrature nodes
@@ -218,7 +222,7 @@ class Line:
     # --- the sum ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _nodes(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128], Array]:
+    def _nodes(self) -> tuple[Array, Array, Array]:
         """z, K(z) and a bound on the error of K at every node."""
         count = int(self._cut[0][0] / self.step) + 2
         if count > _MAX_TERMS:
@@ -237,7 +241,7 @@ class Line:
             error = error + repeats * 64 * _UNIT * (1 + np.abs(value) + np.abs(z) * transform.scale)
         return z, k, error
 
-    def _sampled(self, rule: Rule, t: Array) -> tuple[NDArray[np.complex128], Array]:
+    def _sampled(self, rule: Rule, t: Array) -> tuple[Array, Array]:
         """K of the sampled Gaussians at every node, and its error."""
         n = rule.mixtures.counts
         psi, slip = rule.characteristic(self.step, len(t)), rule.error(t)
@@ -281,8 +285,10 @@ class Line:
         """Certified bounds on delta(epsilon)."""
         value, wrong = self._sum(epsilon)
         low = max(0.0, value - wrong - self._aliases(epsilon))
-        return (min(1.0, (low + self.parts.infinity) * (1 - 4 * _UNIT)),
-                min(1.0, (value + wrong + self.parts.infinity) * (1 + 4 * _UNIT)))
+        return (
+            min(1.0, (low + self.parts.infinity) * (1 - 4 * _UNIT)),
+            min(1.0, (value + wrong + self.parts.infinity) * (1 + 4 * _UNIT)),
+        )
 
     def solve(self, delta: float) -> float:
         """The epsilon at which the sum equals delta, uncertified."""
@@ -303,7 +309,7 @@ class Line:
         return low if low == high else float(brentq(gap, low, high, xtol=1e-14, rtol=1e-14))
 
     def outward(self, epsilon: float, delta: float, side: int) -> float:
-        """The nearest point below (side -1) or above (+1) epsilon that the certified bounds prove to be on that side."""
+        """The nearest point below (side -1) or above (+1) epsilon that the bounds prove to be on that side."""
         move = 1e-13 * (1 + epsilon)
         for _ in range(80):
             point = epsilon + side * move

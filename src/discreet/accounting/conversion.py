@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 __all__ = ["rdp_to_delta", "rdp_to_epsilon"]
 
-Array = NDArray[np.float64]
 _UP = 1 + 1e-12  # rounds outward
 
 

@@ -17,13 +17,11 @@ value by at most :math:`\Delta^2 Var(L)/4`. Rare large losses would make the var
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.accounting.arrays import Array
 from discreet.accounting.mixtures import Rule
 
 __all__ = ["far_envelope", "near_envelope"]
-
-Array = NDArray[np.float64]
 
 
 def _slopes(rule: Rule) -> tuple[Array, Array]:
@@ -76,4 +74,4 @@ def near_envelope(rule: Rule, t: Array) -> Array:
         mass = (rule.tilted * ~common).sum(axis=1)[:, None]
         spread = (rule.tilted * size**2 * common).sum(axis=1)[:, None] * (1 + 1e-9)
         best = np.minimum(best, mass + np.sqrt((value + mass) ** 2 + widths * spread))
-    return np.minimum(best + slip[:, 1:], 1.0)
+    return np.asarray(np.minimum(best + slip[:, 1:], 1.0))

@@ -46,7 +46,7 @@ def _mills_drop(low: float, width: float) -> float:
     if width > 0.05:
         return _mills(low) - _mills(low + width)
     half = width / 2
-    return half * sum(weight * _mills_slope(low + half + half * node) for node, weight in _LEGENDRE)
+    return half * math.fsum(weight * _mills_slope(low + half + half * node) for node, weight in _LEGENDRE)
 
 
 def _delta(mu: float, epsilon: float) -> float:

@@ -18,7 +18,15 @@ from discreet.accounting.neighbours import Leaf, Resolved, resolve
 from discreet.accounting.views import fold, hopeless, unsupported
 from discreet.adjacency import Adjacency
 
-__all__ = ["GaussianDP", "clt_epsilon", "clt_mu", "gaussian_delta", "gaussian_epsilon", "gaussian_noise_multiplier", "mu"]
+__all__ = [
+    "GaussianDP",
+    "clt_epsilon",
+    "clt_mu",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_noise_multiplier",
+    "mu",
+]
 
 
 def _square(leaf: Leaf) -> float:

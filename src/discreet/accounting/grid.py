@@ -2,7 +2,7 @@ r"""Numerical composition on a lattice: exponential tilting and one Fourier tran
 
 The masses of each loss are tilted by exp(c·l) so that the composed law is centred where delta is decided, transformed,
 raised to their repetitions, multiplied and transformed back. The tilt makes relative accuracy independent of delta.
-It serves what the contour cannot: losses with atoms, whose characteristic functions do not decay.
+This serves what the contour cannot: losses with atoms, whose characteristic functions do not decay.
 
 Errors, all explicit: discretisation (:mod:`discreet.accounting.lattice`), wrap-around of the circular convolution
 (Chernoff bounds on both sides), rounding of the transforms.
@@ -12,25 +12,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
-from discreet.accounting.lattice import Lattice, lower, upper
-from discreet.accounting.pairs import Atoms, Pair, Supremum
+from discreet.accounting.arrays import Array, Interval
+from discreet.accounting.lattice import Lattice, lower, slip, upper
+from discreet.accounting.pairs import TINY, Atoms, Pair
+from discreet.accounting.sampling import Supremum
+from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
-__all__ = ["Grid", "compose"]
+__all__ = ["Grid", "compose", "log_sum"]
 
-Array = NDArray[np.float64]
-Interval = tuple[float, float]
-Parts = Sequence[tuple[Pair, int]]
+Version: TypeAlias = Callable[[Pair, float, float], Lattice]
 
 _UNIT = 2.0**-53
-_DIGITS = 28.0
+_OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
 _MAX_SIZE = 1 << 21
 
 
@@ -39,70 +40,144 @@ class Grid:
     """One direction of a composition, as pairs with repetitions."""
 
     parts: tuple[tuple[Pair, int], ...]
+    _made: dict[tuple[Version, float, int], Composition] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def infinity(self) -> float:
         """Probability of an infinite loss."""
-        log_finite = sum(count * math.log1p(-min(pair.infinity, 1 - 1e-16)) for pair, count in self.parts)
-        return -math.expm1(log_finite)
+        return _union([(pair.infinity, count) for pair, count in self.parts])
 
     @cached_property
     def _total(self) -> int:
         return max(1, sum(count for _, count in self.parts))
 
     def step(self, tail: float = 1e-30) -> float:
-        """Fine enough that the spread added by the lattice is small against the spread of the losses."""
-        spread, reach, atom = 0.0, 0.0, 0.0
+        """Fine enough that the lattice adds a hundred-thousandth of the losses' own variance, if memory allows."""
+        variance = reach = atom = 0.0
         for pair, count in self.parts:
-            low, high = _coarse_range(pair, tail / self._total)
-            spread += count * (high - low) ** 2 / 100
-            reach = max(reach, high - low)
-            if pair.atom > atom:
-                atom = pair.atom
-        width = 12 * math.sqrt(spread) + 2 * reach
-        points = min(1 << 20, max(1 << 16, int(2400 * math.sqrt(self._total))))
-        step = width / points
+            spread, width = _extent(pair, tail / self._total)
+            variance += count * spread
+            reach = max(reach, width)
+            atom = max(atom, pair.atom)
+        width = 24 * math.sqrt(variance) + 2 * reach
+        wanted = min(0.01 * math.sqrt(variance / self._total), width / (1 << 16))
+        step = max(wanted, width / (1 << 20), 1e-300)
         return atom / math.ceil(atom / step) if atom else step
 
-    def _composition(self, version: Callable[[Pair, float, float], Lattice], tail: float) -> Composition:
-        step = self.step(tail)
-        laws = [(version(pair, step, tail / (4 * self._total)), count) for pair, count in self.parts]
-        return Composition(laws)
+    def _laws(self, version: Version, step: float, tail: float) -> list[tuple[Lattice, int]]:
+        laws = [(version(pair, step, tail / self._total), count) for pair, count in self.parts]
+        if not all(law.masses.any() for law, _ in laws):
+            raise NotCertified("a loss is too small for the lattice.")
+        return laws
 
-    def _lower_parts(self) -> Grid:
-        """Parallel parts: the neighbour may always choose the same one, and the best single choice is a lower bound."""
-        return Grid(tuple((pair.pairs[0] if isinstance(pair, Supremum) else pair, count) for pair, count in self.parts))
+    def _ask(self, version: Version, tail: float, question: Callable[[Composition], Interval]) -> Interval:
+        """Put a question to the composition, on a coarser lattice where the fine one does not fit in memory."""
+        for coarser in (1, 4, 16):
+            key = (version, tail, coarser)
+            if key not in self._made:
+                self._made[key] = Composition(self._laws(version, self.step(tail) * coarser, tail))
+            try:
+                return question(self._made[key])
+            except NotCertified as error:
+                reason = error
+        raise reason
+
+    def _ask_lower(self, tail: float, question: Callable[[Composition], Interval]) -> float:
+        """The best of the lower bounds, over the parts a neighbour may sit in."""
+        if not any(isinstance(pair, Supremum) for pair, _ in self.parts):
+            return self._ask(lower, tail, question)[0]
+        return max(Grid(parts)._ask(lower, tail, question)[0] for parts in _single_choices(self.parts))
+
+    @property
+    def _alone(self) -> Pair | None:
+        """The only pair, when it is run once: then its profile is the answer."""
+        return self.parts[0][0] if len(self.parts) == 1 and self.parts[0][1] == 1 else None
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on delta(epsilon)."""
-        high = self._composition(upper, 1e-30).delta(epsilon)[1]
-        if high > 0 and high < 1e-15:  # the tail sent to infinity must be small against delta
-            high = self._composition(upper, high * 1e-12).delta(epsilon)[1]
-        low = self._lower_parts()._composition(lower, 1e-30).delta(epsilon)[0]
-        return min(low, high), high
+        if self._alone is not None:
+            return _profile_bounds(self._alone, epsilon)
+        high = self.delta_upper(epsilon)
+        return min(self._ask_lower(1e-30, lambda whole: whole.delta(epsilon)), high), high
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Certified upper bound on delta(epsilon)."""
+        if self._alone is not None:
+            return _profile_bounds(self._alone, epsilon)[1]
+        high = self._ask(upper, 1e-20, lambda whole: whole.delta(epsilon))[1]
+        if high < 1e-12:  # what was sent to infinity must be small against delta
+            high = min(high, self._ask(upper, 1e-60, lambda whole: whole.delta(epsilon))[1])
+        return high
 
     def epsilon_bounds(self, delta: float) -> Interval:
         """Certified bounds on the smallest epsilon with delta(epsilon) ≤ delta."""
         if delta <= self.infinity:
             return math.inf, math.inf
-        tail = min(1e-30, delta * 1e-12)
-        high = self._composition(upper, tail).epsilon(delta)[1]
-        low = self._lower_parts()._composition(lower, tail).epsilon(delta)[0]
-        return min(low, high), high
+        high = self.epsilon_upper(delta)
+        if self._alone is not None:
+            pair = self._alone
+            return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11)), high
+        return min(self._ask_lower(_tail(delta), lambda whole: whole.epsilon(delta)), high), high
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
+        if delta <= self.infinity:
+            return math.inf
+        if self._alone is not None:
+            pair = self._alone
+            return solve_epsilon(lambda e: _profile_bounds(pair, e)[1], delta)
+        return self._ask(upper, _tail(delta), lambda whole: whole.epsilon(delta))[1]
 
 
-def _coarse_range(pair: Pair, tail: float) -> Interval:
-    """Where a loss lives, to choose a step."""
-    if math.isfinite(pair.highest) and math.isfinite(pair.lowest):
-        return pair.lowest, pair.highest
-    points = np.concatenate([-np.geomspace(1e3, 1e-9, 240), np.geomspace(1e-9, 1e3, 240)])
-    pairs = pair.pairs if isinstance(pair, Supremum) else (pair,)
-    low, high = math.inf, -math.inf
-    for part in pairs:
-        inside = points[(part.heads(points)[0] > 1e-12) & (part.tails(points)[0] - part.infinity > max(tail, 1e-60))]
-        if len(inside):
-            low, high = min(low, float(inside[0])), max(high, float(inside[-1]))
-    return (low, high) if low < high else (-1e-9, 1e-9)
+def _tail(delta: float) -> float:
+    """Few distinct values, so that compositions are reused."""
+    return 10.0 ** math.floor(math.log10(delta) - 9)
+
+
+def _union(chances: list[tuple[float, int]]) -> float:
+    """1 - ∏(1-p)^n."""
+    if any(p >= 1 for p, n in chances if n):
+        return 1.0
+    return -math.expm1(sum(n * math.log1p(-p) for p, n in chances))
+
+
+def _single_choices(parts: tuple[tuple[Pair, int], ...]) -> list[tuple[tuple[Pair, int], ...]]:
+    """Parallel parts: a neighbour that sits in one and the same part all along is a valid lower bound."""
+    most = max((len(pair.pairs) for pair, _ in parts if isinstance(pair, Supremum)), default=1)
+    return [
+        tuple(
+            (pair.pairs[min(k, len(pair.pairs) - 1)] if isinstance(pair, Supremum) else pair, count)
+            for pair, count in parts
+        )
+        for k in range(most)
+    ]
+
+
+def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
+    at = np.array([epsilon])
+    value = float(pair.profile(at)[0])
+    if isinstance(pair, Supremum):
+        return max(_profile_bounds(part, epsilon)[0] for part in pair.pairs), min(1.0, value * (1 + 1e-9) + 1e-15)
+    p, q = pair.tails(at)
+    wrong = float(2 * slip(p)[0])  # exp(ε)·Q(L > ε) is below P(L > ε)
+    lost = float(p[0]) if q[0] <= TINY else 0.0  # too small a Q was taken for zero
+    return max(0.0, value - wrong - lost), min(1.0, value + wrong)
+
+
+def _extent(pair: Pair, tail: float) -> Interval:
+    """Rough variance of a loss, and the width of the interval that holds it but for ``tail``."""
+    points = np.concatenate([-np.geomspace(1e4, 1e-10, 400), [0.0], np.geomspace(1e-10, 1e4, 400)])
+    variance, low, high = 0.0, math.inf, -math.inf
+    for part in pair.pairs if isinstance(pair, Supremum) else (pair,):
+        heads, tails = part.heads(points)[0], part.tails(points)[0] - part.infinity
+        masses = np.maximum(np.diff(heads), 0.0)
+        middle = (points[1:] + points[:-1]) / 2
+        mean = float(masses @ middle)
+        variance = max(variance, float(masses @ (middle - mean) ** 2))
+        low = min(low, max(part.lowest, float(points[max(0, int(np.searchsorted(heads, 1e-18)) - 1)])))
+        inside = np.flatnonzero(tails > tail)
+        high = max(high, min(part.highest, float(points[min(len(points) - 1, inside[-1] + 1)] if len(inside) else 0.0)))
+    return max(variance, 1e-300), max(high - low, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -110,189 +185,192 @@ class Composition:
     """Lattice laws with one step, composed."""
 
     laws: list[tuple[Lattice, int]]
+    _windows: dict[int, Window] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
-    def _step(self) -> float:
-        return self.laws[0][0].step if self.laws else 1.0
+    def step(self) -> float:
+        """The lattice step."""
+        return self.laws[0][0].step
 
     @cached_property
     def infinity(self) -> float:
         """Probability of an infinite loss."""
-        return -math.expm1(sum(count * math.log1p(-min(law.infinity, 1 - 1e-16)) for law, count in self.laws))
+        return _union([(law.infinity, count) for law, count in self.laws])
 
     @cached_property
-    def _offset(self) -> float:
+    def offset(self) -> float:
+        """What is to be taken off every composed loss."""
         return sum(count * law.offset for law, count in self.laws)
 
-    def _log_m(self, c: float) -> float:
+    def log_m(self, c: float) -> float:
         """K(c) of the finite part, offsets left out."""
         return sum(count * log_sum(law, c) for law, count in self.laws)
 
-    def _moments(self, c: float) -> tuple[float, float]:
+    def log_m_upper(self, c: float) -> float:
+        """An upper bound on K(c) from fewer points."""
+        return sum(count * _log_sum_exp(c * law.blocks[0] + np.log(law.blocks[1])) for law, count in self.laws)
+
+    def moments(self, c: float) -> Interval:
+        """Mean and variance of the tilted composition, roughly."""
         mean = variance = 0.0
         for law, count in self.laws:
-            losses = law.losses
-            weights = _tilted(law, c)
-            m = float(weights @ losses)
+            points, masses = law.blocks
+            exponent = c * points + np.log(masses)
+            weights = np.exp(np.maximum(exponent - exponent.max(), -700.0))
+            weights /= weights.sum()
+            m = float(weights @ points)
             mean += count * m
-            variance += count * float(weights @ (losses - m) ** 2)
+            variance += count * float(weights @ (points - m) ** 2)
         return mean, variance
 
-    def _saddle(self, c: float) -> tuple[float, float]:
-        mean, variance = self._moments(c)
+    def _saddle(self, c: float) -> Interval:
+        mean, variance = self.moments(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         curvature = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        return epsilon, self._log_m(c) - c * epsilon - math.log(c) - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
+        return epsilon, self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c) - math.log(
+            2 * math.pi * curvature
+        ) / 2
 
     def _window(self, *, epsilon: float | None = None, log_delta: float = 0.0) -> Window:
-        low, high = -12.0, 12.0
-        while high - low > 0.05:
-            middle = (low + high) / 2
-            at = self._saddle(math.exp(middle))
+        """A tilt that suits the question, from a fixed set so that transforms are reused."""
+        low, high = -12 * 4, 12 * 4  # quarters of log c
+        while high - low > 1:
+            middle = (low + high) // 2
+            at = self._saddle(math.exp(middle / 4))
             short = at[1] > log_delta if epsilon is None else at[0] < epsilon
             low, high = (middle, high) if short else (low, middle)
-        return Window(self, math.exp(low))
+        if low not in self._windows:
+            self._windows[low] = Window(self, math.exp(low / 4))
+        return self._windows[low]
 
     def delta(self, epsilon: float) -> Interval:
         """Bounds on this composition's delta(epsilon)."""
-        return self._window(epsilon=epsilon + self._offset).delta(epsilon)
+        return self._window(epsilon=epsilon + self.offset).delta(epsilon)
 
     def epsilon(self, delta: float) -> Interval:
         """Bounds on the smallest epsilon at which this composition's delta is at most the given one."""
         if delta <= self.infinity:
             return math.inf, math.inf
-        return self._window(log_delta=math.log(delta - self.infinity)).epsilon(delta)
+        window = self._window(log_delta=math.log(delta - self.infinity))
+        high = solve_epsilon(lambda e: window.delta(e)[1], delta)
+        return _last_above(lambda e: window.delta(e)[0], delta, high, 1e-6 / window.c), high
+
+
+def _last_above(low_delta: Callable[[float], float], delta: float, start: float, stride: float) -> float:
+    """A point below ``start``, about as large as possible, where a lower bound on delta still reaches the target.
+
+    The bound is sharp only near the tilt's own epsilon, so the search goes down from there.
+    """
+    high = point = start
+    while low_delta(point) < delta:
+        if point == 0:
+            return 0.0
+        high, point, stride = point, max(0.0, point - stride), 2 * stride
+    low = point
+    while high - low > 1e-11 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if low_delta(middle) >= delta else (low, middle)
+    return low
 
 
 def log_sum(law: Lattice, c: float) -> float:
-    exponent = c * law.losses
-    with np.errstate(divide="ignore"):
-        shift = float(np.max(exponent + np.log(law.masses)))
-    return shift + math.log(float(law.masses @ np.exp(np.maximum(exponent - shift, -745.0))))
+    """log Σ mass·exp(c·loss)."""
+    some = law.masses > 0
+    return _log_sum_exp(c * law.losses[some] + np.log(law.masses[some]))
 
 
-def _tilted(law: Lattice, c: float) -> Array:
-    with np.errstate(divide="ignore", under="ignore"):
-        return np.asarray(np.exp(c * law.losses + np.log(law.masses) - log_sum(law, c)))
+def _log_sum_exp(exponent: Array) -> float:
+    shift = float(exponent.max())
+    return shift + math.log(float(np.exp(np.maximum(exponent - shift, -745.0)).sum()))
 
 
 @dataclass(frozen=True)
 class Window:
-    """The composed law, tilted by c, on one period of the circular convolution."""
+    """The composed law, tilted by c ≥ 0, on one period of the circular convolution."""
 
     whole: Composition
     c: float
 
     @cached_property
-    def _size(self) -> tuple[int, int, float]:
-        """Period and first index of the window, and the tilted mass that may lie outside it."""
-        whole, c, step = self.whole, self.c, self.whole._step
-        k = whole._log_m(c)
-        mean, variance = whole._moments(c)
-        scale = max(math.sqrt(variance), step)
-        slopes = [s / scale for s in (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]
-        rises = [(s, whole._log_m(c + s) - k, whole._log_m(c - s) - k) for s in slopes]
-        right = min((rise + _DIGITS + 6) / s for s, rise, _ in rises)
-        left = min((rise + _DIGITS + 6) / s for s, _, rise in rises)
-        top = min(right, step * sum(n * (law.first + len(law.masses)) for law, n in whole.laws) + step)
-        bottom = max(-left, step * sum(n * law.first for law, n in whole.laws) - step)
-        first = math.floor(bottom / step) - 1
-        need = math.ceil(top / step) + 2 - first
-        size = fft.next_fast_len(max(16, need), real=True)
-        if size > _MAX_SIZE:
-            raise NotCertified(f"the lattice needs {size} points.")
-        return size, first, 2 * math.exp(-_DIGITS - 6)
+    def _k(self) -> float:
+        return self.whole.log_m(self.c)
 
     @cached_property
-    def _law(self) -> tuple[Array, Array, float]:
+    def frame(self) -> tuple[int, int]:
+        """Period and first index: outside lies at most exp(-34) of the tilted mass on each side (Chernoff)."""
+        whole, step = self.whole, self.whole.step
+        scale = max(math.sqrt(whole.moments(self.c)[1]), step)
+        slopes = [s / scale for s in (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]
+        top = min((whole.log_m_upper(self.c + s) - self._k + _OUTSIDE) / s for s in slopes)
+        bottom = -min((whole.log_m_upper(self.c - s) - self._k + _OUTSIDE) / s for s in slopes)
+        top = min(top, step * sum(n * (law.first + len(law.masses)) for law, n in whole.laws))
+        bottom = max(bottom, step * sum(n * law.first for law, n in whole.laws))
+        first = math.floor(bottom / step) - 1
+        size = fft.next_fast_len(max(16, math.ceil(top / step) + 2 - first), real=True)
+        if size > _MAX_SIZE:
+            raise NotCertified(f"the lattice needs {size} points.")
+        return size, first
+
+    @cached_property
+    def law(self) -> tuple[Array, Array, float]:
         """Losses, tilted masses and a bound on the error of each mass."""
-        size, first, _ = self._size
+        size, first = self.frame
         total = np.ones(size // 2 + 1, dtype=np.complex128)
-        slip = np.zeros(size // 2 + 1)
+        wrong = np.zeros(size // 2 + 1)
         noise = 8 * _UNIT * math.log2(size)
         shift = 0
         for law, count in self.whole.laws:
-            weights = _tilted(law, self.c)
-            centre = int(round(float(weights @ np.arange(len(weights)))))
-            folded = np.zeros(size)
-            np.add.at(folded, (np.arange(len(weights)) - centre) % size, weights)
-            transform = fft.rfft(folded)
-            modulus = np.minimum(np.abs(transform), 1.0)
-            with np.errstate(divide="ignore"):
-                log_modulus = np.where(modulus > 0, np.log(np.maximum(modulus, 1e-300)), -690.0)
-            total *= np.exp(count * log_modulus + 1j * _turns(np.angle(transform), count))
-            slip += count * (noise / np.maximum(modulus, noise))
+            transform, centre = _transform(law, self.c, size)
+            modulus = np.abs(transform)
+            total *= np.exp(
+                count * np.log(np.clip(modulus, 1e-300, 1.0)) + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)
+            )
+            wrong += count * noise / np.maximum(modulus, noise)
             shift += count * (law.first + centre)
         # |(φ+e)^n - φ^n| ≤ |φ|^n ((1+e/|φ|)^n - 1), and never more than 2
-        error = np.minimum(np.abs(total) * np.expm1(np.minimum(slip, 50.0)), 2.0)
-        masses = fft.irfft(total, size)
-        masses = np.roll(masses, (shift - first) % size)
-        losses = self.whole._step * (first + np.arange(size)) - self.whole._offset
-        return losses, masses, float(2 * error.sum() / size + noise * np.abs(total).sum() * 2 / size)
-
-    @cached_property
-    def _k(self) -> float:
-        return self.whole._log_m(self.c)
-
-    def _log_size(self, epsilon: float) -> float:
-        """Log of what one unit of tilted mass at epsilon weighs."""
-        return self._k - self.c * (epsilon + self.whole._offset)
+        error = np.minimum(np.abs(total) * np.expm1(np.minimum(wrong, 50.0)), 2.0)
+        masses = np.roll(fft.irfft(total, size), (shift - first) % size)
+        losses = self.whole.step * (first + np.arange(size)) - self.whole.offset
+        return losses, masses, float(2 * (error.sum() + noise * np.abs(total).sum()) / size)
 
     def _wrong(self, epsilon: float) -> float:
-        """What wrap-around and rounding may have done to delta."""
-        _, _, outside = self._size
-        _, _, each = self._law
-        per_step = -math.expm1(-self.c * self.whole._step)
-        rounding = 64 * _UNIT * (1 + abs(self._k) + self.c * abs(epsilon)) + math.exp(-60)
-        return math.exp(min(self._log_size(epsilon), 700.0)) * (outside + each / per_step + rounding)
+        """What wrap-around, rounding and the cut at 60/c may have done, in units of tilted mass at epsilon."""
+        per_step = -math.expm1(-self.c * self.whole.step)
+        rounding = 64 * _UNIT * (1 + abs(self._k) + self.c * abs(epsilon))
+        return 2 * math.exp(-_OUTSIDE) + self.law[2] / per_step + rounding + math.exp(-60)
 
     def delta(self, epsilon: float) -> Interval:
         """Bounds on delta(epsilon)."""
-        losses, masses, _ = self._law
+        losses, masses, _ = self.law
         start, stop = np.searchsorted(losses, [epsilon, epsilon + 60 / self.c], side="right")
         gap = losses[start:stop] - epsilon
-        total = float(masses[start:stop] @ (np.exp(-self.c * gap) * -np.expm1(-gap)))
-        value = math.exp(min(self._log_size(epsilon), 700.0)) * total
+        value = float(masses[start:stop] @ (np.exp(-self.c * gap) * -np.expm1(-gap)))
+        size = math.exp(min(self._k - self.c * (epsilon + self.whole.offset), 700.0))
         wrong, infinity = self._wrong(epsilon), self.whole.infinity
-        return max(0.0, value - wrong) + infinity * (1 - 1e-12), min(1.0, value + wrong + infinity * (1 + 1e-12))
-
-    def epsilon(self, delta: float) -> Interval:
-        """Points at which the bounds on delta cross the target, by bisection on each side."""
-        return self._crossing(delta, 0), self._crossing(delta, 1)
-
-    def _crossing(self, delta: float, side: int) -> float:
-        if self.delta(0.0)[side] <= delta:
-            return 0.0
-        losses, _, _ = self._law
-        low, high = 0.0, max(float(losses[-1]), 1e-9)
-        while self.delta(high)[side] > delta:
-            if high > 1e6:
-                return math.inf
-            high *= 2
-        for _ in range(60):
-            middle = (low + high) / 2
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if self.delta(middle)[side] > delta else (low, middle)
-            if high - low < 1e-11 * high:
-                break
-        return high if side else low
+        return (
+            max(0.0, size * (value - wrong)) + infinity * (1 - 1e-12),
+            min(1.0, size * (value + wrong) + infinity * (1 + 1e-12)),
+        )
 
 
-def _turns(angle: Array, count: int) -> Array:
-    """count·angle reduced to one turn, with the error of the angle kept to about count ulps."""
-    return np.asarray(np.fmod(count * angle, 2 * math.pi))
+def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int]:
+    """Fourier transform of the tilted law around its mean index."""
+    with np.errstate(divide="ignore", under="ignore"):
+        weights = np.exp(c * law.losses + np.log(law.masses) - log_sum(law, c))
+    centre = round(float(weights @ np.arange(len(weights))))
+    folded = np.bincount((np.arange(len(weights)) - centre) % size, weights=weights, minlength=size)
+    return fft.rfft(folded), centre
 
 
-def compose(parts: Parts, step: float) -> Atoms:
-    """A pair on a lattice that dominates the composition, for use inside a sampler or a parallel part."""
-    tail = 1e-18
-    total = max(1, sum(count for _, count in parts))
-    whole = Composition([(upper(pair, step, tail / total), count) for pair, count in parts])
-    window = Window(whole, 0.0)
-    losses, masses, each = window._law
-    _, _, outside = window._size
-    masses = np.maximum(masses, 0.0) + each
-    extra = outside + each * len(masses)
-    keep = masses > 0
-    return Atoms(losses[keep], masses[keep], min(1.0, whole.infinity + extra))
+def compose(parts: Sequence[tuple[Pair, int]]) -> Atoms:
+    """A pair on a lattice that dominates the composition, for use inside a sampler or a parallel part.
+
+    Not tilted, so the rounding error, some 1e-13, joins the infinite loss: good for any delta well above that.
+    """
+    lattice = Grid(tuple(parts))
+    whole = Composition(lattice._laws(upper, lattice.step(1e-18), 1e-18))
+    losses, masses, each = Window(whole, 0.0).law
+    extra = 2 * math.exp(-_OUTSIDE) + each * len(masses)
+    return Atoms(losses, np.maximum(masses, 0.0) + 1e-300, min(1.0, whole.infinity + extra))

@@ -30,14 +30,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.accounting.arrays import Array
 from discreet.errors import NotCertified
 
 __all__ = ["Kind", "Mixtures", "Rule"]
 
 Kind = Literal["remove", "add", "replace"]
-Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 _MAX_NODES = 60_000
@@ -63,8 +62,9 @@ class Mixtures:
         strip, spacing = self._spacing(c, t_max, digits)
         count = int(np.ceil(np.max((right - left) / spacing))) + 1
         if count > _MAX_NODES:
-            raise NotCertified(f"the contour needs {count} quadrature nodes for the smallest noise multiplier, "
-                               f"{self.sigmas.min():g}.")
+            raise NotCertified(
+                f"the contour needs {count} quadrature nodes for the smallest noise multiplier, {self.sigmas.min():g}."
+            )
         u = left[:, None] + spacing[:, None] * np.arange(count)
         return Rule(self, c, t_max, digits, strip, spacing, u)
 
@@ -161,15 +161,20 @@ class Rule:
         shift = (tilt + log_normal).max(axis=1)
         with np.errstate(under="ignore"):
             large = shift + np.log(np.exp(tilt + log_normal - shift[:, None]).sum(axis=1))
-        return np.where(large < 0.5, np.log1p(np.where(large[:, None] < 0.5, self._excess, 0.0).sum(axis=1)), large)
+        return np.asarray(
+            np.where(large < 0.5, np.log1p(np.where(large[:, None] < 0.5, self._excess, 0.0).sum(axis=1)), large)
+        )
 
     @cached_property
     def _excess(self) -> Array:
         """The terms of M(c) - 1."""
         with np.errstate(under="ignore", over="ignore"):
             normal = np.exp(self._log_normal)
-            return np.where(self._tilt < 1, normal * np.expm1(np.minimum(self._tilt, 1.0)),
-                            np.exp(self._tilt + self._log_normal) - normal)
+            return np.where(
+                self._tilt < 1,
+                normal * np.expm1(np.minimum(self._tilt, 1.0)),
+                np.exp(self._tilt + self._log_normal) - normal,
+            )
 
     @property
     def log_m_rounding(self) -> Array:
@@ -177,13 +182,13 @@ class Rule:
         per_term = self.u.shape[1] + 8 + np.abs(self._tilt) + np.abs(self._log_normal)
         small = (np.abs(np.where(self.log_m[:, None] < 0.5, self._excess, 0.0)) * per_term).sum(axis=1)
         large = 8 * np.abs(self.log_m) + (self.tilted * per_term).sum(axis=1)
-        return _UNIT * (2 + np.where(self.log_m < 0.5, small, large))
+        return np.asarray(_UNIT * (2 + np.where(self.log_m < 0.5, small, large)))
 
     @cached_property
     def tilted(self) -> Array:
         """Probabilities of the nodes under the exponentially tilted law."""
         with np.errstate(under="ignore"):
-            return np.exp(self._tilt + self._log_normal - self.log_m[:, None])
+            return np.asarray(np.exp(self._tilt + self._log_normal - self.log_m[:, None]))
 
     @cached_property
     def mean(self) -> Array:
@@ -200,7 +205,7 @@ class Rule:
         """The losses less their mean."""
         return self.loss - self.mean[:, None]
 
-    def characteristic(self, h: float, count: int) -> NDArray[np.complex128]:
+    def characteristic(self, h: float, count: int) -> Array:
         """E[exp(it(L - mean))] - 1 under the tilted law for t = 0, h, …, (count-1)·h; one row a mixture.
 
         exp(i(aB + b)hL) factors, so B + count/B exponentials a node and a matrix product suffice. All is written in
@@ -212,10 +217,10 @@ class Rule:
         coarse = _expi_minus_one(phase * (block * np.arange(rows))[:, None]) * p
         fine = _expi_minus_one(phase * np.arange(block)[:, None]).swapaxes(1, 2)
         result = coarse.sum(axis=2)[:, :, None] + p @ fine + coarse @ fine
-        return result.reshape(len(self.u), -1)[:, :count]
+        return np.asarray(result.reshape(len(self.u), -1)[:, :count])
 
     def modulus(self, t: Array) -> tuple[Array, Array]:
-        """|E exp(itL)| under the tilted law at any points, and a bound on its error; cheaper where little is at stake."""
+        """|E exp(itL)| under the tilted law and a bound on its error, in single precision where that suffices."""
         single = self.mixtures.counts.max() < 30
         kind = np.float32 if single else np.float64
         result = np.empty((len(self.u), len(t)))
@@ -240,12 +245,14 @@ class Rule:
         size = np.abs(self.centred)
         cap = 2 * (self.tilted * per_term).sum(axis=1)
         slope = (self.tilted * per_term * size).sum(axis=1)
-        phase = 8 * (self.tilted * (np.abs(self.loss) + size + (beta + beta_b) * (np.abs(self.u) / sigma + 0.5 / sigma**2))).sum(axis=1)
+        phase = 8 * (
+            self.tilted * (np.abs(self.loss) + size + (beta + beta_b) * (np.abs(self.u) / sigma + 0.5 / sigma**2))
+        ).sum(axis=1)
         rounding = _UNIT * (np.minimum(cap[:, None], slope[:, None] * t) + phase[:, None] * t + 4)
         return np.asarray(2 * (aliasing + beyond) + 2 * rounding)  # twice: numerator and normaliser
 
 
-def _expi_minus_one(x: Array) -> NDArray[np.complex128]:
+def _expi_minus_one(x: Array) -> Array:
     """exp(ix) - 1 without cancellation."""
     half = np.sin(x / 2)
     return -2 * half * half + 1j * np.sin(x)

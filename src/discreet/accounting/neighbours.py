@@ -9,6 +9,7 @@ A guarantee proved under replace never becomes one under add-remove, because it 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
@@ -19,7 +20,7 @@ from discreet import events as ev
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
-__all__ = ["Choice", "Leaf", "Resolved", "enlarged", "resolve"]
+__all__ = ["Choice", "Leaf", "Resolved", "each_leaf", "enlarged", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ class Resolved:
     slack: float = 0.0
 
 
+def each_leaf(parts: tuple[Leaf | Choice, ...]) -> Iterator[Leaf]:
+    """Every leaf, those inside parallel parts included."""
+    for part in parts:
+        if isinstance(part, Leaf):
+            yield part
+        else:
+            for option in part.options:
+                yield from each_leaf(option)
+
+
 def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resolved:
     """Restate the leaves of an event for a neighbouring relation, or refuse with the reason."""
     group = whole("group_size", group_size, low=1)
@@ -66,13 +77,15 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
         case ev.NonPrivate():
             return Resolved((Leaf(leaf, wanted, count),))
         case ev.Parallel():
-            return Resolved((_parallel(leaf, count, wanted, group),))
+            return _parallel(leaf, count, wanted, group)
         case ev.Shuffled():
             if wanted is not Adjacency.REPLACE:
-                raise _refusal(leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
+                raise _refusal(
+                    leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only"
+                )
             return resolve(leaf.event * count, wanted, group)
         case ev.BallsInBins():
-            # Given the assignment, one batch differs: the pass costs one event. Amplification has no certified bound here.
+            # Given the assignment, one batch differs: the pass costs one event. No amplification is claimed.
             return resolve(leaf.event * count, wanted, group)
         case ev.TruncatedPoissonSampled():
             ideal = ev.PoissonSampled(rate=leaf.rate, event=leaf.event)
@@ -80,8 +93,18 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             inner = _restate(ideal, count, wanted, group)
             return Resolved(inner.parts, inner.slack + count * overflow)
         case ev.PoissonSampled() | ev.FixedSizeSampled():
+            if leaf.rate == 0:
+                return Resolved(())  # nothing is ever read
+            if leaf.rate == 1:
+                return resolve(leaf.event * count, wanted, group)
             return Resolved((_sampled(leaf, count, wanted, group),))
-    return Resolved((_plain(leaf, count, wanted, group),))
+    return Resolved(() if _free(leaf) else (_plain(leaf, count, wanted, group),))
+
+
+def _free(leaf: ev.Event) -> bool:
+    """Whether a leaf says nothing about the data."""
+    cost = {"epsilon": 0.0, "mu": 0.0, "rho": 0.0}
+    return any(getattr(leaf, name, None) == zero for name, zero in cost.items()) and not getattr(leaf, "delta", 0.0)
 
 
 def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
@@ -97,11 +120,6 @@ def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
 
 
 def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
-    if leaf.rate == 1:
-        inner = ev.leaves(leaf.event)
-        if len(inner) == 1:
-            [(only, times)] = inner.items()
-            return _plain(only, times * count, wanted, group)
     if group > 1:
         raise _refusal(leaf, wanted, "a group shares the sample; ask for the group's guarantee of the whole instead")
     if isinstance(leaf, ev.FixedSizeSampled):
@@ -113,7 +131,9 @@ def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
         if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(leaf.event):
             raise _refusal(leaf, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
     elif inside - {wanted}:
-        raise _refusal(leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}")
+        raise _refusal(
+            leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}"
+        )
     return Leaf(leaf, wanted, count)
 
 
@@ -121,28 +141,39 @@ def _all_gaussian(event: ev.Event) -> bool:
     return all(isinstance(leaf, (ev.Gaussian, ev.GDP)) for leaf in ev.leaves(event))
 
 
-def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Choice:
-    """Under add-remove one part sees the change. Under replace the record may stay in its part, or leave one and enter another."""
+def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Resolved:
+    """Under add-remove one part sees the change.
+
+    Under replace the record may stay in its part, or leave one and enter another: the worst of all.
+    """
     parts = list(dict.fromkeys(leaf.events))
     if group > 1:
-        raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead")
-    options = [_without_slack(part, wanted) for part in parts]
+        raise _refusal(
+            leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead"
+        )
+    options = [option for part in parts if (option := _without_slack(part, wanted))]
     if wanted is Adjacency.REPLACE and len(leaf.events) > 1:
         crossing = parts if len(parts) > 1 else parts * 2
         for left, entered in permutations(crossing, 2):
             try:
                 out, into = (_without_slack(part, Adjacency.ADD_REMOVE) for part in (left, entered))
             except UnsupportedAdjacency as reason:
-                raise _refusal(leaf, wanted, "a record may leave one part and enter another, so every part must hold "
-                                             f"under 'add-remove', but {reason}") from None
+                raise _refusal(
+                    leaf,
+                    wanted,
+                    "a record may leave one part and enter another, so every part must hold "
+                    f"under 'add-remove', but {reason}",
+                ) from None
             options.append(out + tuple(_flipped(part) for part in into))
-    return Choice(tuple(options), count, leaf)
+    return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
 
 
 def _without_slack(event: ev.Event, wanted: Adjacency) -> tuple[Leaf | Choice, ...]:
     resolved = resolve(event, wanted)
     if resolved.slack:
-        raise UnsupportedEvent("TruncatedPoissonSampled cannot be priced inside Parallel: its overflow is charged to the whole.")
+        raise UnsupportedEvent(
+            "TruncatedPoissonSampled cannot be priced inside Parallel: its overflow is charged to the whole."
+        )
     return resolved.parts
 
 
@@ -178,7 +209,9 @@ def enlarged(leaf: Any, k: int) -> Any:
 
 
 def _doubled_rdp(leaf: ev.RDP) -> ev.RDP:
-    r"""Weak triangle inequality: :math:`D_\alpha(P\|R) \le \frac{\alpha-1/2}{\alpha-1} D_{2\alpha}(P\|Q) + D_{2\alpha-1}(Q\|R)`.
+    r"""Weak triangle inequality for two changes.
+
+    .. math:: D_\alpha(P\|R) \le \frac{\alpha-1/2}{\alpha-1} D_{2\alpha}(P\|Q) + D_{2\alpha-1}(Q\|R)
 
     Reference: Mironov (2017), Proposition 11. Divergences grow with the order, so the next known one bounds both.
     """
@@ -188,7 +221,9 @@ def _doubled_rdp(leaf: ev.RDP) -> ev.RDP:
         if above:
             result[target] = (target - 0.5) / (target - 1) * above[0] + above[0]
     if not result:
-        raise UnsupportedAdjacency("RDP needs an order at least twice as large as another to be restated for two changes.")
+        raise UnsupportedAdjacency(
+            "RDP needs an order at least twice as large as another to be restated for two changes."
+        )
     return replace(leaf, orders=tuple(result), epsilons=tuple(result.values()))
 
 

@@ -15,10 +15,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 
-from discreet.accounting.basic import leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
+from discreet.accounting.arrays import Array
+from discreet.accounting.basic import Basic, leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
 from discreet.accounting.neighbours import Choice, Leaf, Resolved
 from discreet.accounting.views import hopeless, solve_epsilon
 from discreet.errors import UnsupportedEvent
@@ -36,14 +36,17 @@ class Optimal:
     resolved: Resolved
 
     def __post_init__(self) -> None:
+        Basic(self.resolved)  # refuses what has no guarantee of its own
         combinations = 1.0
         for part in self.resolved.parts:
             if isinstance(part, Choice):
                 raise UnsupportedEvent("The optimal accountant cannot price Parallel: it knows one guarantee a leaf.")
             combinations *= part.count + 1
         if combinations > _MAX_COMBINATIONS:
-            raise UnsupportedEvent("The optimal accountant cannot price so many different leaves: the number of "
-                                   "combinations is exponential. Use accountant='pld'.")
+            raise UnsupportedEvent(
+                "The optimal accountant cannot price so many different leaves: the number of "
+                "combinations is exponential. Use accountant='pld'."
+            )
 
     @property
     def _leaves(self) -> list[Leaf]:
@@ -65,7 +68,12 @@ class Optimal:
             return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True)) if pure else math.inf
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
         losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
-        kept = math.exp(sum(leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True)))
+        kept = math.exp(
+            sum(
+                leaf.count * math.log1p(-d) if d < 1 else -math.inf
+                for d, leaf in zip(deltas, self._leaves, strict=True)
+            )
+        )
 
         def delta_of(epsilon: float) -> float:
             above = losses > epsilon
@@ -79,7 +87,7 @@ class Optimal:
         return smallest_delta(self.epsilon, epsilon)
 
 
-def _binary_losses(epsilons: list[float], counts: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _binary_losses(epsilons: list[float], counts: list[int]) -> tuple[Array, Array]:
     """All sums of ±epsilon with their probabilities under P."""
     losses, masses = np.zeros(1), np.ones(1)
     for epsilon, count in zip(epsilons, counts, strict=True):

@@ -14,17 +14,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "ReplaceSampledGaussian", "Reversed", "Sampled",
-           "Supremum", "Symmetric", "reverse"]
+from discreet.accounting.arrays import Array, Interval
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
-Tails = tuple[Array, Array]
+TINY = 1e-290
+
+__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "Tails", "scaled"]
+
+Tails: TypeAlias = tuple[Array, Array]
 
 
 class Pair:
@@ -33,10 +34,30 @@ class Pair:
     All pairs but the sampled ones are symmetric: exchanging P and Q gives the same law of the loss.
     """
 
-    infinity: float = 0.0
-    lowest: float = -math.inf
-    highest: float = math.inf
-    atom: float = 0.0  # a loss with positive probability that a grid should hit, or zero
+    @property
+    def infinity(self) -> float:
+        """P-probability of an infinite loss."""
+        return 0.0
+
+    @property
+    def support(self) -> Interval:
+        """An interval that holds every finite loss."""
+        return -math.inf, math.inf
+
+    @property
+    def highest(self) -> float:
+        """The largest finite loss."""
+        return self.support[1]
+
+    @property
+    def lowest(self) -> float:
+        """The smallest loss."""
+        return self.support[0]
+
+    @property
+    def atom(self) -> float:
+        """A loss with positive probability that a lattice should hit, or zero."""
+        return 0.0
 
     def tails(self, losses: Array) -> Tails:
         """P(L > l), an infinite loss included, and Q(L > l)."""
@@ -49,8 +70,13 @@ class Pair:
     def profile(self, losses: Array) -> Array:
         """δ(l) = P(L > l) - exp(l)·Q(L > l)."""
         p, q = self.tails(losses)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.clip(p - np.where(q > 0, np.exp(losses) * q, 0.0), 0.0, 1.0)
+        return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
+
+
+def scaled(q: Array, losses: Array) -> Array:
+    """exp(l)·q without overflow; a q so small that it has lost its digits counts as zero, which errs upward."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return np.where(q > TINY, np.exp(np.minimum(losses + np.log(q), 1.0)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -77,23 +103,18 @@ class LaplaceShift(Pair):
     epsilon: float
 
     @property
-    def lowest(self) -> float:  # type: ignore[override]
+    def support(self) -> Interval:
         """Losses lie within ±epsilon."""
-        return -self.epsilon
+        return -self.epsilon, self.epsilon
 
     @property
-    def highest(self) -> float:  # type: ignore[override]
-        """Losses lie within ±epsilon."""
-        return self.epsilon
-
-    @property
-    def atom(self) -> float:  # type: ignore[override]
+    def atom(self) -> float:
         """The atom at +epsilon."""
         return self.epsilon
 
     def tails(self, losses: Array) -> Tails:
         """Exponential tails inside, nothing above, everything below."""
-        p, q = self.heads(losses)
+        p, _ = self.heads(losses)
         e = self.epsilon
         inside = np.clip(losses, -e, e)
         q_tail = np.where(losses < -e, 1.0, np.where(losses >= e, 0.0, np.exp(-(e + inside) / 2) / 2))
@@ -108,7 +129,7 @@ class LaplaceShift(Pair):
         q = np.where(below, 0.0, np.where(above, 1.0, 1 - np.exp(-(e + inside) / 2) / 2))
         return p, q
 
-    def log_mgf(self, z: Complex) -> Complex:
+    def log_mgf(self, z: Array) -> Array:
         """Two atoms and an exponential density between them."""
         e, half = self.epsilon, z + 0.5
         x = half * e
@@ -128,35 +149,35 @@ class BoundedRange(Pair):
     epsilon: float
 
     @property
-    def lowest(self) -> float:  # type: ignore[override]
+    def support(self) -> Interval:
         """Losses lie within ±epsilon."""
-        return -self.epsilon
-
-    @property
-    def highest(self) -> float:  # type: ignore[override]
-        """Losses lie within ±epsilon."""
-        return self.epsilon
+        return -self.epsilon, self.epsilon
 
     def tails(self, losses: Array) -> Tails:
         """Integrals of exp(±l/2)."""
         e = self.epsilon
         x = np.clip(losses, -e, e)
         scale = -np.expm1(-e)
-        return -np.expm1((x - e) / 2) / scale, np.exp(-e) * np.expm1((e - x) / 2) / scale
+        return -np.expm1((x - e) / 2) / scale, _exp_less(e, (e - x) / 2) / scale
 
     def heads(self, losses: Array) -> Tails:
         """Integrals of exp(±l/2)."""
         e = self.epsilon
         x = np.clip(losses, -e, e)
         scale = -np.expm1(-e)
-        return np.exp(-e) * np.expm1((x + e) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
+        return _exp_less(e, (e + x) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
 
-    def log_mgf(self, z: Complex) -> Complex:
+    def log_mgf(self, z: Array) -> Array:
         """Integral of an exponential over an interval."""
         e = self.epsilon
         x = (z + 0.5) * e
         ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
         return x - e / 2 + np.log(ratio * e / -math.expm1(-e))
+
+
+def _exp_less(e: float, x: Array) -> Array:
+    """exp(x - e) - exp(-e), accurate for small e and finite for large."""
+    return np.asarray(math.exp(-e) * np.expm1(x) if e < 300 else np.exp(x - e) - math.exp(-e))
 
 
 @dataclass(frozen=True)
@@ -165,31 +186,31 @@ class Atoms(Pair):
 
     losses: Array
     masses: Array
-    infinity: float = 0.0
+    infinite: float = 0.0
 
     @property
-    def lowest(self) -> float:  # type: ignore[override]
+    def infinity(self) -> float:
+        """As given."""
+        return self.infinite
+
+    @property
+    def support(self) -> Interval:
         """The smallest loss."""
-        return float(self.losses[0])
+        return float(self.losses[0]), float(self.losses[-1])
 
     @property
-    def highest(self) -> float:  # type: ignore[override]
-        """The largest finite loss."""
-        return float(self.losses[-1])
-
-    @property
-    def atom(self) -> float:  # type: ignore[override]
+    def atom(self) -> float:
         """The largest loss, where few atoms carry everything."""
         return float(self.losses[-1]) if len(self.losses) <= 4 else 0.0
 
     @cached_property
     def _sums(self) -> tuple[Tails, Tails]:
-        with np.errstate(over="ignore"):
-            q = self.masses * np.exp(-self.losses)
+        with np.errstate(divide="ignore", under="ignore"):
+            q = np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0))
         up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (self.masses, q))
         missing = max(0.0, 1 - float(q.sum()))  # Q's mass where P has none: a loss of minus infinity
         down = np.append(0.0, np.cumsum(self.masses)), np.append(missing, missing + np.cumsum(q))
-        return (up[0] + self.infinity, up[1]), down
+        return (up[0] + self.infinite, up[1]), down
 
     def tails(self, losses: Array) -> Tails:
         """Partial sums."""
@@ -203,220 +224,10 @@ class Atoms(Pair):
         index = np.searchsorted(self.losses, losses, side="right")
         return p[index], q[index]
 
-    def log_mgf(self, z: Complex) -> Complex:
+    def log_mgf(self, z: Array) -> Array:
         """A finite sum, scaled by its largest term on the real axis."""
         shift = self.losses[-1]
         total = np.zeros_like(z)
         for loss, mass in zip(self.losses, self.masses, strict=True):
             total = total + mass * np.exp(z * (loss - shift))
-        return z * shift + np.log(total)
-
-
-@dataclass(frozen=True)
-class Reversed(Pair):
-    """The same two laws in the other order: the loss changes sign. For sampled pairs, whose Q is nowhere zero."""
-
-    pair: Pair
-
-    @property
-    def lowest(self) -> float:  # type: ignore[override]
-        """Mirror image."""
-        return -self.pair.highest
-
-    @property
-    def highest(self) -> float:  # type: ignore[override]
-        """Mirror image."""
-        return -self.pair.lowest
-
-    @property
-    def atom(self) -> float:  # type: ignore[override]
-        """Mirror image."""
-        return self.pair.atom
-
-    def tails(self, losses: Array) -> Tails:
-        """Heads of the pair, under the other law and strictly below."""
-        p, q = self.pair.heads(np.nextafter(-losses, -np.inf))
-        return q, p
-
-    def heads(self, losses: Array) -> Tails:
-        """Tails of the pair, under the other law, the point included."""
-        p, q = self.pair.tails(np.nextafter(-losses, -np.inf))
-        return q, p
-
-    def log_mgf(self, z: Complex) -> Complex:
-        """E_Q[exp(-zL)] = E_P[exp(-(z+1)L)]."""
-        return self.pair.log_mgf(-1 - z)  # type: ignore[attr-defined, no-any-return]
-
-
-@dataclass(frozen=True)
-class Sampled(Pair):
-    r"""(1-q)Q + qP against Q: the loss becomes log(1 - q + q·exp(L)).
-
-    Dominates Poisson sampling at rate q when (P, Q) dominates the event for one removed record.
-    """
-
-    rate: float
-    pair: Pair
-
-    @property
-    def infinity(self) -> float:  # type: ignore[override]
-        """Sampled with probability q."""
-        return self.rate * self.pair.infinity
-
-    @property
-    def lowest(self) -> float:  # type: ignore[override]
-        """Never below log(1-q)."""
-        return float(self._outer(np.array([self.pair.lowest]))[0])
-
-    @property
-    def highest(self) -> float:  # type: ignore[override]
-        """The largest loss, sampled."""
-        return float(self._outer(np.array([self.pair.highest]))[0])
-
-    @property
-    def atom(self) -> float:  # type: ignore[override]
-        """The atom, sampled."""
-        return float(self._outer(np.array([self.pair.atom]))[0]) if self.pair.atom else 0.0
-
-    def _outer(self, losses: Array) -> Array:
-        with np.errstate(over="ignore"):
-            small = np.log1p(self.rate * np.expm1(np.minimum(losses, 30.0)))
-            return np.where(losses < 30, small, losses + math.log(self.rate))
-
-    def _inner(self, losses: Array) -> Array:
-        """The inverse of the map; below log(1-q) it has none."""
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            x = np.expm1(np.minimum(losses, 30.0)) / self.rate
-            result = np.where(losses < 30, np.log1p(np.maximum(x, -1.0)), losses - math.log(self.rate))
-        return np.where(x < -1, -np.inf, result)
-
-    def _mix(self, p: Array, q: Array) -> Tails:
-        return (1 - self.rate) * q + self.rate * p, q
-
-    def tails(self, losses: Array) -> Tails:
-        """Tails at the preimage; below log(1-q) everything."""
-        p, q = self._mix(*self.pair.tails(self._inner(losses)))
-        below = losses < np.log1p(-self.rate)
-        return np.where(below, 1.0, p), np.where(below, 1.0, q)
-
-    def heads(self, losses: Array) -> Tails:
-        """Heads at the preimage; below log(1-q) nothing."""
-        p, q = self._mix(*self.pair.heads(self._inner(losses)))
-        below = losses < np.log1p(-self.rate)
-        return np.where(below, 0.0, p), np.where(below, 0.0, q)
-
-
-@dataclass(frozen=True)
-class Symmetric(Pair):
-    """The larger of a pair's profile and of its reverse's, when the pair dominates at all orders above one.
-
-    Sampling a fixed number under replace: for orders at least one the profile is that of ``Sampled`` (Balle, Barthe
-    and Gaboardi 2018, Theorem 9), and the roles of the two records can be exchanged, so orders below one follow by
-    symmetry. What probability remains is put on loss zero. Using the sampled pair itself would be unsound under
-    composition (Lebeda, Regehr, Kamath and Steinke 2024).
-    """
-
-    pair: Pair
-
-    @property
-    def infinity(self) -> float:  # type: ignore[override]
-        """As the pair's."""
-        return self.pair.infinity
-
-    @property
-    def lowest(self) -> float:  # type: ignore[override]
-        """Mirror image of the largest."""
-        return -self.pair.highest
-
-    @property
-    def highest(self) -> float:  # type: ignore[override]
-        """As the pair's."""
-        return self.pair.highest
-
-    def tails(self, losses: Array) -> Tails:
-        """The pair's at and above zero, the complement of the mirrored below."""
-        p, q = self.pair.tails(np.maximum(losses, 0.0))
-        p_head, q_head = self.heads(np.minimum(losses, 0.0))
-        return np.where(losses >= 0, p, 1 - p_head), np.where(losses >= 0, q, 1 - q_head)
-
-    def heads(self, losses: Array) -> Tails:
-        """The pair's tails mirrored below zero, the complement at and above."""
-        q, p = self.pair.tails(np.nextafter(np.maximum(-losses, 0.0), -np.inf))
-        p_tail, q_tail = self.pair.tails(np.maximum(losses, 0.0))
-        below = losses < 0
-        return np.where(below, p, 1 - p_tail), np.where(below, q, 1 - q_tail)
-
-
-@dataclass(frozen=True)
-class ReplaceSampledGaussian(Pair):
-    """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1): one sampled record replaced (see ``mixtures`` for the proof)."""
-
-    rate: float
-    sigma: float
-
-    def _threshold(self, losses: Array) -> Array:
-        """The x at which the loss is l: a quadratic in exp(x/σ²), solved without cancellation."""
-        q, s = self.rate, self.sigma
-        bound = 1e4 * (1 + 1 / s**2)
-        half = np.clip(losses, -bound, bound) / 2
-        # q k y² - (1-q)(e^l - 1) y - q k e^l = 0 with y = e^{l/2} w: w - 1/w = 2(1-q) sinh(l/2)/(q k)
-        log_ratio = math.log(1 - q) - math.log(q) + 0.5 / s**2
-        with np.errstate(divide="ignore"):
-            log_sinh = np.abs(half) + np.log1p(-np.exp(-2 * np.abs(half))) - math.log(2)
-        log_w = np.sign(half) * _asinh_of_exp(log_sinh + log_ratio)
-        return np.asarray(s**2 * (half + log_w))
-
-    def tails(self, losses: Array) -> Tails:
-        """Mixtures of normal tails."""
-        q, s = self.rate, self.sigma
-        x = self._threshold(losses)
-        middle = (1 - q) * ndtr(-x / s)
-        return middle + q * ndtr((1 - x) / s), middle + q * ndtr((-1 - x) / s)
-
-    def heads(self, losses: Array) -> Tails:
-        """Mirror image of the tails: the pair is symmetric."""
-        q, p = self.tails(-losses)
-        return p, q
-
-
-def reverse(pair: Pair) -> Pair:
-    """The pair of the other direction."""
-    if isinstance(pair, Sampled):
-        return Reversed(pair)
-    if isinstance(pair, Supremum):
-        return Supremum(tuple(reverse(part) for part in pair.pairs))
-    return pair.pair if isinstance(pair, Reversed) else pair
-
-
-def _asinh_of_exp(log_x: Array) -> Array:
-    """asinh(exp(log_x)), also where exp would overflow."""
-    with np.errstate(over="ignore"):
-        return np.where(log_x > 20, log_x + math.log(2), np.arcsinh(np.exp(np.minimum(log_x, 20.0))))
-
-
-@dataclass(frozen=True)
-class Supremum(Pair):
-    """Pointwise largest profile of several pairs: parallel composition, where the neighbour chooses the part."""
-
-    pairs: tuple[Pair, ...]
-
-    @property
-    def infinity(self) -> float:  # type: ignore[override]
-        """The largest."""
-        return max(pair.infinity for pair in self.pairs)
-
-    @property
-    def lowest(self) -> float:  # type: ignore[override]
-        """The smallest."""
-        return min(pair.lowest for pair in self.pairs)
-
-    @property
-    def highest(self) -> float:  # type: ignore[override]
-        """The largest."""
-        return max(pair.highest for pair in self.pairs)
-
-    def profile(self, losses: Array) -> Array:
-        """The largest profile."""
-        return np.max([pair.profile(losses) for pair in self.pairs], axis=0)
-
-
+        return np.asarray(z * shift + np.log(total))

@@ -11,36 +11,30 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from discreet import events as ev
 from discreet.accounting import grid
+from discreet.accounting.arrays import Interval
 from discreet.accounting.contour import Contour
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.mixtures import Kind, Mixtures
-from discreet.accounting.neighbours import Choice, Leaf, Resolved, resolve
-from discreet.accounting.pairs import (
-    Atoms,
-    BoundedRange,
-    GaussianShift,
-    LaplaceShift,
-    Pair,
-    ReplaceSampledGaussian,
-    Reversed,
-    Sampled,
-    Supremum,
-    Symmetric,
-    reverse,
-)
+from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf, resolve
+from discreet.accounting.pairs import Atoms, BoundedRange, GaussianShift, LaplaceShift, Pair
+from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, Supremum, Symmetric, reverse
 from discreet.accounting.transforms import Transform
+from discreet.accounting.views import hopeless
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 
 __all__ = ["PLD", "pair_of"]
 
-Interval = tuple[float, float]
+T = TypeVar("T")
+
 _MAX_ATOMS = 200_000
+_SMALLEST = 1e-60
 
 
 def gaussian_mu(event: ev.Event, adjacency: Adjacency) -> float | None:
@@ -64,26 +58,33 @@ def pair_of(leaf: Leaf) -> Pair:
     event, adjacency = leaf.event, leaf.adjacency
     match event:
         case ev.Gaussian() | ev.GDP():
-            return GaussianShift(gaussian_mu(event, adjacency) or 0.0)
+            return GaussianShift(_up(gaussian_mu(event, adjacency) or 0.0))
         case ev.Laplace():
-            return LaplaceShift(1 / event.noise_multiplier)
+            return LaplaceShift(_up(1 / event.noise_multiplier))
         case ev.DiscreteLaplace():
             return _discrete_laplace(event)
         case ev.DiscreteGaussian():
             return _discrete_gaussian(event)
         case ev.Exponential():
-            return BoundedRange(event.epsilon)
+            return BoundedRange(_up(event.epsilon))
         case ev.PureDP():
-            return _binary(event.epsilon, 0.0)
+            return _binary(_up(event.epsilon), 0.0)
         case ev.ApproxDP():
-            return _binary(event.epsilon, event.delta)
+            return _binary(_up(event.epsilon), event.delta)
         case ev.RandomizedResponse():
             return _randomized_response(event)
         case ev.PoissonSampled():
             return _poisson(event, adjacency)
         case ev.FixedSizeSampled():
-            return Symmetric(Sampled(event.rate, _inner(event.event, Adjacency.REPLACE)))
-    raise UnsupportedEvent(f"The pld accountant cannot price {event.tag}: it has no dominating pair. Use accountant='rdp'.")
+            return Symmetric(Sampled(_up(event.rate), _inner(event.event, Adjacency.REPLACE)))
+    raise UnsupportedEvent(
+        f"The pld accountant cannot price {event.tag}: it has no dominating pair. Use accountant='rdp'."
+    )
+
+
+def _up(value: float) -> float:
+    """Parameters too small for double precision to compute with are rounded up, which is the safe side."""
+    return max(value, _SMALLEST)
 
 
 def _binary(epsilon: float, delta: float) -> Pair:
@@ -94,9 +95,10 @@ def _binary(epsilon: float, delta: float) -> Pair:
 
 
 def _randomized_response(event: ev.RandomizedResponse) -> Pair:
-    lie = math.exp(-event.epsilon)  # relative to the truth
+    epsilon = _up(event.epsilon)
+    lie = math.exp(-epsilon)  # relative to the truth
     masses = np.array([lie, (event.categories - 2) * lie, 1.0])
-    losses = np.array([-event.epsilon, 0.0, event.epsilon])
+    losses = np.array([-epsilon, 0.0, epsilon])
     keep = masses > 0
     return Atoms(losses[keep], (masses / masses.sum())[keep])
 
@@ -104,7 +106,9 @@ def _randomized_response(event: ev.RandomizedResponse) -> Pair:
 def _discrete_laplace(event: ev.DiscreteLaplace) -> Pair:
     k, s = event.sensitivity, event.scale
     if k > _MAX_ATOMS:
-        raise UnsupportedEvent(f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}.")
+        raise UnsupportedEvent(
+            f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}."
+        )
     x = np.arange(k, -1, -1)  # P is centred at 0, Q at k; the ends gather a geometric tail
     decay = math.exp(-1 / s)
     with np.errstate(under="ignore"):
@@ -118,8 +122,10 @@ def _discrete_gaussian(event: ev.DiscreteGaussian) -> Pair:
     k, sigma = event.sensitivity, event.sigma
     reach = math.ceil(40 * sigma) + 1
     if 2 * reach > _MAX_ATOMS:
-        raise UnsupportedEvent(f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. "
-                               "Use accountant='rdp'.")
+        raise UnsupportedEvent(
+            f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. "
+            "Use accountant='rdp'."
+        )
     x = np.arange(reach, -reach - 1, -1.0)
     with np.errstate(under="ignore"):
         masses = np.exp(-(x**2) / (2 * sigma**2))
@@ -131,8 +137,8 @@ def _poisson(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
     if adjacency is Adjacency.REPLACE:
         mu = gaussian_mu(event.event, _inside(event))
         assert mu is not None  # neighbours.resolve admits Gaussians only
-        return ReplaceSampledGaussian(event.rate, 1 / mu)
-    return Sampled(event.rate, _inner(event.event, adjacency))
+        return ReplaceSampledGaussian(_up(event.rate), 1 / _up(mu))
+    return Sampled(_up(event.rate), _inner(event.event, adjacency))
 
 
 def _inside(event: ev.PoissonSampled) -> Adjacency:
@@ -144,11 +150,11 @@ def _inner(event: ev.Event, adjacency: Adjacency) -> Pair:
     """The pair of everything that runs on one sample."""
     mu = gaussian_mu(event, adjacency)
     if mu is not None:
-        return GaussianShift(mu)
+        return GaussianShift(_up(mu))
     parts = list(_pairs(resolve(event, adjacency).parts, forward=True))
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
-    return grid.compose(parts, grid.Grid(tuple(parts)).step())
+    return grid.compose(parts)
 
 
 def _pairs(parts: tuple[Leaf | Choice, ...], *, forward: bool) -> Iterator[tuple[Pair, int]]:
@@ -164,9 +170,9 @@ def _supremum(choice: Choice, *, forward: bool) -> Pair:
     options = []
     for option in choice.options:
         pairs = list(_pairs(option, forward=forward))
-        options.append(pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else grid.compose(pairs, grid.Grid(tuple(pairs)).step()))
+        options.append(pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else grid.compose(pairs))
     if all(isinstance(pair, GaussianShift) for pair in options):
-        return max(options, key=lambda pair: pair.mu)  # type: ignore[attr-defined, no-any-return]
+        return max(options, key=lambda pair: pair.mu)  # type: ignore[attr-defined]
     return Supremum(tuple(options)) if len(options) > 1 else options[0]
 
 
@@ -177,13 +183,9 @@ class PLD:
     resolved: Resolved
 
     def __post_init__(self) -> None:
-        for part in self.resolved.parts:  # refuse now, not at the first question
-            if isinstance(part, Leaf):
-                pair_of(part) if not isinstance(part.event, ev.NonPrivate) else None
-
-    @property
-    def _hopeless(self) -> bool:
-        return any(isinstance(part, Leaf) and isinstance(part.event, ev.NonPrivate) for part in self.resolved.parts)
+        if not hopeless(self.resolved):
+            for leaf in each_leaf(self.resolved.parts):
+                pair_of(leaf)  # refuse now, not at the first question
 
     @cached_property
     def _gaussian(self) -> float | None:
@@ -196,69 +198,83 @@ class PLD:
         return math.sqrt(total)
 
     @cached_property
-    def _directions(self) -> list[tuple[Callable[[], Contour | None], grid.Grid]]:
+    def _directions(self) -> list[tuple[Contour | None, grid.Grid]]:
         result = []
         for forward in (True, False):
             pairs = tuple(_pairs(self.resolved.parts, forward=forward))
-            result.append((lambda pairs=pairs: _contour(pairs), grid.Grid(pairs)))  # type: ignore[misc]
+            result.append((_contour(pairs), grid.Grid(pairs)))
             if all(reverse(pair) is pair for pair, _ in pairs):
                 break  # symmetric: the other direction is the same
         return result
 
-    def _bounds(self, ask: Callable[[Contour | grid.Grid], Interval]) -> Interval:
-        lows, highs = [], []
+    def _worst(self, ask_contour: Callable[[Contour], T], ask_grid: Callable[[grid.Grid], T]) -> list[T]:
+        """Ask each direction, by the contour where it can certify an answer."""
+        answers = []
         for contour, lattice in self._directions:
-            low, high = self._one(ask, contour, lattice)
-            lows.append(low)
-            highs.append(high)
-        return max(lows), max(highs)
+            try:
+                if contour is None:
+                    raise NotCertified("no contour")
+                answers.append(ask_contour(contour))
+            except NotCertified:
+                answers.append(ask_grid(lattice))
+        return answers
 
-    def _one(self, ask: Callable[[Contour | grid.Grid], Interval], contour: Callable[[], Contour | None], lattice: grid.Grid) -> Interval:
-        try:
-            line = contour()
-            if line is not None:
-                return ask(line)
-        except NotCertified:
-            pass
-        return ask(lattice)
+    def _exact(self) -> Interval | None:
+        """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
+        if hopeless(self.resolved):
+            return math.inf, math.inf
+        return None if self._gaussian is None else (self._gaussian, self._gaussian)
 
     def epsilon_bounds(self, delta: float) -> Interval:
         """Certified bounds on the smallest epsilon for a delta in (0, 1)."""
-        if self._hopeless:
-            return math.inf, math.inf
-        if not self.resolved.parts:
-            return 0.0, 0.0
-        if self._gaussian is not None:
-            return _exact_gaussian(self._gaussian, delta)
-        return self._bounds(lambda engine: engine.epsilon_bounds(delta))
+        if (exact := self._exact()) is not None:
+            return _gaussian_epsilons(exact[0], delta)
+        answers = self._worst(lambda line: line.epsilon_bounds(delta), lambda lattice: lattice.epsilon_bounds(delta))
+        low, high = max(low for low, _ in answers), max(high for _, high in answers)
+        return (low if low > 1e3 * _SMALLEST else 0.0), high
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
-        if self._hopeless:
-            return 1.0, 1.0
-        if not self.resolved.parts or self._gaussian == 0:
-            return 0.0, 0.0
-        if self._gaussian is not None:
-            value = gaussian_delta(noise_multiplier=1 / self._gaussian, epsilon=epsilon)
-            return value * (1 - 1e-10), value
-        return self._bounds(lambda engine: engine.delta_bounds(epsilon))
+        if (exact := self._exact()) is not None:
+            return _gaussian_deltas(exact[0], epsilon)
+        answers = self._worst(lambda line: line.delta_bounds(epsilon), lambda lattice: lattice.delta_bounds(epsilon))
+        return max(low for low, _ in answers), max(high for _, high in answers)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
-        return self.epsilon_bounds(delta)[1]
+        if self._exact() is not None or delta <= 0 or delta >= 1:
+            return self.epsilon_bounds(delta)[1] if 0 < delta < 1 else (0.0 if delta >= 1 else self._at_zero())
+        return max(
+            self._worst(lambda line: line.epsilon_bounds(delta)[1], lambda lattice: lattice.epsilon_upper(delta))
+        )
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return self.delta_bounds(epsilon)[1]
+        if self._exact() is not None:
+            return self.delta_bounds(epsilon)[1]
+        return max(
+            self._worst(lambda line: line.delta_bounds(epsilon)[1], lambda lattice: lattice.delta_upper(epsilon))
+        )
+
+    def _at_zero(self) -> float:
+        """Epsilon at delta zero: the largest possible loss."""
+        if (exact := self._exact()) is not None:
+            return math.inf if exact[0] else 0.0
+        return max(sum(n * p.highest for p, n in g.parts) if not g.infinity else math.inf for _, g in self._directions)
 
 
-def _exact_gaussian(mu: float, delta: float) -> Interval:
-    if mu == 0:
-        return 0.0, 0.0
-    if mu == math.inf:
-        return math.inf, math.inf
+def _gaussian_epsilons(mu: float, delta: float) -> Interval:
+    if mu in (0, math.inf):
+        return mu, mu
     value = gaussian_epsilon(noise_multiplier=1 / mu, delta=delta)
-    return max(0.0, gaussian_epsilon(noise_multiplier=1 / mu, delta=min(1.0, delta * (1 + 1e-9)))), value
+    return gaussian_epsilon(noise_multiplier=1 / mu, delta=min(1.0, delta * (1 + 1e-10))), value
+
+
+def _gaussian_deltas(mu: float, epsilon: float) -> Interval:
+    if mu in (0, math.inf):
+        return (0.0, 0.0) if mu == 0 else (1.0, 1.0)
+    value = gaussian_delta(noise_multiplier=1 / mu, epsilon=epsilon)
+    return value * (1 - 1e-10), value
 
 
 def _contour(pairs: tuple[tuple[Pair, int], ...]) -> Contour | None:

@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet import events as ev
 from discreet.accounting import grid
+from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.pairs import GaussianShift, Pair, ReplaceSampledGaussian, Reversed, Sampled, reverse
+from discreet.accounting.pairs import GaussianShift, Pair
 from discreet.accounting.pld import pair_of
+from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
 from discreet.accounting.transforms import Transform
 from discreet.accounting.views import fold, hopeless, unsupported
 from discreet.accounting.zcdp import rho_of
@@ -33,10 +35,18 @@ from discreet.errors import NotCertified, UnsupportedEvent
 
 __all__ = ["ORDERS", "Renyi", "rdp_curve"]
 
-Array = NDArray[np.float64]
 
-ORDERS = np.unique(np.concatenate([1 + np.geomspace(0.005, 1, 24), np.arange(2.0, 12.0, 0.25), np.geomspace(12, 64, 40),
-                                   np.geomspace(64, 4096, 40), np.geomspace(4096, 1e6, 20)]))
+ORDERS = np.unique(
+    np.concatenate(
+        [
+            1 + np.geomspace(0.005, 1, 24),
+            np.arange(2.0, 12.0, 0.25),
+            np.geomspace(12, 64, 40),
+            np.geomspace(64, 4096, 40),
+            np.geomspace(4096, 1e6, 20),
+        ]
+    )
+)
 
 
 def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Array:
@@ -49,8 +59,14 @@ def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = A
 
 
 def _total(resolved: Resolved, orders: tuple[float, ...]) -> Array:
-    return fold(resolved.parts, lambda leaf: _leaf_curve(leaf, orders), np.add, lambda curve, n: curve * n, np.maximum,
-                np.zeros(len(orders)))
+    return fold(
+        resolved.parts,
+        lambda leaf: _leaf_curve(leaf, orders),
+        np.add,
+        lambda curve, n: curve * n,
+        np.maximum,
+        np.zeros(len(orders)),
+    )
 
 
 @lru_cache(maxsize=512)
@@ -72,7 +88,7 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     if pair.infinity > 0:
         raise unsupported("rdp", leaf.event, "something inside it has a delta, which allows any divergence")
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
-    return np.max([_pair_curve(each, alpha) for each in directions], axis=0)
+    return np.asarray(np.max([_pair_curve(each, alpha) for each in directions], axis=0))
 
 
 def _known_orders(event: ev.RDP, alpha: Array) -> Array:
@@ -91,7 +107,7 @@ def _pair_curve(pair: Pair, alpha: Array) -> Array:
             return _mixture_curve("replace", rate, sigma, alpha)
     if hasattr(pair, "log_mgf") and not isinstance(pair, Reversed) and math.isfinite(pair.highest):
         k = np.real(Transform(pair).log_mgf((alpha - 1).astype(complex)))  # type: ignore[arg-type]
-        return np.minimum(np.maximum(k, 0.0) / (alpha - 1) * (1 + 1e-9) + 1e-15 / (alpha - 1), pair.highest)
+        return np.asarray(np.minimum(np.maximum(k, 0.0) / (alpha - 1) * (1 + 1e-9) + 1e-15 / (alpha - 1), pair.highest))
     return _lattice_curve(pair, alpha)
 
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.accounting.arrays import Array
 from discreet.accounting.pairs import Atoms, BoundedRange, LaplaceShift
 
 __all__ = ["Transform"]
@@ -24,7 +24,7 @@ class Transform:
         """Largest absolute loss."""
         return max(abs(self.pair.lowest), abs(self.pair.highest))
 
-    def log_mgf(self, z: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    def log_mgf(self, z: Array) -> Array:
         """The closed form."""
         return self.pair.log_mgf(z)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from discreet import events as ev
-from discreet.accounting.neighbours import Choice, Leaf, Resolved
+from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf
 from discreet.errors import UnsupportedEvent
 
 __all__ = ["Account", "fold", "solve_epsilon", "unsupported"]
@@ -56,13 +56,7 @@ def unsupported(accountant: str, event: ev.Event, reason: str) -> UnsupportedEve
 
 def hopeless(resolved: Resolved) -> bool:
     """Whether something was published without protection."""
-
-    def bare(part: Leaf | Choice) -> bool:
-        if isinstance(part, Leaf):
-            return isinstance(part.event, ev.NonPrivate)
-        return any(bare(inner) for option in part.options for inner in option)
-
-    return any(bare(part) for part in resolved.parts)
+    return any(isinstance(leaf.event, ev.NonPrivate) for leaf in each_leaf(resolved.parts))
 
 
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:

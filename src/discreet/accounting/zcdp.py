@@ -1,7 +1,7 @@
 r"""Zero-concentrated DP: one number a leaf, which adds up.
 
-rho-zCDP bounds every Rényi divergence, :math:`D_\alpha \le \rho\alpha`. The Gaussian has :math:`\rho = 1/2z^2` (its privacy
-loss is :math:`N(\rho, 2\rho)`), pure DP :math:`\epsilon^2/2`, bounded range :math:`\epsilon^2/8`.
+rho-zCDP bounds every Rényi divergence, :math:`D_\alpha \le \rho\alpha`. The Gaussian has :math:`\rho = 1/2z^2` (its
+privacy loss is :math:`N(\rho, 2\rho)`), pure DP :math:`\epsilon^2/2`, bounded range :math:`\epsilon^2/8`.
 References: Bun and Steinke (2016); Canonne, Kamath and Steinke (2020) for the discrete Gaussian and the conversion;
 Cesar and Rogers (2021) for bounded range.
 """

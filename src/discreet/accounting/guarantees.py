@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from discreet.accounting.advanced import Advanced
-from discreet.accounting.basic import Basic
+from discreet.accounting.basic import Basic, pure_sum
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import Resolved, resolve
 from discreet.accounting.optimal import Optimal
@@ -28,15 +28,17 @@ from discreet.events import Event
 
 __all__ = ["ACCOUNTANTS", "Guarantee", "delta", "epsilon", "epsilon_bounds", "guarantee"]
 
-ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType({
-    "pld": PLD,
-    "gdp": GaussianDP,
-    "rdp": Renyi,
-    "zcdp": ZeroConcentrated,
-    "optimal": Optimal,
-    "advanced": Advanced,
-    "basic": Basic,
-})
+ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType(
+    {
+        "pld": PLD,
+        "gdp": GaussianDP,
+        "rdp": Renyi,
+        "zcdp": ZeroConcentrated,
+        "optimal": Optimal,
+        "advanced": Advanced,
+        "basic": Basic,
+    }
+)
 """The views, tightest first."""
 
 
@@ -44,7 +46,7 @@ class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self._pure = Basic(resolved).pure
+        self._pure = pure_sum(resolved)
         self._resolved = resolved
         self._numerical: PLD | None = None
         try:
@@ -135,7 +137,9 @@ class Slackened:
 
 def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, group_size: int) -> Account:
     if accountant is not None and accountant not in ACCOUNTANTS:
-        raise ValueError(f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None.")
+        raise ValueError(
+            f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None."
+        )
     if not isinstance(event, Event):
         raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
     view = Tightest if accountant is None else ACCOUNTANTS[accountant]
@@ -153,8 +157,14 @@ def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, g
     return Grouped(account, size) if grouped else account
 
 
-def epsilon(event: Event, delta: float, *, accountant: str | None = None,
-            adjacency: Adjacency | str = Adjacency.ADD_REMOVE, group_size: int = 1) -> float:
+def epsilon(
+    event: Event,
+    delta: float,
+    *,
+    accountant: str | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    group_size: int = 1,
+) -> float:
     """Smallest proved epsilon of an event at delta.
 
     ``accountant=None`` takes the tightest account that can price every leaf; a named one that cannot raises
@@ -169,8 +179,14 @@ def epsilon(event: Event, delta: float, *, accountant: str | None = None,
     return _account(event, accountant, adjacency, group_size).epsilon(probability("delta", delta))
 
 
-def delta(event: Event, epsilon: float, *, accountant: str | None = None,
-          adjacency: Adjacency | str = Adjacency.ADD_REMOVE, group_size: int = 1) -> float:
+def delta(
+    event: Event,
+    epsilon: float,
+    *,
+    accountant: str | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    group_size: int = 1,
+) -> float:
     """Smallest proved delta of an event at epsilon.
 
     >>> from discreet import events as ev
@@ -180,14 +196,16 @@ def delta(event: Event, epsilon: float, *, accountant: str | None = None,
     return _account(event, accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon))
 
 
-def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> tuple[float, float]:
+def epsilon_bounds(
+    event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE
+) -> tuple[float, float]:
     """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides."""
     delta = probability("delta", delta)
     if not isinstance(event, Event):
         raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
     resolved = resolve(event, Adjacency(adjacency))
     account = PLD(resolved)
-    pure = Basic(resolved).pure
+    pure = pure_sum(resolved)
     if delta == 0:
         return (pure, pure) if pure < math.inf else (math.inf, math.inf)
     if delta == 1:
@@ -241,8 +259,13 @@ class Guarantee:
         return self._curve.plot(path, ax=ax, title=f"{self.adjacency} adjacency")
 
 
-def guarantee(event: Event, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE, accountant: str | None = None,
-              group_size: int = 1) -> Guarantee:
+def guarantee(
+    event: Event,
+    *,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    accountant: str | None = None,
+    group_size: int = 1,
+) -> Guarantee:
     """What an event guarantees.
 
     >>> from discreet import events as ev
