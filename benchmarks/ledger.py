@@ -15,7 +15,7 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -38,7 +38,7 @@ def fill(book: Book, count: int) -> None:
     for _ in range(count - 1):
         draft: Entry = replace(template, seq=last.seq + 1, previous=last.hash, hash="")
         last = replace(draft, hash=draft.digest())
-        rows.append(asdict(last))
+        rows.append(last.columns())
     with book.ledger._store.write() as connection:
         for start in range(0, len(rows), 5_000):
             connection.execute(sa.insert(schema.entries), rows[start : start + 5_000])

@@ -310,3 +310,54 @@ def test_a_book_that_does_not_exist(ledger: Ledger) -> None:
         ledger.book("none")
     with pytest.raises(LedgerError, match="no book 'none'"):
         ledger.book("none/inner")
+
+
+def test_a_first_approximate_event_may_take_the_whole_of_delta(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0, delta=1e-6)
+    book.charge(events.ApproxDP(epsilon=0.5, delta=1e-6))
+    assert book.spent().epsilon == 0.5
+    book.charge(TENTH * 5)
+    assert book.spent().epsilon == 1.0
+    with pytest.raises(BudgetExceeded):
+        book.charge(events.PureDP(epsilon=0.01))
+
+
+def test_the_used_fraction_only_grows(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=3.0, delta=1e-6)
+    book.plan(GAUSSIAN * 30)
+    seen = [book.spent().fraction]
+    while book.affords(GAUSSIAN):
+        book.charge(GAUSSIAN)
+        seen.append(book.spent().fraction)
+    assert seen == sorted(seen)
+    assert 0.9 < seen[-1] <= 1.0
+
+
+def test_truncated_sampling_is_not_priced_as_if_it_never_overflowed(ledger: Ledger) -> None:
+    """Its overflow weighs e^epsilon, so it is charged as a plan, or as a whole at a named part of delta."""
+    step = events.TruncatedPoissonSampled(
+        rate=0.01, max_batch_size=200, dataset_size=10_000, event=events.Gaussian(noise_multiplier=4.0)
+    )
+    book = ledger.open("census", epsilon=3.0, delta=1e-6)
+    assert book.charge(step * 10).proof == "plan"
+    book.charge(TENTH)
+    with pytest.raises(UnsupportedEvent, match="delta="):
+        book.charge(step * 10)
+    book.charge(step * 10, delta=4e-8)
+    assert ledger.verify().entries == 4
+
+
+def test_charges_under_replace_cost_a_remove_and_an_add(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0, delta=1e-6, adjacency="replace")
+    book.charge(TENTH)
+    assert book.spent().epsilon == 0.2
+    book.charge(events.RandomizedResponse(epsilon=0.3))
+    assert book.spent().epsilon == 0.5
+    with pytest.raises(dp.UnsupportedAdjacency):
+        ledger.open("other", epsilon=1.0).charge(events.RandomizedResponse(epsilon=0.3))
+
+
+def test_parallel_events_cost_the_worst_part(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0)
+    book.charge(TENTH | events.PureDP(epsilon=0.3))
+    assert book.spent().epsilon == 0.3

@@ -82,7 +82,7 @@ def test_two_who_open_the_same_book_at_once_get_the_same_book(url: str) -> None:
         assert one.verify().books == 1
 
 
-def test_a_refusal_against_a_full_book_needs_no_lock(url: str) -> None:
+def test_a_book_filled_by_another_connection_refuses(url: str) -> None:
     with Ledger(url) as one, Ledger(url) as other:
         book = one.open("a", epsilon=1.0)
         book.charge(events.PureDP(epsilon=1.0))

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 __all__ = ["NOTHING", "ORDERS", "UNIT", "Amounts", "exact", "units"]
@@ -122,13 +123,18 @@ class Amounts:
     @staticmethod
     def from_json(text: str) -> Amounts:
         """The amounts a JSON text describes."""
-        data = json.loads(text)
-        renyi = tuple(map(_parse_units, data.pop("renyi").split(" ")))
-        mu2 = _parse_units(data.pop("mu2"))
-        return Amounts(renyi=renyi, mu2=mu2, **{name: _parse_exact(value) for name, value in data.items()})
+        return _parse(text)
 
 
 NOTHING = Amounts()
+
+
+@lru_cache(maxsize=256)  # a history is mostly the same few prices
+def _parse(text: str) -> Amounts:
+    data = json.loads(text)
+    renyi = tuple(map(_parse_units, data.pop("renyi").split(" ")))
+    mu2 = _parse_units(data.pop("mu2"))
+    return Amounts(renyi=renyi, mu2=mu2, **{name: _parse_exact(value) for name, value in data.items()})
 
 
 def _narrow(value: Number) -> Number:

@@ -90,11 +90,21 @@ class Book:
     def _charge(self, event: Event, label: str, kind: str, delta: float | None) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
+        if not isinstance(label, str):
+            raise ValueError(f"label is a {type(label).__name__}, but must be text.")
+        price = None if kind == "plan" else self._quick(event, delta)
         while True:
-            price = self._choose(self._path(), event, label, kind, delta)
-            if entry := self._commit(event, label, kind, price):
+            if price and (entry := self._commit(event, label, kind, price)):
                 return entry
-            # someone else charged in between: choose again on what is left
+            # not admitted as an adaptive event, or someone else charged in between: look at what is left
+            price = self._choose(self._path(), event, label, kind, delta)
+
+    def _quick(self, event: Event, delta: float | None) -> Amounts | None:
+        """The usual price, which needs no look at the book; a book that does not admit it is looked at."""
+        try:
+            return pricing.price(event, self.terms.adjacency, delta)
+        except UnsupportedEvent:
+            return None
 
     def _choose(self, path: list[Node], event: Event, label: str, kind: str, delta: float | None) -> Amounts:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
@@ -274,6 +284,9 @@ def _planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Am
         price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
         if _refusing(path, price) is None:
             yield price
+    summed = pricing.summed_price(event, path[0].terms.adjacency) if delta is None else None
+    if summed and _refusing(path, summed) is None:
+        yield summed
 
 
 def _shares(path: list[Node]) -> list[Number]:

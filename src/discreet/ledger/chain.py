@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,9 +49,14 @@ class Entry:
     previous: str
     hash: str = ""
 
+    def columns(self) -> dict[str, Any]:
+        """Every column by name."""
+        return {name: getattr(self, name) for name in _COLUMNS}
+
     def digest(self) -> str:
         """SHA-256 over every column but the hash itself."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "hash"}
+        columns = self.columns()
+        del columns["hash"]
         return hashlib.sha256(json.dumps(columns, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property
@@ -73,12 +78,20 @@ class Entry:
         """A JSON-ready dictionary with the event and terms as objects."""
         nested = {name: json.loads(getattr(self, name)) for name in ("event", "price", "terms") if getattr(self, name)}
         numbers = {name: float(getattr(self, name)) for name in ("epsilon", "delta", "fraction") if getattr(self, name)}
-        return asdict(self) | nested | numbers
+        return self.columns() | nested | numbers
+
+
+_COLUMNS = tuple(field.name for field in fields(Entry))
+
+# Built once: composing a statement costs more than running it.
+_TIP = sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)
+_INSERT = sa.insert(schema.entries)
+_MOVE = sa.update(schema.head).values(seq=sa.bindparam("s"), at=sa.bindparam("a"), hash=sa.bindparam("h"))
 
 
 def tip(connection: sa.Connection) -> tuple[int, str, str]:
     """Number, time and hash of the last entry; zero, empty and the genesis hash before the first."""
-    row = connection.execute(sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)).first()
+    row = connection.execute(_TIP).first()
     return (row.seq, row.at, row.hash) if row else (0, "", GENESIS)
 
 
@@ -86,11 +99,11 @@ def append(connection: sa.Connection, now: datetime, **columns: str) -> Entry:
     """Write one entry after the last, inside a write transaction."""
     seq, last, previous = tip(connection)
     draft = Entry(seq=seq + 1, at=_stamp(now, last), previous=previous, **columns)
-    entry = Entry(**(asdict(draft) | {"hash": draft.digest()}))
-    connection.execute(sa.insert(schema.entries), asdict(entry))
-    position = {"seq": entry.seq, "at": entry.at, "hash": entry.hash}
-    if connection.execute(sa.update(schema.head).values(position)).rowcount == 0:
-        connection.execute(sa.insert(schema.head), {"id": 1} | position)
+    entry = replace(draft, hash=draft.digest())
+    connection.execute(_INSERT, entry.columns())
+    position = {"s": entry.seq, "a": entry.at, "h": entry.hash}
+    if connection.execute(_MOVE, position).rowcount == 0:
+        connection.execute(sa.insert(schema.head), {"id": 1, "seq": entry.seq, "at": entry.at, "hash": entry.hash})
     return entry
 
 

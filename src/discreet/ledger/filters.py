@@ -56,7 +56,7 @@ from functools import lru_cache
 
 from scipy.special import log_ndtr
 
-from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number
+from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
 __all__ = ["POLICIES", "Limit", "Reading", "admits", "reading"]
 
@@ -191,14 +191,15 @@ def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Readin
     if spent.mu2 <= terms.mu2:
         options.append(Reading(float(left.epsilon), "Gaussian filter", _ratio(spent.mu2, terms.mu2)))
     best = min(options, key=lambda option: (option.epsilon, option.fraction))
-    fraction = min(option.fraction for option in options)
+    taken = _ratio(planned, limit.epsilon)  # by plans; the filters divide what is left of the book
+    fraction = taken + (1 - taken) * min(option.fraction for option in options)
     proof = f"plan, then {best.proof}" if planned else best.proof
     return Reading(planned + best.epsilon, proof, fraction)
 
 
 def _up(value: Number) -> float:
-    result = float(value)
-    return result if isinstance(value, float) or result >= value else math.nextafter(result, math.inf)
+    result = float(value)  # the decimal it is written as must not be lower
+    return result if isinstance(value, float) or exact(result) >= value else math.nextafter(result, math.inf)
 
 
 def _ratio(used: Number, most: Number) -> float:

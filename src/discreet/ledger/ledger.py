@@ -130,9 +130,9 @@ class Ledger:
                     if name not in found:
                         self._make(connection, name, terms)
         for name, terms in wanted.items():
-            if name in found and found[name] != terms.to_json():
+            if name in found and found[name] != terms:
                 raise LedgerError(
-                    f"Book {name!r} exists with {Terms.from_json(found[name]).describe()}, but was opened with "
+                    f"Book {name!r} exists with {found[name].describe()}, but was opened with "
                     f"{terms.describe()}. Limits are fixed when a book is first opened; use another name."
                 )
         if partition:
@@ -151,9 +151,9 @@ class Ledger:
                 raise LedgerError(_OTHER_PARTS.format(partition))
 
 
-def _terms(connection: sa.Connection, names: Iterable[str]) -> dict[str, str]:
-    table = schema.books
-    return {row.name: row.terms for row in connection.execute(sa.select(table).where(table.c.name.in_(names)))}
+def _terms(connection: sa.Connection, names: Iterable[str]) -> dict[str, Terms]:
+    rows = connection.execute(sa.select(schema.books).where(schema.books.c.name.in_(names)))
+    return {row.name: Terms.from_json(row.terms) for row in rows}
 
 
 def _user() -> str:

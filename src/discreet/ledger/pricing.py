@@ -22,7 +22,7 @@ from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event
 from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, units
 
-__all__ = ["planned_price", "price"]
+__all__ = ["approximate", "planned_price", "price", "refuse_nonprivate", "summed_price"]
 
 _SLACK = 1e-12
 
@@ -49,6 +49,15 @@ def planned_price(event: Event, adjacency: Adjacency, delta: Fraction) -> Amount
     refuse_nonprivate(event)
     epsilon = accounting.epsilon(event, delta=float(delta), adjacency=adjacency)
     return Amounts(planned_epsilon=exact(epsilon), planned_delta=delta)
+
+
+def summed_price(event: Event, adjacency: Adjacency) -> Amounts | None:
+    """The same by basic composition, where every leaf states its (epsilon, delta): exact where numerics round up."""
+    try:
+        total = price(event, adjacency)
+    except UnsupportedEvent:
+        return None
+    return Amounts(planned_epsilon=total.pure, planned_delta=total.delta) if total.pure < math.inf else None
 
 
 def approximate(epsilon: float, delta: float) -> Amounts:

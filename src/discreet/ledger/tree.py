@@ -18,6 +18,15 @@ from discreet.ledger.terms import Terms
 __all__ = ["Node", "advance", "lineage", "load"]
 
 
+# Built once: composing a statement costs more than running it.
+_BY_NAME = sa.select(schema.books).where(schema.books.c.name.in_(sa.bindparam("names", expanding=True)))
+_ADVANCE = (
+    sa.update(schema.books)
+    .where(schema.books.c.name == sa.bindparam("n"))
+    .values(amounts=sa.bindparam("a"), entries=sa.bindparam("e"))
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A book as the tree sees it."""
@@ -46,7 +55,7 @@ def lineage(name: str) -> list[str]:
 def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
     names = lineage(name)
-    rows = connection.execute(sa.select(schema.books).where(schema.books.c.name.in_(names))).all()
+    rows = connection.execute(_BY_NAME, {"names": names}).all()
     found = {row.name: _node(row) for row in rows}
     if missing := [name for name in names if name not in found]:
         raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
@@ -70,21 +79,17 @@ def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
     it advances only by what the part has beyond that.
     """
     moved: list[Node] = []
-    part: Amounts | None = None
     for node in path:
-        if node.terms.kind == "partition" and part is not None:
-            amounts = node.amounts.join(part)
+        if moved and node.terms.kind == "partition":
+            amounts = node.amounts.join(moved[-1].amounts)
+            price = amounts.above(node.amounts)
         else:
             amounts = node.amounts + price
-        price = amounts.above(node.amounts)
-        part = amounts
         moved.append(replace(node, amounts=amounts, entries=node.entries + 1))
     return moved
 
 
 def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:
     """Write the running totals."""
-    table = schema.books
     for node in nodes:
-        values = {"amounts": node.amounts.to_json(), "entries": node.entries}
-        connection.execute(sa.update(table).where(table.c.name == node.name).values(values))
+        connection.execute(_ADVANCE, {"n": node.name, "a": node.amounts.to_json(), "e": node.entries})

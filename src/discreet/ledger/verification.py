@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sqlalchemy as sa
 
@@ -56,15 +55,10 @@ def _apply(nodes: dict[str, Node], entry: Entry) -> None:
     if entry.book not in nodes:
         raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r}, which was never opened.")
     path = [nodes[name] for name in tree.lineage(entry.book)]
-    for node in tree.advance(path, _amounts(entry.price)):
+    for node in tree.advance(path, Amounts.from_json(entry.price)):
         if node.enforces and not admits(node.terms.limit, node.amounts):
             raise ChainBroken(f"Entry {entry.seq} exceeds the limit of book {node.name!r}.")
         nodes[node.name] = node
-
-
-@lru_cache(maxsize=256)
-def _amounts(text: str) -> Amounts:
-    return Amounts.from_json(text)
 
 
 def _compare_head(connection: sa.Connection, last: Entry | None) -> None:
@@ -80,6 +74,6 @@ def _compare_books(connection: sa.Connection, nodes: dict[str, Node]) -> None:
         raise ChainBroken(f"Book {odd!r} is in the table of books or in the entries, but not in both.")
     for name, node in nodes.items():
         row, above = rows[name], tree.lineage(name)[1:]
-        written = (row.parent, row.terms, row.amounts, row.entries)
-        if written != (above[0] if above else None, node.terms.to_json(), node.amounts.to_json(), node.entries):
+        written = (row.parent, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+        if written != (above[0] if above else None, node.terms, node.amounts, node.entries):
             raise ChainBroken(f"The limits or running totals of book {name!r} do not follow from its entries.")

@@ -4,8 +4,8 @@ If P(S) ≤ e^ε Q(S) + δ both ways, a test with false-positive rate x has true
 min(δ + e^ε x, 1 − e^{−ε}(1 − δ − x)) (Wasserman and Zhou 2010; Kairouz, Oh and Viswanath 2015). Each pair is a theorem
 of its own, so the best of them may be taken at every x.
 
-For an odometer, epsilon is a function of what was seen. The bound is then on the book as a process that is closed before
-any reading exceeds the one shown: every outcome of that process satisfies all the pairs at once.
+For an odometer, epsilon is a function of what was seen. The bound is then on the book as a process that is closed
+before any reading exceeds the one shown: every outcome of that process satisfies all the pairs at once.
 """
 
 from __future__ import annotations
