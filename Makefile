@@ -25,7 +25,7 @@ experiments: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments
 
 docs: $(STAMPS)/docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -42,7 +42,7 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[postgres,report,cli]" pytest pytest-xdist hypothesis mpmath import-linter
+	$(PIP) --editable ".[postgres,report,cli]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test

@@ -53,15 +53,16 @@ class Grid:
 
     def step(self, tail: float = 1e-30) -> float:
         """Fine enough that the lattice adds a hundred-thousandth of the losses' own variance, if memory allows."""
-        variance = reach = atom = 0.0
+        variance = reach = atom = size = 0.0
         for pair, count in self.parts:
-            spread, width = _extent(pair, tail / self._total)
+            spread, low, high = _extent(pair, tail / self._total)
             variance += count * spread
-            reach = max(reach, width)
+            reach = max(reach, high - low)
+            size = max(size, abs(low), abs(high))
             atom = max(atom, pair.atom)
         width = 24 * math.sqrt(variance) + 2 * reach
         wanted = min(0.01 * math.sqrt(variance / self._total), width / (1 << 16))
-        step = max(wanted, width / (1 << 20), 1e-300)
+        step = max(wanted, width / (1 << 20), size * 2.0**-40, 1e-300)
         return atom / math.ceil(atom / step) if atom else step
 
     def _laws(self, version: Version, step: float, tail: float) -> list[tuple[Lattice, int]]:
@@ -164,8 +165,8 @@ def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
     return max(0.0, value - wrong - lost), min(1.0, value + wrong)
 
 
-def _extent(pair: Pair, tail: float) -> Interval:
-    """Rough variance of a loss, and the width of the interval that holds it but for ``tail``."""
+def _extent(pair: Pair, tail: float) -> tuple[float, float, float]:
+    """Rough variance of a loss, and an interval that holds it but for ``tail``."""
     points = np.concatenate([-np.geomspace(1e4, 1e-10, 400), [0.0], np.geomspace(1e-10, 1e4, 400)])
     variance, low, high = 0.0, math.inf, -math.inf
     for part in pair.pairs if isinstance(pair, Supremum) else (pair,):
@@ -177,7 +178,7 @@ def _extent(pair: Pair, tail: float) -> Interval:
         low = min(low, max(part.lowest, float(points[max(0, int(np.searchsorted(heads, 1e-18)) - 1)])))
         inside = np.flatnonzero(tails > tail)
         high = max(high, min(part.highest, float(points[min(len(points) - 1, inside[-1] + 1)] if len(inside) else 0.0)))
-    return max(variance, 1e-300), max(high - low, 1e-12)
+    return max(variance, 1e-300), low, max(high, low)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,19 @@
+"""Runs in our environment: the certified interval of a composition of Poisson-sampled Gaussians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from timed import answer_once
+
+import discreet as dp
+
+
+def answer(question: dict[str, Any]) -> tuple[float, float]:
+    step, noise = dp.events.PoissonSampled, dp.events.Gaussian
+    event = sum(step(rate=q, event=noise(noise_multiplier=s)) * t for q, s, t in question["steps"])
+    return dp.epsilon_bounds(event, delta=question["delta"])
+
+
+if __name__ == "__main__":
+    answer_once(answer)

@@ -1,0 +1,97 @@
+"""The command line: a thin skin over the library. Parse, call, print.
+
+``app`` gathers the commands; ``main`` runs them and turns every expected error into one sentence and exit code 2.
+Typer and rich load only here, when a command is run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import DiscreetError, MissingExtra, extra
+
+if TYPE_CHECKING:
+    import typer
+
+__all__ = ["app", "main"]
+
+BAD_INPUT = 2
+
+# Rooms with commands of their own, each in discreet.cli.<name>: a group of commands (`app`) or a single one.
+_ROOMS = {"ledger": "app", "report": "report"}
+
+
+def app() -> typer.Typer:
+    """All commands, one module a group."""
+    with extra("cli"):
+        import typer
+
+        from discreet.cli import account
+    commands = typer.Typer(name="discreet", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+                           help="Differential privacy with one account: what events cost, in certified numbers.")
+    account.register(commands)
+    for name, attribute in _ROOMS.items():
+        _open(commands, name, attribute)
+    return commands
+
+
+def _open(commands: typer.Typer, name: str, attribute: str) -> None:
+    """Add a room's commands. One whose extra is not installed keeps its name and answers with the line that installs it."""
+    import typer
+
+    try:
+        offered = getattr(import_module(f"discreet.cli.{name}"), attribute)
+    except ModuleNotFoundError as error:
+        if error.name != f"discreet.cli.{name}":
+            raise
+        return
+    except MissingExtra as missing:
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+        commands.command(name, context_settings=anything, help=str(missing))(_absent(missing))
+        return
+    if isinstance(offered, typer.Typer):
+        commands.add_typer(offered, name=name)
+    else:
+        commands.command(name)(offered)
+
+
+def _absent(missing: MissingExtra) -> Callable[[], Any]:
+    def answer() -> None:
+        raise missing
+
+    return answer
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; bad input gives one sentence on standard error and exit code 2, never a traceback."""
+    try:
+        sys.exit(_run(arguments))
+    except (DiscreetError, MissingExtra, ValueError, OSError) as error:
+        _refuse(str(error))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    commands = app()
+    import typer
+
+    # Typer carries a copy of click of its own; this is the base of its usage errors, whatever that copy is called.
+    usage_error: type[Exception] = typer.BadParameter.__bases__[0]
+    try:
+        words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+        return int(typer.main.get_command(commands).main(words, prog_name="discreet", standalone_mode=False) or 0)
+    except usage_error as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands without a command
+            print(error.ctx.get_help(), file=sys.stderr)  # type: ignore[attr-defined]
+            return BAD_INPUT
+        _refuse(error.format_message())  # type: ignore[attr-defined]
+    except typer.Abort:
+        _refuse("Stopped.")
+    return BAD_INPUT
+
+
+def _refuse(message: str) -> None:
+    print(" ".join(message.split()), file=sys.stderr)
+    raise SystemExit(BAD_INPUT)

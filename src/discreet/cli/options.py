@@ -1,0 +1,102 @@
+"""The options that commands share, and the event they describe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet import events as ev
+from discreet.adjacency import Adjacency
+from discreet.cli.parse import mentions, parse
+
+__all__ = ["Accountant", "AsJson", "Delta", "Description", "Epsilon", "EventFile", "Expression", "Noise", "Rate", "Relation",
+           "Steps"]
+
+Expression = Annotated[str | None, typer.Argument(
+    metavar="[EVENT]", help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
+    show_default=False)]
+EventFile = Annotated[str | None, typer.Option(
+    "--event", metavar="FILE", help="The event as JSON, in a file; - reads standard input.", show_default=False)]
+Noise = Annotated[float | None, typer.Option(
+    "--noise-multiplier", help="Gaussian noise: standard deviation over L2 sensitivity.", show_default=False)]
+Rate = Annotated[float | None, typer.Option(
+    "--rate", help="Poisson sampling: each record joins a step with this probability.", show_default=False)]
+Steps = Annotated[int | None, typer.Option("--steps", help="How many times the step runs.", show_default=False)]
+Delta = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).", show_default=False)]
+Epsilon = Annotated[float, typer.Option("--epsilon", help="The epsilon of (epsilon, delta).", show_default=False)]
+Relation = Annotated[Adjacency, typer.Option("--adjacency", help="Which data sets are neighbours.")]
+Accountant = Annotated[str | None, typer.Option(
+    "--accountant", help="basic, advanced, optimal, zcdp, rdp, gdp or pld; without it, the tightest that applies.",
+    show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """An event as the user gave it: an expression, a file, or flags; exactly one of them."""
+
+    expression: str | None
+    file: str | None
+    noise: float | None = None
+    rate: float | None = None
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        flags = {"--noise-multiplier": self.noise, "--rate": self.rate, "--steps": self.steps}
+        used = [name for name, value in flags.items() if value is not None]
+        ways = [self.expression is not None, self.file is not None, bool(used)]
+        if sum(ways) != 1:
+            raise ValueError("Give the event in exactly one way: as text ('gaussian(4) * 10'), with --event FILE, or with "
+                             "--noise-multiplier, --rate and --steps.")
+
+    def event(self) -> ev.Event:
+        """The event itself."""
+        if self.expression is not None:
+            return parse(self.expression)
+        if self.file is not None:
+            return _decode(_read(self.file))
+        if self.noise is None:
+            raise ValueError("--rate and --steps describe a step that also needs --noise-multiplier.")
+        return self._step(self.noise)
+
+    def family(self) -> Callable[[float], ev.Event]:
+        """The event as a function of what is to be found: ``x`` in an expression, or the noise multiplier."""
+        if self.file is not None or self.noise is not None:
+            raise ValueError("calibrate looks for the noise, so write the event with x in its place, as in "
+                             "'poisson(0.01, gaussian(x)) * 10000', or give --rate and --steps alone.")
+        text = self.expression
+        if text is None:
+            return self._step
+        parse(text, {"x": 1.0})  # says what is wrong with the text, before a search tries many values
+        if not mentions(text, "x"):
+            raise ValueError(f"The event {text!r} has no x: write x where the number to be found stands.")
+        return lambda x: parse(text, {"x": x})
+
+    def _step(self, noise: float) -> ev.Event:
+        step: ev.Event = ev.Gaussian(noise_multiplier=noise)
+        if self.rate is not None:
+            step = ev.PoissonSampled(rate=self.rate, event=step)
+        return step if self.steps is None else step * self.steps
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"The event file {file!r} cannot be read: {reason}.") from None
+
+
+def _decode(text: str) -> ev.Event:
+    try:
+        return ev.Event.from_json(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"The event file is not JSON: {error}.") from None
+    except RecursionError:
+        raise ValueError("The event file is nested too deeply; use Repeated for repetition.") from None

@@ -1,0 +1,143 @@
+"""Two independent engines, and the lattices of one of them: they agree within their bounds wherever both apply."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet import events as ev
+from discreet.accounting.lattice import lower, upper
+from discreet.accounting.neighbours import resolve
+from discreet.accounting.pairs import Atoms, BoundedRange, GaussianShift, LaplaceShift
+from discreet.accounting.pld import PLD
+from discreet.accounting.sampling import ReplaceSampledGaussian, Sampled, Supremum, Symmetric, reverse
+from discreet.adjacency import Adjacency
+
+PAIRS = {
+    "gaussian": GaussianShift(0.7),
+    "laplace": LaplaceShift(0.9),
+    "bounded range": BoundedRange(1.1),
+    "binary": Atoms(np.array([-0.8, 0.8]), np.array([1.0, math.exp(0.8)]) / (1 + math.exp(0.8))),
+    "sampled gaussian": Sampled(0.1, GaussianShift(1.3)),
+    "unsampled gaussian": reverse(Sampled(0.1, GaussianShift(1.3))),
+    "sampled laplace": Sampled(0.2, LaplaceShift(1.5)),
+    "unsampled laplace": reverse(Sampled(0.2, LaplaceShift(1.5))),
+    "fixed size": Symmetric(Sampled(0.1, GaussianShift(2.0))),
+    "replaced": ReplaceSampledGaussian(0.1, 0.9),
+    "parallel": Supremum((LaplaceShift(0.5), GaussianShift(0.4))),
+}
+POINTS = np.linspace(-1.3, 1.6, 59)
+
+
+def lattice_profile(law, points):
+    losses = law.losses - law.offset
+    return np.array([law.infinity + law.masses[losses > x] @ -np.expm1(x - losses[losses > x]) for x in points])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_upper_lattice_dominates_and_is_close(name):
+    pair = PAIRS[name]
+    profile = lattice_profile(upper(pair, 2e-3, 1e-18), POINTS)
+    assert np.all(profile >= pair.profile(POINTS) - 1e-14)
+    assert np.all(profile <= pair.profile(POINTS) + 1e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "parallel"])
+def test_the_lower_lattice_is_dominated_and_is_close(name):
+    pair = PAIRS[name]
+    profile = lattice_profile(lower(pair, 2e-3, 1e-18), POINTS)
+    assert np.all(profile <= pair.profile(POINTS) + 1e-14)
+    assert np.all(profile >= pair.profile(POINTS) - 2e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "parallel"])
+def test_a_pair_is_two_probability_laws_with_the_loss_it_says(name):
+    pair = PAIRS[name]
+    (p, q), (p_head, q_head) = pair.tails(POINTS), pair.heads(POINTS)
+    assert p + p_head == pytest.approx(1)
+    assert q + q_head == pytest.approx(1)
+    fine = np.linspace(-1.2, 1.2, 4001) + 1e-7
+    p, q = pair.tails(fine)
+    dp, dq = -np.diff(p), -np.diff(q)
+    some = (dp > 1e-9) & (dq > 1e-9)
+    loss = np.log(dp[some] / dq[some])
+    assert np.all(loss >= fine[:-1][some] - 1e-5)
+    assert np.all(loss <= fine[1:][some] + 1e-5)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "bounded range", "binary", "fixed size", "replaced"])
+def test_symmetric_pairs_are_their_own_reverse(name):
+    pair = PAIRS[name]
+    forward = pair.profile(POINTS)
+    backward = 1 - np.exp(POINTS) + np.exp(POINTS) * pair.profile(-POINTS)
+    assert forward == pytest.approx(backward, abs=1e-12)
+
+
+def test_the_transform_is_that_of_the_tails():
+    for name in ("laplace", "bounded range", "binary"):
+        pair, law = PAIRS[name], upper(PAIRS[name], 1e-4, 1e-18)
+        for z in (0.5, 2.0, 7.0):
+            direct = np.log(law.masses @ np.exp(z * law.losses))
+            assert pair.log_mgf(np.array([z], dtype=complex)).real[0] == pytest.approx(direct, abs=1e-5)
+
+
+def test_bounded_range_is_the_worst_of_all_its_members():
+    r"""Each member puts its losses on t and t - epsilon; none has a larger delta anywhere."""
+    epsilon = 1.3
+    worst = BoundedRange(epsilon).profile(POINTS)
+    for t in np.linspace(0, epsilon, 14):
+        chance = (math.exp(epsilon) - math.exp(t)) / math.expm1(epsilon)
+        member = chance * np.maximum(0, -np.expm1(POINTS - t)) + (1 - chance) * np.maximum(0, -np.expm1(POINTS - t + epsilon))
+        assert np.all(member <= worst + 1e-12)
+
+
+def normal(x):
+    return np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.02, 0.98), st.floats(0.4, 3), st.floats(0, 1), st.floats(0, 1), st.floats(0, math.pi), st.floats(0, 3))
+def test_the_replace_pair_dominates_replacements_in_the_plane(rate, sigma, r1, r2, angle, epsilon):
+    """Two records of any length up to one, at any angle: their hockey-stick divergence is at most the pair's."""
+    grid = np.linspace(-8 * sigma - 1, 8 * sigma + 1, 400)
+    x, y = np.meshgrid(grid, grid)
+    cell = (grid[1] - grid[0]) ** 2 / sigma**2
+
+    def density(a, b):
+        return normal((x - a) / sigma) * normal((y - b) / sigma)
+
+    out = (1 - rate) * density(0, 0)
+    p, q = out + rate * density(r1, 0), out + rate * density(r2 * math.cos(angle), r2 * math.sin(angle))
+    divergence = float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * cell)
+    assert divergence <= ReplaceSampledGaussian(rate, sigma).profile(np.array([epsilon]))[0] + 1e-4
+
+
+def both_engines(event, delta, adjacency="add-remove"):
+    account = PLD(resolve(event, Adjacency(adjacency)))
+    for contour, lattice in account._directions:
+        assert contour is not None
+        yield contour.epsilon_bounds(delta), lattice.epsilon_bounds(delta)
+
+
+def sampled(rate, sigma):
+    return ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=sigma))
+
+
+@pytest.mark.parametrize(("event", "adjacency"), [
+    (sampled(0.05, 1.2) * 200, "add-remove"),
+    (sampled(0.05, 1.2) * 200, "replace"),
+    (sampled(0.02, 2.0) * 300 + ev.Gaussian(noise_multiplier=8), "add-remove"),
+    (sampled(0.02, 2.0) * 300 + ev.Laplace(noise_multiplier=3), "add-remove"),
+    (ev.Gaussian(noise_multiplier=6) * 10 + ev.Exponential(epsilon=0.2) * 5, "add-remove"),
+    (ev.Gaussian(noise_multiplier=3) + ev.ApproxDP(epsilon=0.2, delta=1e-7) * 4, "add-remove"),
+    (ev.Gaussian(noise_multiplier=3) + ev.PureDP(epsilon=0.3) * 3, "add-remove"),
+])
+def test_contour_and_grid_agree(event, adjacency):
+    for (low, high), (grid_low, grid_high) in both_engines(event, 1e-5, adjacency):
+        assert high - low <= 1e-6 * high
+        assert max(low, grid_low) <= min(high, grid_high)
+        assert grid_high - grid_low <= 5e-3 * grid_high

@@ -1,0 +1,87 @@
+"""The documents tell the truth: what they show runs, and prints what they say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+
+from discreet import cli
+from tests import documents
+from tests.documents import PAGES, ROOT
+
+
+@pytest.fixture(autouse=True)
+def _a_terminal_of_known_width(monkeypatch, tmp_path):
+    """Tables wrap at the width of the terminal; files that an example writes go to a place of their own."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_shows_is_what_happens(page):
+    """Every block of Python and every session of the command line."""
+    documents.run(page)
+
+
+def test_the_readme_has_a_short_session():
+    """One session of at most ten lines, with its output."""
+    sessions = [block for block in documents.blocks(ROOT / "README.md") if ">>>" in block.body]
+    assert len(sessions) == 1
+    assert len(sessions[0].body.splitlines()) <= 10
+
+
+def test_a_wrong_output_in_a_page_is_found(tmp_path):
+    """The checker has power: each kind of block fails when its output is not what the page says."""
+    wrong = ["```python\n>>> 1 + 1\n3\n```", "```python\nprint(2)\n```\n\n```text\n3\n```",
+             "```console\n$ discreet epsilon --delta 2 'gaussian(1)'\nepsilon = 1\n```"]
+    for number, text in enumerate(wrong):
+        page = tmp_path / f"{number}.md"
+        page.write_text(text + "\n")
+        with pytest.raises(AssertionError):
+            documents.run(page)
+
+
+# --- the command line is documented ------------------------------------------------------------------------------
+
+
+def commands(command: object, path: tuple[str, ...]) -> list[tuple[str, object]]:
+    """Every leaf of the command tree with its full name."""
+    children = getattr(command, "commands", None)
+    if children is None:
+        return [(" ".join(path), command)]
+    return [found for name, child in children.items() for found in commands(child, (*path, name))]
+
+
+COMMANDS = commands(typer.main.get_command(cli.app()), ("discreet",))
+
+
+def section(name: str) -> str:
+    """The part of the documentation under the heading that names a command."""
+    for page in PAGES:
+        found = re.search(rf"^(#+) `{name}`$(.*?)(?=^#{{1,3}} |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+        if found:
+            return found[2]
+    return ""
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])
+def test_every_command_and_option_is_documented(name, command):
+    """A heading for each command, and each of its options under it, by its full name."""
+    text = section(name)
+    assert text, f"no page has a heading for `{name}`"
+    for parameter in command.params:
+        for option in parameter.opts:
+            if option.startswith("--") and option != "--help":
+                assert f"`{option}" in text, f"`{name}` does not document {option}"
+    assert command.help, f"`{name}` has no help text"
+
+
+def test_every_parameter_has_a_help_text():
+    """--help says something about each option."""
+    for name, command in COMMANDS:
+        for parameter in command.params:
+            if parameter.name != "help":
+                assert parameter.help, f"{parameter.name} of `{name}` has no help text"

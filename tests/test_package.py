@@ -1,0 +1,140 @@
+"""The package's habits: light to import, nothing visible by accident, floors that hold, a contract that runs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import discreet as dp
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = {"numpy", "scipy", "numba", "randomgen", "torch", "sklearn", "pandas", "polars", "matplotlib", "sqlalchemy", "typer",
+         "rich"}
+
+
+def modules() -> list[str]:
+    """Every public module of the package."""
+    found = pkgutil.walk_packages(dp.__path__, "discreet.")
+    return ["discreet", *(item.name for item in found if not any(part.startswith("_") for part in item.name.split(".")))]
+
+
+# --- light to import ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lines", ["import discreet", "import discreet.cli", "import discreet as dp; dir(dp)",
+                                   "import discreet as dp; dp.events.Gaussian(noise_multiplier=1.0) * 3"])
+def test_import_loads_nothing_heavy(lines):
+    """The robust form of "under 0.3 s": only the standard library is loaded until a guarantee is asked for."""
+    code = f"{lines}\nimport sys; print(*sorted({{name.split('.')[0] for name in sys.modules}} & {HEAVY!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    """Lazy attributes do not turn a misspelling into something else."""
+    with pytest.raises(AttributeError, match="epsilonn"):
+        dp.epsilonn
+
+
+# --- nothing visible by accident ---------------------------------------------------------------------------------
+
+
+def test_what_the_package_shows_is_what_it_lists():
+    """dir(discreet) is __all__ and the version, and each name can be reached."""
+    assert set(dir(dp)) == {*dp.__all__, "__version__"}
+    for name in dp.__all__:
+        getattr(dp, name)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_module_lists_what_it_offers(name):
+    """__all__ exists, has no duplicates, each entry is there and, if it is code, has a docstring."""
+    module = importlib.import_module(name)
+    assert module.__doc__, f"{name} has no docstring"
+    assert len(set(module.__all__)) == len(module.__all__)
+    for entry in module.__all__:
+        value = getattr(module, entry)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{name}.{entry} has no docstring"
+
+
+def visible(module: ModuleType) -> set[str]:
+    """Names without an underscore that hold something of ours (not a module, not borrowed from elsewhere)."""
+    ours = {name: value for name, value in vars(module).items()
+            if not name.startswith("_") and not inspect.ismodule(value)}
+    return {name for name, value in ours.items() if str(getattr(value, "__module__", "")).startswith("discreet")}
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if hasattr(importlib.import_module(name), "__path__")])
+def test_a_room_shows_only_what_it_lists(name):
+    """The front door of a room (its __init__) offers nothing of ours that __all__ does not name."""
+    module = importlib.import_module(name)
+    borrowed = {"DiscreetError", "MissingExtra", "extra"} if name == "discreet.cli" else set()
+    assert visible(module) - borrowed <= set(module.__all__)
+
+
+# --- floors ------------------------------------------------------------------------------------------------------
+
+
+def test_rooms_import_only_lower_floors():
+    """The import contracts of pyproject.toml hold."""
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([linter, "--no-cache"], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_wheel_is_typed_and_complete(tmp_path):
+    """What is installed has every module and the marker that tells type checkers to read it."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    wheel = next(iter(WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])))
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "discreet/py.typed" in names
+    source = ROOT / "src"
+    assert {str(path.relative_to(source)) for path in source.glob("discreet/**/*.py")} <= names
+
+
+# --- the contract ------------------------------------------------------------------------------------------------
+
+
+def test_the_contract_on_events_and_guarantees():
+    """The lines of the design, as written there."""
+    ev = dp.events
+    step  = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
+    spent = step * 10_000 + ev.Laplace(noise_multiplier=2.0)      # + composes, * repeats, | is parallel
+    epsilon = dp.epsilon(spent, delta=1e-5)
+    lower, upper = dp.epsilon_bounds(spent, delta=1e-5)
+    delta = dp.delta(spent, epsilon=1.0)
+    rdp = dp.epsilon(spent, delta=1e-5, accountant="rdp")
+    swapped = dp.epsilon(ev.Gaussian(noise_multiplier=1.0), delta=1e-5, adjacency="replace")
+    g = dp.guarantee(spent)                 # .epsilon(delta) .delta(eps) .tradeoff(fpr) .advantage() .tpr_at(fpr) .plot()
+    sigma = dp.calibrate(lambda s: ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=s)) * 10_000,
+                         epsilon=1.0, delta=1e-5)                 # smallest noise that satisfies the target
+
+    assert isinstance(epsilon, float)
+    assert 0 < lower <= upper
+    assert epsilon == pytest.approx(upper, rel=1e-4)
+    assert 0 < delta < 1
+    assert rdp >= lower
+    assert swapped == pytest.approx(10.0, abs=0.01)
+    assert g.epsilon(1e-5) == pytest.approx(epsilon, rel=1e-4)
+    assert g.delta(1.0) == pytest.approx(delta, rel=1e-3)
+    assert 0 < g.tradeoff(0.05) < 0.95
+    assert 0 < g.advantage() < 1
+    assert g.tpr_at(0.05) == pytest.approx(1 - g.tradeoff(0.05))
+    assert dp.epsilon(step * 10_000, delta=1e-5) < 1.0
+    assert sigma == pytest.approx(3.8, abs=0.1)
+
+
+def test_the_contract_names_the_leaf_that_cannot_be_priced():
+    """UnsupportedEvent says which leaf."""
+    with pytest.raises(dp.UnsupportedEvent, match="Laplace"):
+        dp.epsilon(dp.events.Laplace(noise_multiplier=2.0) * 3, delta=1e-5, accountant="gdp")
