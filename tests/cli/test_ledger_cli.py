@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,6 @@ from discreet import events
 from discreet.cli.ledger import app
 from discreet.cli.report import report
 from discreet.ledger import ChainBroken, Ledger, LedgerError
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -114,21 +111,3 @@ def test_looking_at_a_ledger_never_makes_one(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="There is no ledger"):
             run(*command, "-l", missing)
     assert not list(tmp_path.iterdir())
-
-
-def options(command: typer.core.TyperCommand) -> set[str]:
-    return {name for parameter in command.params for name in parameter.opts if name.startswith("--")} - {"--help"}
-
-
-def test_every_command_and_option_is_documented() -> None:
-    text = (DOCS / "ledger.md").read_text(encoding="utf-8")
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    assert set(commands) == {"open", "show", "history", "verify", "export", "plot"}
-    for name, command in commands.items():
-        section = re.search(rf"### discreet ledger {name}\n(.*?)(?=\n##|\Z)", text, re.DOTALL)
-        assert section, f"docs/ledger.md has no section for {name}"
-        for option in options(command):
-            assert f"`{option}" in section[1], f"docs/ledger.md does not say what {name} {option} does"
-    page = (DOCS / "report.md").read_text(encoding="utf-8")
-    for option in options(typer.main.get_command(reporter())):  # type: ignore[arg-type]
-        assert f"`{option}" in page

@@ -6,7 +6,6 @@ import statistics
 from pathlib import Path
 
 from benchmarks.ledger import fill, time_charges
-
 from discreet.ledger import Ledger
 
 

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.reporting.browser import Browser
 
 import discreet as dp
 from discreet import events
 from discreet.ledger import Book, Ledger
 from discreet.reporting import attacker, figures, report
+from tests.reporting.browser import Browser
 
 CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
 

@@ -6,9 +6,9 @@ refuses and what it has proved so far; ``store`` says why no acknowledged charge
 
 from __future__ import annotations
 
-from discreet.errors import extra
+from discreet.errors import extra as _extra
 
-with extra("ledger"):
+with _extra("ledger"):
     import alembic as _alembic  # noqa: F401
     import sqlalchemy as _sqlalchemy  # noqa: F401
 
