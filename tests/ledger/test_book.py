@@ -299,6 +299,22 @@ def test_parts_are_fixed_when_declared(ledger: Ledger) -> None:
     ledger.verify()
 
 
+def test_a_partition_itself_is_neither_charged_nor_extended(ledger: Ledger) -> None:
+    """What is charged to it directly would be hidden behind the costliest part."""
+    book = ledger.open("census", epsilon=1.0)
+    book.split("region", ["north", "south"])
+    partition = ledger.book("census/region")
+    for attempt in (
+        lambda: partition.charge(TENTH),
+        lambda: partition.plan(TENTH),
+        lambda: partition.sub("west", epsilon=1.0),
+        lambda: partition.split("inner", ["a", "b"]),
+    ):
+        with pytest.raises(ValueError, match="is a partition"):
+            attempt()
+    assert book.spent().entries == 0
+
+
 def test_a_partition_is_refused_where_a_record_may_change_its_part(ledger: Ledger) -> None:
     book = ledger.open("census", epsilon=1.0, adjacency="replace")
     with pytest.raises(ValueError, match="replace"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import threading
 import warnings
@@ -14,19 +15,19 @@ from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger
 
 PROCESSES, CHARGES, ADMITTED = 8, 5_000, 4_000
-TENTHS = events.PureDP(epsilon=0.001)
+STEP = events.PureDP(epsilon=0.001)
 
 
 def worker(url: str, number: int, granted: multiprocessing.SimpleQueue[list[int]]) -> None:
-    seen = []
-    with Ledger(url, who=f"process {number}", create=False) as ledger:
-        book = ledger.book("race")
-        for turn in range(CHARGES // PROCESSES):
-            try:
-                seen.append(book.charge(TENTHS, label=f"{number}/{turn}").seq)
-            except BudgetExceeded:
-                continue
-    granted.put(seen)
+    seen: list[int] = []
+    try:
+        with Ledger(url, who=f"process {number}", create=False) as ledger:
+            book = ledger.book("race")
+            for turn in range(CHARGES // PROCESSES):
+                with contextlib.suppress(BudgetExceeded):
+                    seen.append(book.charge(STEP, label=f"{number}/{turn}").seq)
+    finally:
+        granted.put(seen)  # also when it fails, so that the parent does not wait for ever
 
 
 def test_eight_processes_race_five_thousand_charges(url: str) -> None:

@@ -90,6 +90,7 @@ class Book:
     def _charge(self, event: Event, label: str, kind: str, delta: float | None) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
+        self._refuse_partition()
         if not isinstance(label, str):
             raise ValueError(f"label is a {type(label).__name__}, but must be text.")
         price = None if kind == "plan" else self._quick(event, delta)
@@ -217,7 +218,13 @@ class Book:
         """The books directly inside this one."""
         return self.ledger.books(self)
 
+    def _refuse_partition(self) -> None:
+        """A partition stands at the largest of its declared parts; nothing else may be charged or opened there."""
+        if self.terms.kind == "partition":
+            raise ValueError(f"{self.name!r} is a partition, whose parts are fixed: use one of them, or the book above.")
+
     def _inherit(self, epsilon: float | None, delta: float | None, kind: str) -> Terms:
+        self._refuse_partition()
         return Terms(
             epsilon=self.terms.epsilon if epsilon is None else epsilon,
             delta=self.terms.delta if delta is None else delta,

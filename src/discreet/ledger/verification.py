@@ -55,6 +55,8 @@ def _apply(nodes: dict[str, Node], entry: Entry) -> None:
     if entry.book not in nodes:
         raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r}, which was never opened.")
     path = [nodes[name] for name in tree.lineage(entry.book)]
+    if not path[0].enforces:
+        raise ChainBroken(f"Entry {entry.seq} charges {entry.book!r}, a partition, which only its parts may advance.")
     for node in tree.advance(path, Amounts.from_json(entry.price)):
         if node.enforces and not admits(node.terms.limit, node.amounts):
             raise ChainBroken(f"Entry {entry.seq} exceeds the limit of book {node.name!r}.")
