@@ -377,3 +377,10 @@ def test_parallel_events_cost_the_worst_part(ledger: Ledger) -> None:
     book = ledger.open("census", epsilon=1.0)
     book.charge(TENTH | events.PureDP(epsilon=0.3))
     assert book.spent().epsilon == 0.3
+
+
+def test_an_event_without_a_finite_epsilon_at_that_delta_is_refused(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=3.0, delta=1e-6)
+    book.charge(TENTH)
+    with pytest.raises(BudgetExceeded, match="no finite epsilon"):
+        book.charge(events.ApproxDP(epsilon=0.1, delta=1e-7), delta=1e-8)

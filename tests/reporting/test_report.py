@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import xml.etree.ElementTree as ET
+import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -197,3 +198,13 @@ def test_the_page_in_a_real_browser(browser: Browser, ledger: Ledger, book: Book
             assert figure["texts"] >= 5
     assert browser.problems == []
     assert set(browser.requests) == {page.as_uri()}
+
+
+def test_templates_and_migrations_ship_in_the_wheel(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    root = Path(__file__).resolve().parents[2]
+    wheel = next(iter(WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])))
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "discreet/reporting/templates/report.html.j2" in names
+    assert {"discreet/ledger/migrations/env.py", "discreet/ledger/migrations/versions/0001_first.py"} <= names

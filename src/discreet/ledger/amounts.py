@@ -46,8 +46,12 @@ def exact(value: float) -> Number:
 
 
 def units(value: float) -> Number:
-    """``value`` in units of 1e-15, rounded up; infinity stays infinity."""
-    return math.inf if value > 1e6 else math.ceil(Fraction(value) * UNIT)
+    """``value`` in units of 1e-15, rounded up; infinity stays infinity, and what is not a number is refused.
+
+    >>> units(0.5), units(float("inf"))
+    (500000000000000, inf)
+    """
+    return math.inf if value > 1e6 else max(0, math.ceil(Fraction(value) * UNIT))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

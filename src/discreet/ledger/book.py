@@ -289,7 +289,7 @@ def _planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Am
         return
     for share in _shares(path) if delta is None else [exact(delta)]:
         price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
-        if _refusing(path, price) is None:
+        if price and _refusing(path, price) is None:
             yield price
     summed = pricing.summed_price(event, path[0].terms.adjacency) if delta is None else None
     if summed and _refusing(path, summed) is None:

@@ -32,7 +32,10 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amo
     """What charging ``event`` adds to a book; with ``delta``, as the tight account's (epsilon, delta) of it all."""
     refuse_nonprivate(event)
     if delta is not None:
-        return approximate(accounting.epsilon(event, delta=delta, adjacency=adjacency), delta)
+        epsilon = accounting.epsilon(event, delta=delta, adjacency=adjacency)
+        if epsilon == math.inf:
+            raise BudgetExceeded(f"The event has no finite epsilon at delta={delta:g}. Nothing was released.")
+        return approximate(epsilon, delta)
     total = NOTHING
     for leaf, count in events.leaves(event).items():
         total = total + _leaf(leaf, adjacency) * count
@@ -44,11 +47,14 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amo
     return total
 
 
-def planned_price(event: Event, adjacency: Adjacency, delta: Fraction) -> Amounts:
-    """What declaring ``event`` up front takes off a book: the tight account's epsilon at ``delta``."""
+def planned_price(event: Event, adjacency: Adjacency, delta: Fraction) -> Amounts | None:
+    """What declaring ``event`` up front takes off a book: the tight account's epsilon at ``delta``, if it has one."""
     refuse_nonprivate(event)
-    epsilon = accounting.epsilon(event, delta=float(delta), adjacency=adjacency)
-    return Amounts(planned_epsilon=exact(epsilon), planned_delta=delta)
+    try:
+        epsilon = accounting.epsilon(event, delta=float(delta), adjacency=adjacency)
+    except (UnsupportedEvent, NotCertified):
+        return None
+    return Amounts(planned_epsilon=exact(epsilon), planned_delta=delta) if epsilon < math.inf else None
 
 
 def summed_price(event: Event, adjacency: Adjacency) -> Amounts | None:
