@@ -28,7 +28,7 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting, ledger, reporting
+    from discreet import accounting, auditing, ledger, mechanisms, random, reporting
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -41,12 +41,15 @@ _LAZY = {
     "Guarantee": "discreet.accounting",
     "Ledger": "discreet.ledger",
     "accounting": "",
+    "auditing": "",
     "calibrate": "discreet.accounting",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
     "guarantee": "discreet.accounting",
     "ledger": "",
+    "mechanisms": "",
+    "random": "",
     "report": "discreet.reporting",
     "reporting": "",
 }
@@ -65,6 +68,7 @@ __all__ = [
     "UnsupportedAdjacency",
     "UnsupportedEvent",
     "accounting",
+    "auditing",
     "calibrate",
     "delta",
     "epsilon",
@@ -72,6 +76,8 @@ __all__ = [
     "events",
     "guarantee",
     "ledger",
+    "mechanisms",
+    "random",
     "report",
     "reporting",
 ]
