@@ -125,7 +125,7 @@ def test_a_first_charge_calibrated_to_the_whole_limit_fits(ledger: Ledger) -> No
     entry = book.charge(event, label="model")
     assert entry.proof == "plan"
     assert book.spent().epsilon == pytest.approx(exactly)
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=r"no finite epsilon at delta=0, which is what plans left"):
         book.charge(GAUSSIAN)
     ledger.verify()
 

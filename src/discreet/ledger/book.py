@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from discreet.events import Event, leaves
 from discreet.ledger import chain, pricing, tree
 from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading, admits, reading
+from discreet.ledger.filters import Reading, admits, overdraws_delta, reading
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
@@ -308,10 +309,16 @@ def _refusal(path: list[Node], price: Amounts, label: str) -> str:
     node = next(after for after in moved if after.enforces and not admits(after.terms.limit, after.amounts))
     total = reading(node.terms.limit, node.amounts).epsilon
     remedy = "Nothing was released. Use more noise, or ask the data owner to raise the limit."
-    if total <= node.terms.epsilon or total == float("inf"):
+    if overdraws_delta(node.terms.limit, node.amounts):
         return (
             f"{label!r} would use more of delta={node.terms.delta:g} for events that may fail outright than the filter "
             f"{node.terms.filter!r} of book {node.name!r} allows. {remedy}"
+        )
+    if total == math.inf:
+        left = node.terms.limit.less(node.amounts)
+        return (
+            f"{label!r} has no finite epsilon at delta={float(left.delta):g}, which is what plans left of book "
+            f"{node.name!r} with limit delta={node.terms.delta:g}. {remedy}"
         )
     return (
         f"{label!r} would raise epsilon to {total:.3f} at delta={node.terms.delta:g}, above the limit "

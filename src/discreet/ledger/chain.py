@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +23,7 @@ from discreet.ledger import schema
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
 
-__all__ = ["GENESIS", "Entry", "append", "parse_head", "read", "tip"]
+__all__ = ["GENESIS", "Entry", "append", "library_version", "parse_head", "read", "tip"]
 
 GENESIS = "0" * 64
 _SKEW = timedelta(seconds=5)  # clocks of a team's machines differ a little; beyond this something is wrong
@@ -134,6 +135,11 @@ def read(connection: sa.Connection, *, book: str | None = None, below: bool = Fa
         query = sa.select(latest).order_by(latest.c.seq)
     for row in connection.execution_options(yield_per=1000).execute(query).mappings():
         yield Entry(**row)
+
+
+def library_version() -> str:
+    """The version that writes entries. No import statement: it would point from this floor to the whole house."""
+    return str(sys.modules["discreet"].__version__)
 
 
 def parse_head(head: str) -> tuple[int, str]:

@@ -58,7 +58,7 @@ from scipy.special import log_ndtr
 
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
-__all__ = ["POLICIES", "Limit", "Reading", "admits", "reading"]
+__all__ = ["POLICIES", "Limit", "Reading", "admits", "overdraws_delta", "reading"]
 
 # How the delta of a book is divided, by the name under which it is recorded. A division is never changed, because
 # thresholds must have been fixed before the first answer; a better one gets a new name.
@@ -169,6 +169,12 @@ def admits(limit: Limit, spent: Amounts) -> bool:
         return False
     renyi = any(used <= most for used, most in zip(spent.renyi, terms.renyi, strict=True))
     return spent.pure <= left.epsilon or spent.mu2 <= terms.mu2 or renyi
+
+
+def overdraws_delta(limit: Limit, spent: Amounts) -> bool:
+    """Whether the deltas of approximate events are beyond their share."""
+    left = limit.less(spent)
+    return left.delta < 0 or spent.delta > _terms(left).approximate
 
 
 def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Reading:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -114,7 +113,7 @@ class Ledger:
         self.close()
 
     def _append(self, connection: sa.Connection, **columns: str) -> Entry:
-        stamps = {"who": self.who, "version": _version()}
+        stamps = {"who": self.who, "version": chain.library_version()}
         return chain.append(connection, self._clock(), **(_BLANK | stamps | columns))
 
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
@@ -154,11 +153,6 @@ class Ledger:
 def _terms(connection: sa.Connection, names: Iterable[str]) -> dict[str, Terms]:
     rows = connection.execute(sa.select(schema.books).where(schema.books.c.name.in_(names)))
     return {row.name: Terms.from_json(row.terms) for row in rows}
-
-
-def _version() -> str:
-    # whoever imports this room has imported the package; an import statement here would point upwards
-    return str(sys.modules["discreet"].__version__)
 
 
 def _user() -> str:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-import discreet
 from discreet import accounting
 from discreet.events import Event
 from discreet.ledger.book import Book
-from discreet.ledger.chain import Entry
+from discreet.ledger.chain import Entry, library_version
 from discreet.ledger.filters import POLICIES
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
@@ -75,7 +74,7 @@ def gather(book: Book, entries: int) -> dict[str, Any]:
         "entries": [_entry(entry) for entry in book.entries(newest=entries)],
         "assumptions": list(ASSUMPTIONS),
         "versions": {
-            "discreet": discreet.__version__,
+            "discreet": library_version(),
             "python": platform.python_version(),
             "numpy": np.__version__,
             "written_by": sorted({entry.version for entry in book.entries(newest=entries)}),
