@@ -12,10 +12,11 @@ with _extra("ledger"):
     import alembic as _alembic  # noqa: F401
     import sqlalchemy as _sqlalchemy  # noqa: F401
 
-from discreet.ledger.book import Book, Remaining, Reservation, Spent
+from discreet.ledger.book import Book, Remaining, Spent
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.reservation import Reservation
 from discreet.ledger.verification import Verification
 
 __all__ = [

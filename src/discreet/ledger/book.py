@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedEvent
-from discreet.events import Event, leaves
+from discreet.events import Event
 from discreet.ledger import chain, pricing, tree
-from discreet.ledger.amounts import Amounts, Number, exact
+from discreet.ledger.admission import planned, refusal, refusing
+from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading, admits, overdraws_delta, reading
+from discreet.ledger.filters import Reading, reading
+from discreet.ledger.reservation import Reservation
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
@@ -23,7 +22,7 @@ from discreet.ledger.tree import Node
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
-__all__ = ["Book", "Remaining", "Reservation", "Spent"]
+__all__ = ["Book", "Remaining", "Spent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +111,25 @@ class Book:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
         by a state that is a moment old is still right; an admission is checked again under the lock."""
         pricing.refuse_nonprivate(event)
-        planned = _planned(path, event, delta)
-        if kind == "plan" and (price := next(planned, None)):
+        plans = planned(path, event, delta)
+        if kind == "plan" and (price := next(plans, None)):
             return price
         try:
             price = pricing.price(event, self.terms.adjacency, delta)
         except UnsupportedEvent:
-            if fallback := next(planned, None):
+            if fallback := next(plans, None):
                 return fallback
             raise
-        if _refusing(path, price) is None:
+        if refusing(path, price) is None:
             return price
-        if fallback := next(planned, None):
+        if fallback := next(plans, None):
             return fallback
-        raise BudgetExceeded(_refusal(path, price, label))
+        raise BudgetExceeded(refusal(path, price, label))
 
     def _commit(self, event: Event, label: str, kind: str, price: Amounts) -> Entry | None:
         with self.ledger._store.write() as connection:
             path = tree.load(connection, self.name)
-            if _refusing(path, price) is not None:
+            if refusing(path, price) is not None:
                 return None
             moved = tree.advance(path, price)
             after = reading(moved[0].terms.limit, moved[0].amounts)
@@ -175,7 +174,7 @@ class Book:
         fits, fails = 0, 1_000_001
         while fails - fits > 1:
             middle = (fits + fails) // 2
-            fits, fails = (middle, fails) if _refusing(path, price * middle) is None else (fits, middle)
+            fits, fails = (middle, fails) if refusing(path, price * middle) is None else (fits, middle)
         return fits
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
@@ -234,93 +233,3 @@ class Book:
             filter=self.terms.filter,
             kind=kind,
         )
-
-
-class Reservation:
-    """Something already charged, to be drawn on: satisfies the ``Book`` protocol, and refuses more than was charged.
-
-    The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
-    distributions, so the order, chosen along the way, is post-processing.
-    """
-
-    def __init__(self, entry: Entry, event: Event) -> None:
-        self.entry = entry
-        self.event = event
-        self._left = leaves(event)
-        self._open = True
-        self._lock = threading.Lock()
-
-    def charge(self, event: Event, label: str = "") -> Entry:
-        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``."""
-        with self._lock:
-            needed = leaves(event)
-            if not self._open:
-                raise BudgetExceeded(f"{label!r} came after the reservation {self.entry.label!r} was closed. "
-                                     "Nothing was released.")  # fmt: skip
-            for leaf, count in needed.items():
-                if count > (left := self._left.get(leaf, 0)):
-                    raise BudgetExceeded(
-                        f"{label!r} needs {leaf.tag} {count} times, but the reservation {self.entry.label!r} has "
-                        f"{left} of that kind left. Nothing was released. Charge the book itself."
-                    )
-            for leaf, count in needed.items():
-                self._left[leaf] -= count
-            return self.entry
-
-    def __enter__(self) -> Reservation:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self._open = False
-
-
-def _refusing(path: list[Node], price: Amounts) -> Node | None:
-    """The first book on the way up that cannot stand the price; for a plan, also one whose answers were seen."""
-    for before, after in zip(path, tree.advance(path, price), strict=True):
-        if price.planned and before.amounts.adaptive:
-            return after
-        if after.enforces and not admits(after.terms.limit, after.amounts):
-            return after
-    return None
-
-
-def _planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Amounts]:
-    """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
-    if any(node.amounts.adaptive for node in path):
-        return
-    for share in _shares(path) if delta is None else [exact(delta)]:
-        price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
-        if price and _refusing(path, price) is None:
-            yield price
-    summed = pricing.summed_price(event, path[0].terms.adjacency) if delta is None else None
-    if summed and _refusing(path, summed) is None:
-        yield summed
-
-
-def _shares(path: list[Node]) -> list[Number]:
-    """Half and all of the delta left on the path, and of that left in the book itself: the books above a part may have
-    none left and still bear it, when another part has paid as much."""
-    lefts = [node.terms.limit.less(node.amounts).delta for node in path if node.enforces]
-    return sorted({share for left in (min(lefts), lefts[0]) if left > 0 for share in (exact(float(left / 2)), left)})
-
-
-def _refusal(path: list[Node], price: Amounts, label: str) -> str:
-    moved = tree.advance(path, price)
-    node = next(after for after in moved if after.enforces and not admits(after.terms.limit, after.amounts))
-    total = reading(node.terms.limit, node.amounts).epsilon
-    remedy = "Nothing was released. Use more noise, or ask the data owner to raise the limit."
-    if overdraws_delta(node.terms.limit, node.amounts):
-        return (
-            f"{label!r} would use more of delta={node.terms.delta:g} for events that may fail outright than the filter "
-            f"{node.terms.filter!r} of book {node.name!r} allows. {remedy}"
-        )
-    if total == math.inf:
-        left = node.terms.limit.less(node.amounts)
-        return (
-            f"{label!r} has no finite epsilon at delta={float(left.delta):g}, which is what plans left of book "
-            f"{node.name!r} with limit delta={node.terms.delta:g}. {remedy}"
-        )
-    return (
-        f"{label!r} would raise epsilon to {total:.3f} at delta={node.terms.delta:g}, above the limit "
-        f"{node.terms.epsilon:g} of book {node.name!r}. {remedy}"
-    )
