@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet import events as ev
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
@@ -91,9 +92,9 @@ def own_delta(leaf: Leaf) -> float:
 def shared_delta(resolved: Resolved, delta: float) -> float | None:
     """What one repetition of a leaf that is not pure may spend; None if the budget does not cover their own deltas."""
 
-    def price(leaf: Leaf) -> tuple[float, int]:
-        own = own_delta(leaf)
-        return (own, 0) if own else (0.0, 0 if pure_of(leaf) < math.inf else 1)
+    def price(leaf: Leaf) -> tuple[Fraction, int]:
+        own = Fraction(own_delta(leaf))  # exact, so that a leaf may use up the whole budget
+        return (own, 0) if own else (own, 0 if pure_of(leaf) < math.inf else 1)
 
     fixed, sharers = fold(
         resolved.parts,
@@ -101,12 +102,12 @@ def shared_delta(resolved: Resolved, delta: float) -> float | None:
         lambda a, b: (a[0] + b[0], a[1] + b[1]),
         lambda cost, n: (cost[0] * n, cost[1] * n),
         lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-        (0.0, 0),
+        (Fraction(0), 0),
     )
-    left = delta - fixed * _UP
+    left = Fraction(delta) - fixed
     if left < 0 or (sharers and left <= 0):
         return None
-    return left / sharers if sharers else 0.0
+    return float(left / sharers) * (1 - 1e-15) if sharers else 0.0
 
 
 def leaf_epsilon(leaf: Leaf, share: float) -> float:

@@ -70,9 +70,11 @@ class Tightest:
         """The smallest bound there is."""
         if delta > 0 and self._numerical is not None:
             try:
-                return min(self._numerical.epsilon(delta), self._pure)
+                best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
-                pass
+                best = math.inf
+            if best < math.inf:  # else delta may just cover the leaves' own deltas, which sums see exactly
+                return best
         return min([self._pure, *(view.epsilon(delta) for view in self._others)])
 
     def delta(self, epsilon: float) -> float:

@@ -28,7 +28,7 @@ from discreet.accounting.pairs import GaussianShift, Pair
 from discreet.accounting.pld import pair_of
 from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
 from discreet.accounting.transforms import Transform
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.views import exact_only, fold, hopeless, unsupported
 from discreet.accounting.zcdp import rho_of
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
@@ -55,7 +55,7 @@ def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = A
     >>> rdp_curve(ev.Gaussian(noise_multiplier=1.0), [2.0, 3.0]).tolist()
     [1.0, 1.5]
     """
-    return _total(resolve(event, Adjacency(adjacency)), tuple(np.asarray(orders, float).tolist()))
+    return _total(exact_only("rdp", resolve(event, Adjacency(adjacency))), tuple(np.asarray(orders, float).tolist()))
 
 
 def _total(resolved: Resolved, orders: tuple[float, ...]) -> Array:
