@@ -28,7 +28,7 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting
+    from discreet import accounting, auditing, mechanisms, random
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
 
 __version__ = "0.1.0"
@@ -37,11 +37,14 @@ __version__ = "0.1.0"
 _LAZY = {
     "Guarantee": "discreet.accounting",
     "accounting": "",
+    "auditing": "",
     "calibrate": "discreet.accounting",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "mechanisms": "",
+    "random": "",
 }
 
 __all__ = [
@@ -56,12 +59,15 @@ __all__ = [
     "UnsupportedAdjacency",
     "UnsupportedEvent",
     "accounting",
+    "auditing",
     "calibrate",
     "delta",
     "epsilon",
     "epsilon_bounds",
     "events",
     "guarantee",
+    "mechanisms",
+    "random",
 ]
 
 

@@ -191,11 +191,7 @@ class Line:
         """A grid of heights up to the far one, and a bound on log|φ| over each interval; the last is unbounded."""
         top, floor = self._far
         start = min(2 / math.sqrt(self._cumulants[2]), top)
-        grid = (
-            np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio)))
-            if top > start
-            else np.array([top])
-        )
+        grid = np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio))) if top > start else np.array([top])
         bound = -((self.parts.mu * grid[:-1]) ** 2) / 2
         for piece in self.parts.pieces():
             for first in range(0, len(bound), 10):  # low heights need fewer quadrature nodes
@@ -249,7 +245,8 @@ class Line:
         if np.any(2 * slip > size):
             raise NotCertified("the characteristic function is below the quadrature's resolution.")
         drift = np.outer(rule.mean, t)
-        modulus = np.log1p(2 * psi.real + psi.real**2 + psi.imag**2) / 2
+        near_one = np.log1p(np.maximum(2 * psi.real + psi.real**2 + psi.imag**2, -0.9)) / 2
+        modulus = np.where(size > 0.5, near_one, np.log(size))
         angle = np.arctan2(psi.imag, 1 + psi.real) + drift
         error = rule.log_m_rounding[:, None] + slip - np.log1p(-slip / size)
         rounding = 8 * _UNIT * (np.abs(modulus) + np.abs(angle) + np.abs(drift))

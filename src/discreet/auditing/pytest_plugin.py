@@ -1,0 +1,27 @@
+"""The ``replay`` fixture. Enable it in a conftest: ``pytest_plugins = ["discreet.auditing.pytest_plugin"]``.
+
+    def test_my_pipeline(replay):
+        replay(my_pipeline, data, neighbour)      # both orders are tried
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from discreet.auditing import replay as module_replay
+
+__all__ = ["replay"]
+
+
+@pytest.fixture
+def replay() -> Callable[[Callable[[Any], Any], Any, Any], None]:
+    """A function that replays an operation on two neighbours, in both orders."""
+
+    def both_ways(operation: Callable[[Any], Any], data: Any, neighbour: Any) -> None:
+        module_replay(operation, data, neighbour)
+        module_replay(operation, neighbour, data)
+
+    return both_ways

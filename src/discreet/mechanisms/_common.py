@@ -1,0 +1,39 @@
+"""What every mechanism does the same way: adjacency, exactly one of several parameters, the release itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from discreet.adjacency import Adjacency
+
+__all__ = ["one_of", "slack", "spent_delta", "store"]
+
+# Asked for an epsilon, a mechanism aims this much inside it, so that no rounding of the account can exceed it.
+slack = 1 + Fraction(1, 1 << 40)
+
+
+def spent_delta(delta: float) -> float:
+    """The delta that is used when ``delta`` was asked for: as far inside it as ``slack`` is inside epsilon."""
+    return delta * (1 - 2.0**-40)
+
+
+def store(mechanism: Any, **values: Any) -> None:
+    """Set fields of a frozen value while it is being made."""
+    if "adjacency" in values:
+        values["adjacency"] = Adjacency(values["adjacency"])
+    for name, value in values.items():
+        object.__setattr__(mechanism, name, value)
+
+
+def one_of(**choices: object) -> str:
+    """The name of the one choice that was given, or an error that lists them.
+
+    >>> one_of(scale=None, epsilon=1.0)
+    'epsilon'
+    """
+    given = [name for name, value in choices.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "nothing"
+        raise ValueError(f"{found} given, but exactly one of {', '.join(choices)} is needed.")
+    return given[0]

@@ -1,0 +1,91 @@
+"""Scores on a grid: what every selection mechanism looks at instead of floats.
+
+A score is rounded to a multiple of a power of two, γ; a change of at most Δ becomes a whole number of at most
+D = ⌊Δ/γ⌋ + 1 steps. The noise or weight is then a function of whole numbers: exp(-gap/t) with t = ⌈factor·D/ε⌉
+steps, so the privacy loss is at most factor·D/t ≤ ε by integer arithmetic, with no float in between. γ is about
+2^-32 of factor·Δ/ε, the score difference that matters; the rounding costs less than that fraction of the utility.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import number
+from discreet.mechanisms._common import slack
+from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
+
+__all__ = ["ScoreGrid"]
+
+_BITS = 32
+_SAFE = 1 << 61  # beyond this many steps, scores are handled as Python integers
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGrid:
+    """Scores in steps of 2^``exponent``, sensitivity ``reach`` steps, weights exp(-gap/``scale``)."""
+
+    exponent: int
+    reach: int
+    scale: int
+    factor: int
+
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def paying(sensitivity: float, epsilon: float, factor: int) -> ScoreGrid:
+        """The grid on which ``factor`` times the sensitivity costs at most ``epsilon``."""
+        delta = Fraction(in_range("sensitivity", sensitivity))
+        budget = Fraction(number("epsilon", epsilon, low=2.0**-40, high=2.0**10))
+        exponent = floor_log2(factor * delta / budget) - _BITS
+        reach = math.floor(delta / power(exponent)) + 1
+        return ScoreGrid(exponent, reach, math.ceil(slack * factor * reach / budget), factor)
+
+    @property
+    def epsilon(self) -> float:
+        """What selection on this grid costs, rounded up."""
+        return above(Fraction(self.factor * self.reach, self.scale))
+
+    @property
+    def step(self) -> Fraction:
+        """The size of a grid step."""
+        return power(self.exponent)
+
+    def steps(self, value: Any) -> int:
+        """One finite score as a whole number of steps. Never shows it."""
+        try:
+            return round(exact_number(value) / self.step)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError("A score is not a finite number, but must be one.") from None
+
+    def placed(self, scores: Any) -> NDArray[np.float64]:
+        """Scores in whole steps, as doubles: what replay compares."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.rint(np.asarray(scores, np.float64) / float(self.step)))
+
+    def gaps(self, scores: Any, offsets: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """How many steps each score (plus its public offset) lies below the best, cut at 2^61.
+
+        Cutting keeps the sensitivity: it replaces a score by the larger of itself and the best minus a constant,
+        and both of these move by at most ``reach``.
+        """
+        array = np.asarray(scores)
+        if array.ndim != 1 or not array.size:
+            raise ValueError(f"scores has shape {array.shape}, but must be one-dimensional with at least one entry.")
+        if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all():
+            raise ValueError("scores must be finite real numbers: no NaN, infinity or text.")
+        step = float(self.step)
+        exact = 2.0**53 if array.dtype.kind in "iu" else math.inf  # larger integers are no exact doubles
+        if np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
+            placed = self.placed(array).astype(np.int64)
+            placed = placed if offsets is None else placed + offsets
+            return np.asarray(np.minimum(placed.max() - placed, _SAFE), dtype=np.int64)
+        whole = [self.steps(x) for x in array.tolist()]
+        whole = whole if offsets is None else [w + int(o) for w, o in zip(whole, offsets, strict=True)]
+        best = max(whole)
+        return np.array([min(best - w, _SAFE) for w in whole], np.int64)

@@ -1,0 +1,123 @@
+r"""Propose, test, release: answer well on data where that is safe, and say nothing elsewhere.
+
+Call a data set *safe* if the base algorithm's answers on it and on each of its neighbours are as close as the base
+event says. Let d(x) be the distance from x to the nearest unsafe data set, in records, or any lower bound of it that
+is 0 on unsafe data and that one record changes by at most 1. The test adds discrete Laplace noise of scale 1/ε to
+⌊d(x)⌋ (rounding down keeps "at most 1") and passes above a threshold that noise alone reaches with probability ≤ δ.
+
+Guarantee. If x is safe, test and base compose: ε for the test plus the base event. If x is unsafe, d(x) = 0 and the
+test passes with probability at most δ, so the pair is (ε, δ)-close whatever the base algorithm does. Both cases are
+covered by ``ApproxDP(ε, δ) + base_event``.
+
+Reference: Dwork and Lei (2009); Vadhan (2017), Section 3.2. See ``stable_mode``, ``clustered_mean``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet import events, random
+from discreet.adjacency import Adjacency
+from discreet.errors import number
+from discreet.mechanisms._common import slack, spent_delta, store
+from discreet.mechanisms._grid import above
+from discreet.random._bounds import exp_bounds
+from discreet.random.tap import noised
+from discreet.release import Release
+
+__all__ = ["NOTHING", "ProposeTestRelease", "least_threshold"]
+
+T = TypeVar("T")
+D = TypeVar("D")
+NOTHING = events.Composed(events=())  # the cost of a base algorithm that is constant around safe data
+_FAR = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeTestRelease:
+    r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
+
+    ``epsilon`` and ``delta`` pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if there it
+    does not depend on any one record).
+
+    >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
+    >>> test.threshold, test.event.epsilon <= 1.0
+    (13, True)
+    >>> test.release("data", distance=lambda x: 1000, base=str.upper, rng=1).value
+    'DATA'
+    >>> test.release("data", distance=lambda x: 0, base=str.upper, rng=1).value is None
+    True
+    """
+
+    epsilon: float
+    delta: float
+    base_event: events.Event = NOTHING
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        store(self, epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10), adjacency=self.adjacency,
+              delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True))
+
+    @property
+    def scale(self) -> float:
+        """The scale of the test's noise, in records."""
+        return above(slack / Fraction(self.epsilon))
+
+    @property
+    def threshold(self) -> int:
+        """The noisy distance that must be exceeded: noise alone does so with probability at most delta."""
+        return least_threshold(self.scale, Fraction(spent_delta(self.delta)))
+
+    @property
+    def event(self) -> events.Event:
+        """The cost of the test and, on safe data, of the base algorithm."""
+        test = events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta),
+                               adjacency=self.adjacency)
+        return test if self.base_event == NOTHING else test + self.base_event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The distance from unsafe data at which there is an answer with this confidence."""
+        confidence = number("confidence", confidence, low=0, high=1, open_high=True)
+        return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
+
+    def release(self, data: D, distance: Callable[[D], Any], base: Callable[[D], T],
+                rng: random.RngLike = None) -> Release[T | None]:
+        """``base(data)`` if the noisy ``distance(data)`` passes, otherwise ``None``. ``base`` makes its own noise."""
+        source = random.as_rng(rng)
+        try:
+            found = distance(data)
+            steps = math.floor(max(0, min(_FAR, found))) if found == found else math.floor(found)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError("distance did not give a number, but must give one, at least 0.") from None
+
+        def passes() -> bool:
+            return bool(steps + int(random.discrete_laplace(self.scale, (), source)) > self.threshold)
+
+        if self.base_event == NOTHING:  # test and answer are one output: replay must not ask unsafe data for theirs
+            answer = noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
+        else:
+            answer = base(data) if noised(self, np.array([steps]), "linf", 1, passes) else None
+        return Release(answer, self.event, reproducible=source.reproducible)
+
+
+@lru_cache(maxsize=1024)
+def least_threshold(scale: float, allowed: Fraction) -> int:
+    """The least whole τ ≥ 0 that discrete Laplace noise of this scale exceeds with probability at most ``allowed``."""
+    # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}): start below the solution, then step up until certified.
+    tau = max(0, math.floor(-scale * math.log(2 * allowed)) - 2)
+    while noise_tail(scale, tau) > allowed:
+        tau += 1
+    return tau
+
+
+def noise_tail(scale: float, above: int) -> Fraction:
+    """An upper bound of Pr[N > above] for discrete Laplace noise of this scale, and a whole number ≥ 0."""
+    step = -1 / Fraction(scale)
+    return exp_bounds((above + 1) * step)[1] / (1 + exp_bounds(step)[0])

@@ -1,0 +1,108 @@
+"""Counts over unboundedly many bins: noise on the bins that have records, and a threshold to hide which those are."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import events, random
+from discreet.adjacency import Adjacency
+from discreet.errors import number, positive
+from discreet.mechanisms._common import slack, spent_delta, store
+from discreet.mechanisms._grid import above
+from discreet.mechanisms.propose_test_release import least_threshold
+from discreet.random.tap import noised
+from discreet.release import Release
+
+__all__ = ["StabilityHistogram"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StabilityHistogram:
+    r"""Noisy counts of the bins whose noisy count clears a threshold; bins of ``width`` over ℝ, or any keys at all.
+
+    Law: discrete Laplace noise of scale 1/ε (2/ε under replace) on every *non-empty* bin; a bin is shown if its noisy
+    count exceeds τ, where a bin of one record does so with probability at most δ (δ/2 under replace, where one
+    record may leave a bin and open another).
+
+    Guarantee: (epsilon, delta)-DP. Bins non-empty on both sides differ by one record in L1 (two under replace), which
+    costs epsilon; a bin with its only record on one side is shown there with probability at most delta.
+    With ``width``, a value x falls in bin ⌊x/width⌋, named by its lower edge; NaN, infinities and
+    values too large for a bin number are dropped.
+
+    Reference: Korolova et al. (2009); Bun, Nissim and Stemmer (2016); Vadhan (2017), Theorem 3.5.
+
+    >>> histogram = StabilityHistogram(epsilon=1.0, delta=1e-6, width=0.5)
+    >>> list(histogram.release([0.1] * 80 + [7.3] * 90 + [1e9], rng=1).value)
+    [0.0, 7.0]
+    >>> histogram.mode([0.1] * 80 + [7.3] * 900 + [1e9], rng=1).value
+    7.0
+    """
+
+    epsilon: float
+    delta: float
+    width: float | None = None
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        store(self, epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10), adjacency=self.adjacency,
+              delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
+              width=None if self.width is None else positive("width", self.width))
+
+    @property
+    def _moved(self) -> int:
+        return 2 if self.adjacency is Adjacency.REPLACE else 1
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise on a count."""
+        return above(self._moved * slack / Fraction(self.epsilon))
+
+    @property
+    def threshold(self) -> int:
+        """The noisy count that must be exceeded for a bin to be shown."""
+        return least_threshold(self.scale, Fraction(spent_delta(self.delta)) / self._moved) + 1  # the bin's one record
+
+    @property
+    def event(self) -> events.ApproxDP:
+        """The cost."""
+        return events.ApproxDP(epsilon=above(self._moved / Fraction(self.scale)), delta=spent_delta(self.delta),
+                               adjacency=self.adjacency)
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The size at which a bin is shown with this confidence; its count is then within the same noise."""
+        confidence = number("confidence", confidence, low=0, high=1, open_high=True)
+        return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
+
+    def release(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[dict[Any, int]]:
+        """Shown bins with their noisy counts, in an order that depends on the bins alone."""
+        source, counts = random.as_rng(rng), self._bins(values)
+
+        def draw() -> dict[Any, int]:
+            noise = random.discrete_laplace(self.scale, len(counts), source).tolist()
+            noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
+            return dict(sorted(((k, c) for k, c in noisy.items() if c > self.threshold), key=lambda kc: repr(kc[0])))
+
+        shown = noised(self, counts, "l1", self._moved, draw)
+        return Release(shown, self.event, reproducible=source.reproducible)
+
+    def mode(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:
+        """The shown bin with the largest noisy count, or ``None``: post-processing of ``release``."""
+        shown = self.release(values, rng)
+        best = max(shown.value, key=lambda key: (shown.value[key], repr(key)), default=None)
+        return Release(best, shown.event, reproducible=shown.reproducible)
+
+    def _bins(self, values: Sequence[Any]) -> Counter[Hashable]:
+        if self.width is None:
+            entries = values.tolist() if isinstance(values, np.ndarray) else values
+            return Counter("nan" if x != x else x for x in entries)
+        numbers = np.asarray(values, np.float64).reshape(-1)
+        with np.errstate(over="ignore"):
+            edges = np.floor(numbers[np.isfinite(numbers)] / self.width) * self.width
+        return Counter((edges[np.isfinite(edges)] + 0.0).tolist())

@@ -1,0 +1,76 @@
+"""The mode, released exactly where it is stable: propose-test-release on counts, over any domain.
+
+A noisy histogram needs the list of possible values; this needs none, not even a finite domain, because only the two
+largest counts matter. In exchange it needs delta, and a lead of about ln(1/delta)/epsilon records. On small domains or
+with small leads, ``NoisyMax`` on the histogram is better; ``experiments/ptr_mode.py`` shows where they cross.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import events, random
+from discreet.adjacency import Adjacency
+from discreet.mechanisms._common import store
+from discreet.mechanisms.propose_test_release import ProposeTestRelease
+from discreet.release import Release
+
+__all__ = ["StableMode"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableMode:
+    """The most frequent value, or ``None`` if its lead may be too small.
+
+    Let G be the lead of the largest count over the second. One record added or removed changes G by 1, and the mode
+    can change only if G ≤ 1: the distance to unsafe data is G - 1. One record replaced changes G by 2: ⌈G/2⌉ - 1.
+    Equal counts, and empty data, are unsafe. Numbers are compared as they are; all NaN are one value.
+
+    Guarantee: (epsilon, delta)-DP; on safe data the answer is constant around it, so the base algorithm is free.
+    Reference: Dwork and Lei (2009); Smith and Thakurta (2013) for the distance of a maximum.
+
+    >>> StableMode(epsilon=1.0, delta=1e-6).release(["a"] * 60 + ["b"] * 5, rng=1).value
+    'a'
+    >>> StableMode(epsilon=1.0, delta=1e-6).release([0.5, 1.5, 2.5], rng=1).value is None
+    True
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        store(self, adjacency=self.adjacency)
+        store(self, epsilon=self._test.epsilon, delta=self._test.delta)
+
+    @property
+    def _test(self) -> ProposeTestRelease:
+        return ProposeTestRelease(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost."""
+        return self._test.event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The lead, in records, at which the mode is answered with this confidence; an answer is exact."""
+        distance = self._test.error(confidence)
+        return distance + 1 if self.adjacency is Adjacency.ADD_REMOVE else 2 * distance + 2
+
+    def release(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:
+        """The mode of hashable ``values``, or ``None``."""
+        ranked = _counts(values).most_common(2)
+        first, second = [count for _, count in ranked] + [0] * (2 - len(ranked))
+        lead = first - second
+        distance = lead - 1 if self.adjacency is Adjacency.ADD_REMOVE else -(-lead // 2) - 1
+        return self._test.release(ranked, lambda _: distance, lambda top: top[0][0] if top else None, rng)
+
+
+def _counts(values: Sequence[Any]) -> Counter[Any]:
+    entries = values.tolist() if isinstance(values, np.ndarray) else values
+    return Counter("nan" if x != x else x for x in entries)

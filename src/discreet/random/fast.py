@@ -1,0 +1,126 @@
+r"""Fast float Gaussian noise, for training: large tensors, many steps, no grid.
+
+Threat model, by generator:
+
+``secure=True`` (the default)
+    AES in counter mode keyed by the operating system. Someone who sees any number of noisy gradients cannot predict
+    other noise from them. The sample itself is a float: its law differs from the Gaussian by float rounding, and a
+    float's low bits can betray which value it was added to (Mironov 2012). The account of a training run therefore
+    holds for the ideal Gaussian, up to that rounding. Publish models, not raw noisy sums; release single statistics
+    through ``mechanisms.Gaussian``, whose law is exact.
+``secure=False``
+    NumPy's SFC64, keyed by the same entropy. As good statistically, faster, and with the same float caveat, but its
+    state can be reconstructed from enough raw output. Only for noise nobody outside sees term by term.
+
+Method: the ziggurat of Marsaglia and Tsang (2000) with 256 layers, one 64-bit word a double and half of one a single.
+Large buffers are filled from independent streams by several threads; a seeded result does not depend on how many.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from discreet.errors import nonnegative
+from discreet.random._lanes import in_lanes
+from discreet.random._words import next_word
+from discreet.random.source import Rng, RngLike, as_rng
+
+__all__ = ["gaussian_noise"]
+
+_LAYERS = 256
+_EDGE = 3.6541528853610088  # where the tail layer begins
+_AREA = 0.00492867323399  # the area of every layer
+
+
+@cache
+def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Right edges x_0 > x_1 > … > x_256 = 0 (x_0 is the base layer's nominal width) and exp(-x²/2) at each."""
+    x = np.empty(_LAYERS + 1)
+    x[0], x[1] = _AREA / math.exp(-0.5 * _EDGE**2), _EDGE
+    for i in range(2, _LAYERS):
+        x[i] = math.sqrt(-2 * math.log(_AREA / x[i - 1] + math.exp(-0.5 * x[i - 1] ** 2)))
+    x[_LAYERS] = 0.0
+    return x, np.exp(-0.5 * x * x)
+
+
+@njit(cache=True, inline="always")
+def _unit(function: int, state: int) -> float:
+    return (float(next_word(function, state) >> np.uint64(11)) + 0.5) * 2.0**-53
+
+
+@njit(cache=True, nogil=True)
+def _outside(layer: Any, x: float, edges: Any, heights: Any, function: int, state: int) -> float:
+    """What to do with a point outside its layer's core: the tail, the wedge, or (negative) another try."""
+    if layer == 0:
+        while True:
+            a = -math.log(_unit(function, state)) / _EDGE
+            if -2.0 * math.log(_unit(function, state)) > a * a:
+                return _EDGE + a
+    rise = heights[layer] + _unit(function, state) * (heights[layer + 1] - heights[layer])
+    return x if rise < math.exp(-0.5 * x * x) else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _fill_double(out: Any, sigma: float, function: int, state: int, edges: Any, heights: Any) -> None:
+    i = 0
+    while i < len(out):
+        word = next_word(function, state)
+        layer = np.int64(word & np.uint64(255))
+        x = float(word >> np.uint64(11)) * 2.0**-53 * edges[layer]
+        if x >= edges[layer + 1]:
+            x = _outside(layer, x, edges, heights, function, state)
+            if x < 0.0:
+                continue
+        out[i] = -sigma * x if word & np.uint64(256) else sigma * x
+        i += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_single(out: Any, sigma: float, function: int, state: int, edges: Any, heights: Any) -> None:
+    i, word, left = 0, np.uint64(0), 0
+    while i < len(out):
+        if left == 0:
+            word, left = next_word(function, state), 2
+        half = word & np.uint64(0xFFFFFFFF)
+        word >>= np.uint64(32)
+        left -= 1
+        layer = np.int64(half & np.uint64(255))
+        x = (float(half >> np.uint64(9)) + 0.5) * 2.0**-23 * edges[layer]
+        if x >= edges[layer + 1]:
+            x = _outside(layer, x, edges, heights, function, state)
+            if x < 0.0:
+                continue
+        out[i] = -sigma * x if half & np.uint64(256) else sigma * x
+        i += 1
+
+
+def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0, rng: RngLike = None, *,
+                   secure: bool = True) -> NDArray[Any]:
+    """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
+
+    A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory).
+    Read the module's threat model before publishing what this noise protects.
+
+    >>> buffer = np.empty(4, np.float32)
+    >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer
+    True
+    """
+    sigma = nonnegative("sigma", sigma)
+    buffer = out if isinstance(out, np.ndarray) else np.empty(out)
+    if buffer.dtype not in (np.float32, np.float64) or not buffer.flags.c_contiguous or not buffer.flags.writeable:
+        raise ValueError("out is not a writeable C-contiguous float32 or float64 array, but must be one, or a shape.")
+    kernel = _fill_single if buffer.dtype == np.float32 else _fill_double
+
+    def fill(part: NDArray[Any], source: Rng) -> None:
+        address = source.address if secure else source.quick()
+        with source.lock:
+            kernel(part, sigma, *address, *_layers())
+
+    in_lanes(fill, buffer.reshape(-1), as_rng(rng))
+    return buffer

@@ -1,0 +1,177 @@
+"""Where randomness comes from: the operating system by default, a seed only in the open.
+
+``system()`` keys AES-128 in counter mode with 128 bits of operating-system entropy (randomgen's ``AESCounter``) and
+is the source of every release that was not given ``rng=``. ``seeded(seed)`` is for tests and experiments; whoever
+knows the seed can subtract the noise, so a release made with it says ``reproducible=True``.
+
+Two processes never share a system stream: a forked child replaces every system key before it runs a line of its own,
+and a system source that is copied or pickled arrives as a fresh one. A seeded source is copied as it stands, because
+repeating is what it is for. Two threads may share a source: whoever draws holds the bit generator's lock.
+
+Reference: Salmon et al. (2011), "Parallel random numbers: as easy as 1, 2, 3" (AES as a counter-based generator).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import weakref
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import AESCounter
+
+from discreet.errors import whole
+
+__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "seeded", "system"]
+
+LANES = 8  # fixed, so that seeded results do not depend on the number of threads
+
+
+class Rng:
+    """A stream of random words that knows whether it can be repeated.
+
+    >>> seeded(1).below(10**30) == seeded(1).below(10**30)
+    True
+    >>> seeded(1).reproducible, system().reproducible
+    (True, False)
+    """
+
+    __slots__ = ("__weakref__", "_bits", "_lanes", "_quick", "_seeds", "reproducible")
+
+    def __init__(self, seed: int | np.random.SeedSequence | None = None) -> None:
+        self.reproducible = seed is not None
+        if seed is not None and not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence(whole("seed", seed))
+        self._seeds = seed
+        self._rekey()
+        if not self.reproducible:
+            _SYSTEM_SOURCES.add(self)
+
+    def _rekey(self) -> None:
+        # New objects, not new keys in the old ones: another thread of the parent may have held the old lock.
+        self._bits: Any = AESCounter(key=secrets.randbits(128)) if self._seeds is None else AESCounter(self._seeds)
+        self._lanes: list[Rng] = []
+        self._quick: Any = None
+
+    def __repr__(self) -> str:
+        return "seeded(...)" if self.reproducible else "system()"
+
+    def __reduce__(self) -> Any:
+        if not self.reproducible:
+            return Rng, ()
+        return _restored, (self._seeds, self._bits.state, self._lanes, self._quick)
+
+    @property
+    def lock(self) -> Any:
+        """Held while drawing through ``address``; ``words``, ``below`` and ``generator`` take it themselves."""
+        return self._bits.lock
+
+    @property
+    def address(self) -> tuple[int, int]:
+        """The C function that gives the next word, and its state, as integers for compiled code."""
+        return address_of(self._bits)
+
+    def quick(self) -> tuple[int, int]:
+        """As ``address``, of a faster stream that is keyed by this one and is not cryptographic."""
+        if self._quick is None:
+            self._quick = np.random.SFC64([int(word) for word in self._bits.random_raw(4)])
+        return address_of(self._quick)
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """A NumPy generator on the same stream: fine for shuffling, not for noise that must not leak."""
+        return np.random.Generator(self._bits)
+
+    def lanes(self) -> list[Rng]:
+        """``LANES`` further sources, independent of this one and of each other, for filling parts of a large array."""
+        if not self._lanes:
+            self._lanes = [Rng(self._seeds and _child(self._seeds, lane)) for lane in range(LANES)]
+        return self._lanes
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """``count`` uniform 64-bit words."""
+        words: NDArray[np.uint64] = self._bits.random_raw(count)
+        return words
+
+    def word(self) -> int:
+        """One uniform 64-bit word."""
+        return int(self._bits.random_raw())
+
+    def below(self, bound: int) -> int:
+        """A uniform integer in [0, bound), exactly, for a bound of any size."""
+        size = (bound - 1).bit_length()
+        while True:
+            draw = 0
+            for _ in range(-(-size // 64)):
+                draw = draw << 64 | self.word()
+            draw &= (1 << size) - 1
+            if draw < bound:
+                return draw
+
+
+RngLike: TypeAlias = Rng | int | None
+
+_SYSTEM_SOURCES: weakref.WeakSet[Rng] = weakref.WeakSet()
+_system: Rng | None = None
+
+
+def system() -> Rng:
+    """The process's own source, keyed by the operating system.
+
+    >>> system() is system()
+    True
+    """
+    global _system
+    if _system is None:
+        _system = Rng()
+    return _system
+
+
+def seeded(seed: int) -> Rng:
+    """A repeatable source, for tests and experiments: what it makes is not private.
+
+    >>> int(seeded(7).words(2)[1]) == int(seeded(7).words(2)[1])
+    True
+    """
+    return Rng(seed)
+
+
+def as_rng(rng: RngLike) -> Rng:
+    """The source an ``rng=`` argument means: none is the system's, a whole number is a seed.
+
+    >>> as_rng(3)
+    seeded(...)
+    """
+    if rng is None:
+        return system()
+    return rng if isinstance(rng, Rng) else seeded(whole("rng", rng))
+
+
+def _child(seeds: np.random.SeedSequence, lane: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, lane))
+
+
+def _restored(seeds: np.random.SeedSequence, state: Any, lanes: list[Rng], quick: Any) -> Rng:
+    rng = Rng(seeds)
+    rng._bits.state, rng._lanes, rng._quick = state, lanes, quick
+    return rng
+
+
+def address_of(bits: Any) -> tuple[int, int]:
+    """A bit generator's C function for the next word, and its state, as integers."""
+    interface = bits.ctypes
+    function = ctypes.cast(interface.next_uint64, ctypes.c_void_p).value
+    assert function is not None
+    return function, int(interface.state_address)
+
+
+def _rekey_in_child() -> None:
+    for source in list(_SYSTEM_SOURCES):
+        source._rekey()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_rekey_in_child)
