@@ -75,13 +75,14 @@ def tensor_rows() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    console, rows = Console(), [*vector_rows(), *tensor_rows()]
+    console, rows = Console(width=120), [*vector_rows(), *tensor_rows()]
     grid = Table("noise", "entries", "ours, ns/entry", "peer", "theirs, ns/entry", "times", "owed", "", title="Noise")
     for row in rows:
         ratio = row["theirs"] / row["ours"]
+        verdict = " no answer" if ratio == float("inf") else "" if ratio >= row["owed"] else " MISSES"
         grid.add_row(row["what"], f"{row['size']:,}", f"{row['ours'] / row['size'] * 1e9:,.1f}", row["peer"],
                      f"{row['theirs'] / row['size'] * 1e9:,.1f}", f"{ratio:,.1f}", f"{row['owed']}",
-                     row["note"] + ("" if ratio >= row["owed"] else " MISSES"))
+                     row["note"] + verdict)
     console.print(grid)
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench-noise.json").write_text(json.dumps(rows, indent=1))
