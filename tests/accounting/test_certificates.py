@@ -5,12 +5,13 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from discreet.accounting.contour import Contour
 from discreet.accounting.decay import far_envelope, near_envelope
 from discreet.accounting.mixtures import Mixtures
+from discreet.errors import NotCertified
 
 KINDS = st.sampled_from(["remove", "add", "replace"])
 LOG_RATES = st.floats(-4, -0.05)
@@ -93,13 +94,16 @@ def test_two_steps_agree_with_a_double_sum(rate, sigma, epsilon):
 
 
 @settings(max_examples=20, deadline=None)
-@given(LOG_RATES, SIGMAS, st.integers(30, 3000), st.floats(-9, -2))
+@given(LOG_RATES, SIGMAS, st.integers(300, 5000), st.floats(-9, -2))
 def test_the_line_does_not_matter(log_rate, sigma, count, log_delta):
     """Any contour gives a valid interval, so the intervals of two contours must meet."""
     whole = Contour(mixture("remove", log_rate, sigma, float(count)), 0.0, (), 0.0)
     delta = 10**log_delta
-    line = whole._line(log_delta=float(np.log(delta)))
-    epsilon = line.solve(delta)
-    other = type(line)(whole, line.c * 0.8, epsilon, line.log_delta)
-    first, second = line.delta(epsilon), other.delta(epsilon)
+    try:
+        line = whole._line(log_delta=float(np.log(delta)))
+        epsilon = line.solve(delta)
+        other = type(line)(whole, line.c * 0.8, epsilon, line.log_delta)
+        first, second = line.delta(epsilon), other.delta(epsilon)
+    except NotCertified:  # too few repetitions to decay: the grid's business
+        reject()
     assert max(first[0], second[0]) <= min(first[1], second[1])

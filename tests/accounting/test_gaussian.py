@@ -47,7 +47,7 @@ def test_epsilon_inverts_delta(log_noise, log_delta):
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "1", None, True])
 def test_bad_noise_is_refused_by_name(bad):
-    with pytest.raises(ValueError, match="noise_multiplier is .* must be a number in"):
+    with pytest.raises(ValueError, match=r"noise_multiplier is .* must be a number in"):
         gaussian_delta(noise_multiplier=bad, epsilon=1.0)
 
 

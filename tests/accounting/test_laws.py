@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -70,7 +71,7 @@ def test_repeating_equals_listing_and_order_never_matters(name, view):
 def test_a_higher_rate_never_costs_less(view):
     costs = [price(ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=1.0)) * 20, 1e-5, view)
              for q in (0.0, 1e-4, 0.01, 0.1, 0.5, 0.9, 0.999, 1.0)]
-    assert all(no_more(a, b) for a, b in zip(costs, costs[1:], strict=False))
+    assert all(no_more(a, b) for a, b in pairwise(costs))
     assert costs[0] == 0
     assert costs[-1] == pytest.approx(price(ev.Gaussian(noise_multiplier=1.0) * 20, 1e-5, view))
 
@@ -97,9 +98,10 @@ def test_the_tightest_account_is_no_worse_than_any_other(name):
 def test_any_event_has_a_price_or_a_reason(event, delta, adjacency):
     """However absurd the parameters: a number, or a refusal; never a NaN, never a warning."""
     try:
-        assert dp.epsilon(event, delta, adjacency=adjacency) >= 0
-    except dp.UnsupportedEvent as reason:
-        assert str(reason).endswith(".")
+        cost = dp.epsilon(event, delta, adjacency=adjacency)
+    except dp.UnsupportedEvent:
+        return
+    assert cost >= 0
 
 
 def test_nothing_costs_nothing_and_no_privacy_costs_everything():

@@ -86,7 +86,8 @@ def test_under_replace_a_record_may_leave_one_part_and_enter_another():
 
 def test_a_shuffled_pass_costs_one_event_and_balls_in_bins_too():
     inner = ev.Gaussian(noise_multiplier=2)
-    assert dp.epsilon(ev.Shuffled(event=inner) * 5, 1e-5, adjacency=REPLACE) == dp.epsilon(inner * 5, 1e-5, adjacency=REPLACE)
+    shuffled = dp.epsilon(ev.Shuffled(event=inner) * 5, 1e-5, adjacency=REPLACE)
+    assert shuffled == dp.epsilon(inner * 5, 1e-5, adjacency=REPLACE)
     assert dp.epsilon(ev.BallsInBins(bins=10, event=inner) * 5, 1e-5) == dp.epsilon(inner * 5, 1e-5)
 
 
@@ -95,7 +96,8 @@ def test_truncation_charges_the_probability_of_an_overflow():
     ideal = dp.epsilon(ev.PoissonSampled(rate=0.01, event=inner) * 100, 1e-6)
 
     def cut(size):
-        return dp.epsilon(ev.TruncatedPoissonSampled(rate=0.01, max_batch_size=size, dataset_size=10_000, event=inner) * 100, 1e-6)
+        step = ev.TruncatedPoissonSampled(rate=0.01, max_batch_size=size, dataset_size=10_000, event=inner)
+        return dp.epsilon(step * 100, 1e-6)
 
     assert ideal < cut(190) < cut(160)
     assert cut(400) == pytest.approx(ideal, rel=1e-6)

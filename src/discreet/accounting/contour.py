@@ -191,11 +191,7 @@ class Line:
         """A grid of heights up to the far one, and a bound on log|φ| over each interval; the last is unbounded."""
         top, floor = self._far
         start = min(2 / math.sqrt(self._cumulants[2]), top)
-        grid = (
-            np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio)))
-            if top > start
-            else np.array([top])
-        )
+        grid = np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio))) if top > start else np.array([top])
         bound = -((self.parts.mu * grid[:-1]) ** 2) / 2
         for piece in self.parts.pieces():
             for first in range(0, len(bound), 10):  # low heights need fewer quadrature nodes

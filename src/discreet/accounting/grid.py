@@ -146,10 +146,7 @@ def _single_choices(parts: tuple[tuple[Pair, int], ...]) -> list[tuple[tuple[Pai
     """Parallel parts: a neighbour that sits in one and the same part all along is a valid lower bound."""
     most = max((len(pair.pairs) for pair, _ in parts if isinstance(pair, Supremum)), default=1)
     return [
-        tuple(
-            (pair.pairs[min(k, len(pair.pairs) - 1)] if isinstance(pair, Supremum) else pair, count)
-            for pair, count in parts
-        )
+        tuple((pair.pairs[min(k, len(pair.pairs) - 1)] if isinstance(pair, Supremum) else pair, count) for pair, count in parts)
         for k in range(most)
     ]
 
@@ -228,9 +225,7 @@ class Composition:
         mean, variance = self.moments(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         curvature = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        return epsilon, self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c) - math.log(
-            2 * math.pi * curvature
-        ) / 2
+        return epsilon, self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
 
     def _window(self, *, epsilon: float | None = None, log_delta: float = 0.0) -> Window:
         """A tilt that suits the question, from a fixed set so that transforms are reused."""
@@ -266,12 +261,10 @@ def _last_above(low_delta: Callable[[float], float], delta: float, start: float,
     while low_delta(point) < delta:
         if point == 0:
             return 0.0
-        high, point, stride = point, max(0.0, point - stride), 2 * stride
+        high, point, stride = point, max(0.0, point - stride), 4 * stride
     low = point
-    while high - low > 1e-11 * high:
+    while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        if middle in (low, high):
-            break
         low, high = (middle, high) if low_delta(middle) >= delta else (low, middle)
     return low
 

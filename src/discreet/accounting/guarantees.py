@@ -137,9 +137,7 @@ class Slackened:
 
 def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, group_size: int) -> Account:
     if accountant is not None and accountant not in ACCOUNTANTS:
-        raise ValueError(
-            f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None."
-        )
+        raise ValueError(f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None.")
     if not isinstance(event, Event):
         raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
     view = Tightest if accountant is None else ACCOUNTANTS[accountant]
@@ -196,9 +194,7 @@ def delta(
     return _account(event, accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon))
 
 
-def epsilon_bounds(
-    event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE
-) -> tuple[float, float]:
+def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> tuple[float, float]:
     """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides."""
     delta = probability("delta", delta)
     if not isinstance(event, Event):

@@ -163,6 +163,6 @@ def lower(pair: Pair, step: float, tail: float) -> Lattice:
 
 def _cheapest_offset(deficit: Array, p: Array, step: float) -> float:
     """The common lowering that, with whole steps for the cells it does not cover, loses least on average."""
-    candidates = step * np.append(0.0, np.geomspace(1e-6, 0.5, 80))
+    candidates = step * np.append(0.0, np.geomspace(1e-5, 0.5, 24))
     costs = [s + step * float(p @ np.minimum(np.ceil(np.maximum(deficit - s, 0.0) / step), 1e6)) for s in candidates]
     return float(candidates[int(np.argmin(costs))])

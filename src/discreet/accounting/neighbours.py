@@ -80,9 +80,7 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             return _parallel(leaf, count, wanted, group)
         case ev.Shuffled():
             if wanted is not Adjacency.REPLACE:
-                raise _refusal(
-                    leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only"
-                )
+                raise _refusal(leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
             return resolve(leaf.event * count, wanted, group)
         case ev.BallsInBins():
             # Given the assignment, one batch differs: the pass costs one event. No amplification is claimed.
@@ -131,9 +129,7 @@ def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
         if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(leaf.event):
             raise _refusal(leaf, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
     elif inside - {wanted}:
-        raise _refusal(
-            leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}"
-        )
+        raise _refusal(leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}")
     return Leaf(leaf, wanted, count)
 
 
@@ -148,9 +144,7 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
     """
     parts = list(dict.fromkeys(leaf.events))
     if group > 1:
-        raise _refusal(
-            leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead"
-        )
+        raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead")
     options = [option for part in parts if (option := _without_slack(part, wanted))]
     if wanted is Adjacency.REPLACE and len(leaf.events) > 1:
         crossing = parts if len(parts) > 1 else parts * 2
@@ -161,8 +155,7 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
                 raise _refusal(
                     leaf,
                     wanted,
-                    "a record may leave one part and enter another, so every part must hold "
-                    f"under 'add-remove', but {reason}",
+                    f"a record may leave one part and enter another, so every part must hold under 'add-remove', but {reason}",
                 ) from None
             options.append(out + tuple(_flipped(part) for part in into))
     return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
@@ -221,9 +214,7 @@ def _doubled_rdp(leaf: ev.RDP) -> ev.RDP:
         if above:
             result[target] = (target - 0.5) / (target - 1) * above[0] + above[0]
     if not result:
-        raise UnsupportedAdjacency(
-            "RDP needs an order at least twice as large as another to be restated for two changes."
-        )
+        raise UnsupportedAdjacency("RDP needs an order at least twice as large as another to be restated for two changes.")
     return replace(leaf, orders=tuple(result), epsilons=tuple(result.values()))
 
 

@@ -69,10 +69,7 @@ class Optimal:
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
         losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
         kept = math.exp(
-            sum(
-                leaf.count * math.log1p(-d) if d < 1 else -math.inf
-                for d, leaf in zip(deltas, self._leaves, strict=True)
-            )
+            sum(leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True))
         )
 
         def delta_of(epsilon: float) -> float:

@@ -77,9 +77,7 @@ def pair_of(leaf: Leaf) -> Pair:
             return _poisson(event, adjacency)
         case ev.FixedSizeSampled():
             return Symmetric(Sampled(_up(event.rate), _inner(event.event, Adjacency.REPLACE)))
-    raise UnsupportedEvent(
-        f"The pld accountant cannot price {event.tag}: it has no dominating pair. Use accountant='rdp'."
-    )
+    raise UnsupportedEvent(f"The pld accountant cannot price {event.tag}: it has no dominating pair. Use accountant='rdp'.")
 
 
 def _up(value: float) -> float:
@@ -106,9 +104,7 @@ def _randomized_response(event: ev.RandomizedResponse) -> Pair:
 def _discrete_laplace(event: ev.DiscreteLaplace) -> Pair:
     k, s = event.sensitivity, event.scale
     if k > _MAX_ATOMS:
-        raise UnsupportedEvent(
-            f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}."
-        )
+        raise UnsupportedEvent(f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}.")
     x = np.arange(k, -1, -1)  # P is centred at 0, Q at k; the ends gather a geometric tail
     decay = math.exp(-1 / s)
     with np.errstate(under="ignore"):
@@ -123,8 +119,7 @@ def _discrete_gaussian(event: ev.DiscreteGaussian) -> Pair:
     reach = math.ceil(40 * sigma) + 1
     if 2 * reach > _MAX_ATOMS:
         raise UnsupportedEvent(
-            f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. "
-            "Use accountant='rdp'."
+            f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. Use accountant='rdp'."
         )
     x = np.arange(reach, -reach - 1, -1.0)
     with np.errstate(under="ignore"):
@@ -244,17 +239,13 @@ class PLD:
         """Upper bound."""
         if self._exact() is not None or delta <= 0 or delta >= 1:
             return self.epsilon_bounds(delta)[1] if 0 < delta < 1 else (0.0 if delta >= 1 else self._at_zero())
-        return max(
-            self._worst(lambda line: line.epsilon_bounds(delta)[1], lambda lattice: lattice.epsilon_upper(delta))
-        )
+        return max(self._worst(lambda line: line.epsilon_bounds(delta)[1], lambda lattice: lattice.epsilon_upper(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
         if self._exact() is not None:
             return self.delta_bounds(epsilon)[1]
-        return max(
-            self._worst(lambda line: line.delta_bounds(epsilon)[1], lambda lattice: lattice.delta_upper(epsilon))
-        )
+        return max(self._worst(lambda line: line.delta_bounds(epsilon)[1], lambda lattice: lattice.delta_upper(epsilon)))
 
     def _at_zero(self) -> float:
         """Epsilon at delta zero: the largest possible loss."""

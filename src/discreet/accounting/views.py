@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from scipy.optimize import brentq
+
 from discreet import events as ev
 from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf
 from discreet.errors import UnsupportedEvent
@@ -60,7 +62,7 @@ def hopeless(resolved: Resolved) -> bool:
 
 
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
-    """Smallest epsilon, from above and to twelve digits, at which a decreasing delta(epsilon) is at most ``delta``."""
+    """Smallest epsilon, from above and to about eleven digits, at which a decreasing delta(epsilon) is at most ``delta``."""
     if delta_of(0.0) <= delta:
         return 0.0
     low, high = 0.0, start
@@ -68,9 +70,15 @@ def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float
         low, high = high, 2 * high
         if high > 1e9:
             return math.inf
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if delta_of(middle) > delta else (low, middle)
-    return high
+    while low == 0 and high > 1e-60 and delta_of(high / 4) <= delta:
+        high /= 4
+
+    def gap(epsilon: float) -> float:
+        value = delta_of(epsilon)
+        return (math.log(value) if value > 0 else -800.0) - math.log(delta)
+
+    root = float(brentq(gap, low, high, xtol=1e-13 * high, rtol=1e-14))
+    move = 1e-13 * high
+    while delta_of(root) > delta:  # only the safe side counts
+        root, move = root + move, 2 * move
+    return root

@@ -1,0 +1,155 @@
+"""The front door: curves, what an attacker can do, calibration, and refusals that name the parameter."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import discreet as dp
+from discreet import events as ev
+from discreet.accounting import gdp
+from discreet.accounting.basic import pure_epsilon
+from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
+from discreet.accounting.rdp import rdp_curve
+
+STEP = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
+
+
+def test_the_trade_off_curve_of_a_gaussian_is_below_and_near_the_exact_one():
+    curve = dp.guarantee(ev.Gaussian(noise_multiplier=1.0))
+    for fpr in (0.0, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.9, 1.0):
+        exact = norm.cdf(norm.isf(fpr) - 1)
+        assert curve.tradeoff(fpr) <= exact + 1e-9
+        assert curve.tradeoff(fpr) >= exact - 2e-3
+        assert curve.tpr_at(fpr) == 1 - curve.tradeoff(fpr)
+    assert curve.advantage() == pytest.approx(2 * norm.cdf(0.5) - 1, abs=1e-9)
+
+
+def test_the_trade_off_curve_of_pure_dp_is_the_two_lines():
+    curve = dp.guarantee(ev.PureDP(epsilon=1.0))
+    for fpr in (0.01, 0.2, 0.5, 0.9):
+        exact = max(0, 1 - math.e * fpr, (1 - fpr) / math.e)
+        assert curve.tradeoff(fpr) == pytest.approx(exact, abs=2e-3)
+        assert curve.tradeoff(fpr) <= exact + 1e-9
+
+
+def test_no_privacy_and_perfect_privacy_are_the_ends():
+    assert dp.guarantee(ev.NonPrivate()).tpr_at(0.0) == 1
+    assert dp.guarantee(ev.Composed(events=())).tpr_at(0.3) == pytest.approx(0.3)
+
+
+def test_a_guarantee_draws_itself(tmp_path):
+    path = tmp_path / "curve.png"
+    dp.guarantee(STEP * 100).plot(str(path))
+    assert path.stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("family", [
+    lambda z: ev.Gaussian(noise_multiplier=z) * 5,
+    lambda z: ev.PoissonSampled(rate=0.02, event=ev.Gaussian(noise_multiplier=z)) * 500,
+    lambda z: ev.Laplace(noise_multiplier=z) * 3,
+])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+def test_calibrated_noise_is_the_smallest_that_satisfies_the_target(family, epsilon):
+    noise = dp.calibrate(family, epsilon=epsilon, delta=1e-6)
+    assert dp.epsilon(family(noise), 1e-6) <= epsilon
+    assert dp.epsilon(family(noise * (1 - 3e-6)), 1e-6) > epsilon
+
+
+def test_calibration_finds_the_largest_rate_too():
+    def family(rate):
+        return ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=1.0)) * 1000
+
+    rate = dp.calibrate(family, epsilon=1.0, delta=1e-5, start=0.01)
+    assert dp.epsilon(family(rate), 1e-5) <= 1.0 < dp.epsilon(family(rate * (1 + 3e-6)), 1e-5)
+
+
+def test_calibration_says_when_no_parameter_will_do():
+    with pytest.raises(ValueError, match="No parameter of the family meets the target"):
+        dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=1.0), epsilon=0.1, delta=1e-6)
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda bad: dp.epsilon(STEP, bad), "delta"),
+    (lambda bad: dp.delta(STEP, bad), "epsilon"),
+    (lambda bad: dp.guarantee(STEP).tradeoff(bad), "fpr"),
+    (lambda bad: dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=bad, delta=1e-5), "epsilon"),
+])
+@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "x", None, [1], True])
+def test_bad_numbers_are_refused_by_name_value_and_range(call, name, bad):
+    with pytest.raises(ValueError, match=rf"{name} is .*, but must be a number in"):
+        call(bad)
+
+
+def test_bad_choices_are_refused_with_the_choices():
+    with pytest.raises(ValueError, match="accountant is 'magic', but must be one of 'pld'"):
+        dp.epsilon(STEP, 1e-5, accountant="magic")
+    with pytest.raises(ValueError, match="adjacency is 'swap', but must be one of 'add-remove'"):
+        dp.epsilon(STEP, 1e-5, adjacency="swap")
+    with pytest.raises(ValueError, match="event is a float, but must be an Event"):
+        dp.epsilon(1.0, 1e-5)
+    with pytest.raises(ValueError, match="group_size is 0, but must be a whole number of at least 1"):
+        dp.epsilon(STEP, 1e-5, group_size=0)
+
+
+def test_delta_zero_and_one_have_a_meaning():
+    assert dp.epsilon(STEP, 0) == math.inf
+    assert dp.epsilon(STEP, 1) == 0
+    assert dp.epsilon(ev.PureDP(epsilon=0.1) * 10, 0) == pytest.approx(1.0)
+    assert dp.epsilon_bounds(ev.PureDP(epsilon=0.5), 0) == (0.5, 0.5)
+
+
+def test_the_central_limit_theorem_is_only_an_approximation():
+    """Below the certified lower bound in this corner: the reason it is never an answer."""
+    event = ev.PoissonSampled(rate=0.001, event=ev.Gaussian(noise_multiplier=0.6)) * 10_000
+    assert gdp.clt_epsilon(event, 1e-6) < dp.epsilon_bounds(event, 1e-6)[0]
+    with pytest.raises(dp.UnsupportedEvent, match="central limit theorem is not a guarantee"):
+        dp.epsilon(event, 1e-6, accountant="gdp")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.5, 5), st.floats(1e-4, 0.9), st.integers(2, 40))
+def test_integer_orders_agree_with_the_binomial_formula(sigma, rate, order):
+    """Mironov, Talwar and Zhang (2019): for integer orders the divergence is a finite sum."""
+    k = np.arange(order + 1)
+    logs = [math.lgamma(order + 1) - math.lgamma(i + 1) - math.lgamma(order - i + 1) + i * math.log(rate)
+            + (order - i) * math.log1p(-rate) + i * (i - 1) / (2 * sigma**2) for i in k]
+    exact = np.logaddexp.reduce(logs) / (order - 1)
+    curve = rdp_curve(ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=sigma)), [order])[0]
+    assert exact * (1 - 1e-9) - 1e-15 <= curve <= exact * (1 + 1e-6) + 1e-12
+
+
+def test_laplace_divergences_agree_with_the_closed_form():
+    for order in (1.5, 2.0, 7.0):
+        z, a = 2.0, order
+        exact = math.log(a / (2 * a - 1) * math.exp((a - 1) / z) + (a - 1) / (2 * a - 1) * math.exp(-a / z)) / (a - 1)
+        assert rdp_curve(ev.Laplace(noise_multiplier=z), [order])[0] == pytest.approx(exact, rel=1e-8)
+
+
+def test_conversion_is_its_own_inverse_and_tighter_than_the_old_one():
+    orders = np.linspace(1.1, 60, 400)
+    curve = 0.05 * orders
+    epsilon = rdp_to_epsilon(orders, curve, 1e-6)
+    assert rdp_to_delta(orders, curve, epsilon) == pytest.approx(1e-6, rel=1e-6)
+    assert epsilon < np.min(curve + math.log(1e6) / (orders - 1))
+
+
+def test_pure_epsilons_add_up():
+    assert pure_epsilon(ev.Laplace(noise_multiplier=4) * 3 + ev.Exponential(epsilon=0.25)) == 1.0
+    assert pure_epsilon(ev.Gaussian(noise_multiplier=4)) == math.inf
+    sampled = ev.PoissonSampled(rate=0.1, event=ev.PureDP(epsilon=1.0))
+    assert pure_epsilon(sampled) == pytest.approx(math.log1p(0.1 * math.expm1(1.0)))
+
+
+def test_optimal_composition_is_the_binomial_sum():
+    """Two randomized responses by hand."""
+    e = 0.7
+    p = 1 / (1 + math.exp(-e))
+    for epsilon in (0.1, 0.6, 1.1):
+        delta = p * p * -math.expm1(epsilon - 2 * e)
+        assert dp.delta(ev.PureDP(epsilon=e) * 2, epsilon, accountant="optimal") == pytest.approx(delta, rel=1e-6)
