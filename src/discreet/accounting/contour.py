@@ -59,8 +59,8 @@ class Contour:
 
     @cached_property
     def repetitions(self) -> float:
-        """The largest count: what multiplies every error of a single loss."""
-        return 1.0 if self.mixtures is None else max(1.0, float(self.mixtures.counts.max()))
+        """How many sampled losses are added up: what multiplies the error of one."""
+        return 1.0 if self.mixtures is None else max(1.0, float(self.mixtures.counts.sum()))
 
     @property
     def ceiling(self) -> float:
@@ -125,6 +125,14 @@ class Contour:
             line = self._line(epsilon=epsilon)
             epsilon = line.solve(delta)
         return line.outward(epsilon, delta, -1), line.outward(epsilon, delta, +1)
+
+    def delta_upper(self, epsilon: float) -> float:
+        """Certified upper bound on delta(epsilon)."""
+        return self.delta_bounds(epsilon)[1]
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
+        return self.epsilon_bounds(delta)[1]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.pairs import GaussianShift, Pair
+from discreet.accounting.pairs import BoundedRange, GaussianShift, Pair
 from discreet.accounting.pld import pair_of
 from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
 from discreet.accounting.transforms import Transform
@@ -87,6 +87,8 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
         raise unsupported("rdp", leaf.event, "no curve is proved for it") from reason
     if pair.infinity > 0:
         raise unsupported("rdp", leaf.event, "something inside it has a delta, which allows any divergence")
+    if isinstance(pair, BoundedRange):
+        return pair.divergence(alpha)
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
     return np.asarray(np.max([_pair_curve(each, alpha) for each in directions], axis=0))
 
