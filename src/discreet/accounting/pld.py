@@ -32,7 +32,8 @@ from discreet.errors import NotCertified, UnsupportedEvent
 __all__ = ["PLD", "pair_of"]
 
 T = TypeVar("T")
-Engines: TypeAlias = tuple[Contour | None, grid.Grid]
+Engine: TypeAlias = Contour | grid.Grid
+Engines: TypeAlias = tuple[Contour | None, grid.Grid]  # of one direction
 
 _MAX_ATOMS = 200_000
 _SMALLEST = 1e-60
@@ -218,13 +219,14 @@ class PLD:
                 break  # symmetric: the other direction is the same
         return result
 
-    def _bounds(self, ask: Callable[[Contour | grid.Grid], Interval]) -> Interval:
+    def _bounds(self, both: Callable[[Engine], Interval], top: Callable[[Engine], float]) -> Interval:
         """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
-        answers = _asked(self._directions, ask)
-        high = max(high for _, high in answers)
-        if self._attained:
-            answers = [answer for engines in self._attained for answer in _asked(engines, ask)]
-        return min(max(low for low, _ in answers), high), high
+        if not self._attained:
+            answers = _asked(self._directions, both)
+            return max(low for low, _ in answers), max(high for _, high in answers)
+        high = max(_asked(self._directions, top))
+        low = max(low for engines in self._attained for low, _ in _asked(engines, both))
+        return min(low, high), high
 
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
@@ -236,14 +238,14 @@ class PLD:
         """Certified bounds on the smallest epsilon for a delta in (0, 1)."""
         if (exact := self._exact()) is not None:
             return _gaussian_epsilons(exact[0], delta)
-        low, high = self._bounds(lambda engine: engine.epsilon_bounds(delta))
+        low, high = self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
         return (low if low > 1e3 * _SMALLEST else 0.0), high
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
         if (exact := self._exact()) is not None:
             return _gaussian_deltas(exact[0], epsilon)
-        return self._bounds(lambda engine: engine.delta_bounds(epsilon))
+        return self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
@@ -264,7 +266,7 @@ class PLD:
         return max(sum(n * p.highest for p, n in g.parts) if not g.infinity else math.inf for _, g in self._directions)
 
 
-def _asked(engines: list[Engines], ask: Callable[[Contour | grid.Grid], T]) -> list[T]:
+def _asked(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:
     """Ask each direction, by the contour where it can certify an answer."""
     answers = []
     for contour, lattice in engines:
