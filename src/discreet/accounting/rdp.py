@@ -86,7 +86,7 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     except UnsupportedEvent as reason:
         raise unsupported("rdp", leaf.event, "no curve is proved for it") from reason
     if pair.infinity > 0:
-        raise unsupported("rdp", leaf.event, "its pair has a chance of an infinite loss, from a delta inside it or from rounding")
+        raise unsupported("rdp", leaf.event, "its loss may be infinite, by a delta inside it or by rounding")
     if isinstance(pair, BoundedRange):
         return pair.divergence(alpha)
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
