@@ -28,7 +28,7 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting, auditing, mechanisms, random, statistics
+    from discreet import accounting, auditing, datasets, mechanisms, random, statistics
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
 
 __version__ = "0.1.0"
@@ -39,6 +39,7 @@ _LAZY = {
     "accounting": "",
     "auditing": "",
     "calibrate": "discreet.accounting",
+    "datasets": "",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
@@ -62,6 +63,7 @@ __all__ = [
     "accounting",
     "auditing",
     "calibrate",
+    "datasets",
     "delta",
     "epsilon",
     "epsilon_bounds",

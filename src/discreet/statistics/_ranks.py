@@ -52,7 +52,7 @@ class RankChoice:
     @property
     def sensitivity(self) -> int:
         """How far one record moves a score, in parts of a rank."""
-        return UNIT if self.adjacency is Adjacency.REPLACE else max(self.target, UNIT - self.target)
+        return UNIT if self.adjacency == Adjacency.REPLACE else max(self.target, UNIT - self.target)
 
     @property
     def scale(self) -> int:

@@ -76,13 +76,13 @@ class Variance(Additive):
         return (exact_sum(k**2) / self.n - (exact_sum(k) / self.n) ** 2) / _ONE**2
 
     def answer(self, noisy: Any) -> float:
-        """The variance from noisy totals; none that are positive (no records) give the middle of what is possible."""
+        """The variance from noisy totals; none that is positive (no records) gives half of what is possible."""
         width = self.bounds[1] - self.bounds[0]
         if self.n is not None:
             place = float(noisy)
         else:
             total = np.maximum(noisy, 0.0)
-            share = total / total.sum() if total.sum() > 0 else np.array([0.25, 0.25, 0.5])
+            share = total / total.sum() if total.sum() > 0 else np.array([0.375, 0.25, 0.375])
             place = float(share[2] - (share[1] / 2 + share[2]) ** 2)
         return width**2 * min(0.25, max(0.0, place))
 
