@@ -29,6 +29,7 @@ from discreet.release import Release
 
 if TYPE_CHECKING:
     from discreet import accounting, auditing, ledger, mechanisms, random, reporting
+    from discreet import accounting, auditing, datasets, mechanisms, random, statistics
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -43,6 +44,7 @@ _LAZY = {
     "accounting": "",
     "auditing": "",
     "calibrate": "discreet.accounting",
+    "datasets": "",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
@@ -52,6 +54,7 @@ _LAZY = {
     "random": "",
     "report": "discreet.reporting",
     "reporting": "",
+    "statistics": "",
 }
 
 __all__ = [
@@ -70,6 +73,7 @@ __all__ = [
     "accounting",
     "auditing",
     "calibrate",
+    "datasets",
     "delta",
     "epsilon",
     "epsilon_bounds",
@@ -80,6 +84,7 @@ __all__ = [
     "random",
     "report",
     "reporting",
+    "statistics",
 ]
 
 
