@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ROOMS = ("package", "accounting", "noise", "ledger")
-ROOMS = ("package", "accounting", "statistics")
+ROOMS = ("package", "accounting", "noise", "ledger", "statistics")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or ROOMS

@@ -28,8 +28,16 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting, auditing, ledger, mechanisms, random, reporting
-    from discreet import accounting, auditing, datasets, mechanisms, random, statistics
+    from discreet import (
+        accounting,
+        auditing,
+        datasets,
+        ledger,
+        mechanisms,
+        random,
+        reporting,
+        statistics,
+    )
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -38,18 +46,18 @@ __version__ = "0.1.0"
 
 # Where each lazy name lives: numpy, scipy and numba load when one of these is first used, not before.
 _LAZY = {
-    "Book": "discreet.ledger",
-    "Guarantee": "discreet.accounting",
-    "Ledger": "discreet.ledger",
     "accounting": "",
     "auditing": "",
+    "Book": "discreet.ledger",
     "calibrate": "discreet.accounting",
     "datasets": "",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
+    "Guarantee": "discreet.accounting",
     "guarantee": "discreet.accounting",
     "ledger": "",
+    "Ledger": "discreet.ledger",
     "mechanisms": "",
     "random": "",
     "report": "discreet.reporting",
