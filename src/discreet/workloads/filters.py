@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ def optimal_filters(workload: Workload, terms: int = 12) -> Filters:
     """
     tridiagonal = workload.inverse_gram()
     if tridiagonal is None or workload.size < 2:
-        raise ValueError(f"{type(workload).__name__} has no tridiagonal inverse Gram matrix of two cells or more; use optimise().")
+        raise ValueError(f"{type(workload).__name__} has no tridiagonal inverse Gram matrix over two cells or more; "
+                         "use optimise().")
     diagonal, beside = tridiagonal
     u = np.ones(workload.size)
     for _ in range(_STEPS):
@@ -115,7 +117,7 @@ class Filters(Strategy):
     u: Floats = field(repr=False)
     omega: Floats = field(repr=False)
     poles: Floats = field(repr=False)
-    bits: int = _OUTPUT  # type: ignore[assignment]
+    bits: int = _OUTPUT
     name: str = "optimised"
 
     @property
@@ -146,7 +148,7 @@ class Filters(Strategy):
     def _norm_squared(self) -> float:
         """The largest diagonal entry of X before scaling."""
         return float(sum(w * _inverse_diagonal(self.diagonal + s * self.u, self.beside)
-                         for w, s in zip(self.omega, self.poles, strict=True)).max())  # type: ignore[union-attr]
+                         for w, s in zip(self.omega, self.poles, strict=True)).max())
 
     @cached_property
     def decays(self) -> Floats:
@@ -193,7 +195,7 @@ class Filters(Strategy):
         order = np.argsort(self.poles)
         omega, s = self.omega[order], self.poles[order]
         gaps = [brentq(lambda f, low=low, high=high: float((omega / (s - low - f * (high - low))).sum()), 1e-15, 1 - 1e-15,
-                       xtol=1e-15) for low, high in zip(s[:-1], s[1:], strict=True)]
+                       xtol=1e-15) for low, high in pairwise(s)]
         t = s[:-1] + np.array(gaps) * np.diff(s)
         slopes = (omega[:, None] / (s[:, None] - t) ** 2).sum(axis=0)
         return float(1 / (omega / s).sum()), float(1 / omega.sum()), 1 / (slopes * t), t

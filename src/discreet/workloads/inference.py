@@ -79,7 +79,7 @@ def _simplex(z: Floats, total: float) -> Floats:
     down = np.sort(z.reshape(-1))[::-1]
     shifts = (np.cumsum(down) - total) / np.arange(1, down.size + 1)
     last = int(np.flatnonzero(down >= shifts)[-1]) if (down >= shifts).any() else 0
-    return np.maximum(z - shifts[last], 0.0)
+    return np.asarray(np.maximum(z - shifts[last], 0.0))
 
 
 def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None) -> Floats:
@@ -99,7 +99,7 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None)
         return _bounded(strategy, y, z, constraints)
     assert constraints.total is not None
     pull = strategy.covariance(np.ones(strategy.shape))  # the shift that a total asks for, least resisted
-    return z + pull * ((constraints.total - z.sum()) / pull.sum())
+    return np.asarray(z + pull * ((constraints.total - z.sum()) / pull.sum()))
 
 
 def _bounded(strategy: Strategy, y: Floats, start: Floats, facts: Constraints) -> Floats:
@@ -111,20 +111,16 @@ def _bounded(strategy: Strategy, y: Floats, start: Floats, facts: Constraints) -
     def solve(multiplier: float) -> Floats:
         return _least(strategy, linear + multiplier * scale, start, facts)
 
-    x = solve(0.0)
     if facts.total is None:
-        return x
+        return solve(0.0)
     low, high = -1.0, 1.0
-    while solve(low).sum() > facts.total:
-        low *= 4
-        if low < -1e12:
-            break  # a total of zero: everything is at its bound
     while solve(high).sum() < facts.total:
         high *= 4
-    if solve(low).sum() >= facts.total:
-        return solve(low)
-    found = brentq(lambda m: float(solve(m).sum()) - facts.total, low, high, xtol=1e-13, rtol=1e-12)
-    return solve(found)
+    while (x := solve(low)).sum() > facts.total and low > -1e12:
+        low *= 4
+    if x.sum() >= facts.total:
+        return x  # a total of zero: everything is at its bound
+    return solve(brentq(lambda m: float(solve(m).sum()) - facts.total, low, high, xtol=1e-13, rtol=1e-12))
 
 
 def _least(strategy: Strategy, linear: Floats, start: Floats, facts: Constraints) -> Floats:

@@ -26,11 +26,12 @@ from scipy.optimize import minimize
 
 from discreet.errors import whole
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
+from discreet.workloads.workload import DENSE_LIMIT, Explicit, Floats, Identity, Norm, Workload
 
 __all__ = ["MarginalCounts", "Marginals", "Residuals", "optimal_marginals", "optimal_residuals"]
 
 Attributes = tuple[int, ...]
+_ALL = 8  # attributes up to which all sets of them may be measured under Laplace noise, not only the workload's
 
 
 def _subsets(attributes: Iterable[int]) -> list[Attributes]:
@@ -121,6 +122,10 @@ class Marginals(Workload):
         """Roots of eigenvalues, with multiplicity."""
         return sum(_dimension(self.cells, s) * math.sqrt(value) for s, value in self.eigenvalues().items())
 
+    def products(self) -> list[tuple[Workload, ...]]:
+        """Cells of the attributes in a set, totals of the others."""
+        return [tuple(Identity(d) if i in s else Explicit(np.ones((1, d))) for i, d in enumerate(self.cells)) for s in self.of]
+
 
 class _OnMarginals(Strategy):
     """A strategy whose Gram matrix is a combination of the Π_R."""
@@ -152,6 +157,8 @@ class _OnMarginals(Strategy):
 
     def closed_form(self, workload: Workload) -> float | None:
         """Eigenvalue over eigenvalue, with multiplicity."""
+        if isinstance(workload, Identity):
+            workload = Marginals(self.cells, [range(len(self.cells))])
         if not isinstance(workload, Marginals):
             return None
         spectrum, owed = self.spectrum, workload.eigenvalues()
@@ -183,13 +190,13 @@ class Residuals(_OnMarginals):
 
     cells: tuple[int, ...]
     weights: dict[Attributes, int]
-    bits: int = 0  # type: ignore[assignment]
+    bits: int = 0
     name: str = "optimised"
 
     @property
     def row_sum(self) -> float:
-        """|entries| of a row add up to 2(d - 1) per attribute in R and to d for the others."""
-        return max(w * math.prod(2 * (d - 1) if i in s else d for i, d in enumerate(self.cells))
+        """|entries| of a row add up to 2(d - 1) per attribute in R and to d for the others; sums on the way, to 2d."""
+        return max(w * math.prod(2 * d if i in s else d for i, d in enumerate(self.cells))
                    for s, w in self._reals.items())
 
     @cached_property
@@ -235,7 +242,7 @@ class MarginalCounts(_OnMarginals):
 
     cells: tuple[int, ...]
     weights: dict[Attributes, int]
-    bits: int = 0  # type: ignore[assignment]
+    bits: int = 0
     name: str = "optimised"
 
     @property
@@ -284,27 +291,27 @@ def optimal_residuals(workload: Marginals) -> Residuals:
     >>> round(error / (w.nuclear_norm() ** 2 / w.size), 6)
     1.0
     """
-    volume = w = 0.0
-    wanted = {s: math.sqrt(value) for s, value in workload.eigenvalues().items() if _dimension(workload.cells, s)}
-    volume = float(workload.size)
-    exact = {s: math.sqrt(root / (volume * _volume(workload.cells, s))) for s, root in wanted.items()}
+    exact = {s: math.sqrt(math.sqrt(value) / workload.size / _volume(workload.cells, s))
+             for s, value in workload.eigenvalues().items()}
     squares = sum(w * w * math.prod(workload.cells[i] * (workload.cells[i] - 1) for i in s) for s, w in exact.items())
     weights, bits = _whole_weights({s: w / math.sqrt(squares) for s, w in exact.items()})
     return Residuals(workload.cells, weights, bits)
 
 
 def optimal_marginals(workload: Marginals) -> MarginalCounts:
-    """Weights on the marginals of the workload and their subsets that suit Laplace noise, found by descent.
+    """Weights on marginals that suit Laplace noise, found by descent from the workload's own and from the full table.
 
-    >>> w = Marginals((4, 5, 6), 1)
-    >>> sorted(optimal_marginals(w).weights)[-3:]
+    >>> list(optimal_marginals(Marginals((40, 50, 60), 1)).weights)
     [(0,), (1,), (2,)]
+    >>> list(optimal_marginals(Marginals((3, 4, 5), 2)).weights)
+    [(0, 1, 2)]
     """
     owed = workload.eigenvalues()
-    sets = sorted(owed, key=lambda s: (len(s), s))
+    everything = _subsets(range(len(workload.cells))) if len(workload.cells) <= _ALL else list(owed)
+    sets = sorted(everything, key=lambda s: (len(s), s))
     counts = np.array([_volume(workload.cells, _others(workload.cells, s)) for s in sets], float)
     inside = np.array([[float(set(small) <= set(large)) for large in sets] for small in sets]) * counts
-    energy = np.array([_dimension(workload.cells, s) * owed[s] for s in sets])
+    energy = np.array([_dimension(workload.cells, s) * owed.get(s, 0.0) for s in sets])
 
     def objective(logs: Floats) -> tuple[float, Floats]:
         w = np.exp(logs)
@@ -313,12 +320,16 @@ def optimal_marginals(workload: Marginals) -> MarginalCounts:
         slope = -2 * w**2 * (inside.T @ (energy / spectrum**2)) / error + 2 * w / total
         return math.log(error) + 2 * math.log(total), slope
 
-    start = np.log(np.array([1.0 if s in workload.of else 0.1 for s in sets]))
-    logs = np.asarray(minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x)
-    exact = np.exp(logs - logs.max())
-    needed = [s in workload.of for s in sets]
-    weights, bits = _whole_weights({s: float(w) for s, w, must in zip(sets, exact, needed, strict=True) if must or w > 1e-4})
-    return MarginalCounts(workload.cells, weights, bits)
+    likely = [np.array([1.0 if s in workload.of else 0.05 for s in sets]), np.array([0.05] * (len(sets) - 1) + [1.0])]
+    runs = [minimize(objective, np.log(start), jac=True, method="L-BFGS-B", bounds=[(-20.0, 20.0)] * len(sets))
+            for start in likely]
+    logs = np.asarray(min(runs, key=lambda run: float(run.fun)).x)
+    exact = dict(zip(sets, np.exp(logs - logs.max()).tolist(), strict=True))
+    kept = {s: w for s, w in exact.items() if w > 1e-3}
+    for s in workload.of:  # what the kept ones do not determine is measured, however little it weighs
+        if not any(set(s) <= set(larger) for larger in kept):
+            kept[s] = exact[s]
+    return MarginalCounts(workload.cells, *_whole_weights(kept))
 
 
 def _whole_weights(weights: dict[Attributes, float]) -> tuple[dict[Attributes, int], int]:

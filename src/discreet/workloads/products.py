@@ -22,6 +22,10 @@ def _along(apply: Callable[[Any], Any], x: Any, axis: int) -> Any:
     return np.moveaxis(apply(np.moveaxis(x, axis, 0)), 0, axis)
 
 
+def _kron(a: Floats, b: Floats) -> Floats:
+    return np.kron(a, b)
+
+
 @dataclass(frozen=True)
 class Product(Workload):
     """Every product of a query from each factor, over the product of their domains.
@@ -59,11 +63,11 @@ class Product(Workload):
         """The Kronecker product of the factors' Gram matrices."""
         if self.size > DENSE_LIMIT:
             raise ValueError(f"A dense Gram matrix is limited to {DENSE_LIMIT} cells; this domain has {self.size}.")
-        return reduce(np.kron, [f.gram() for f in self.factors])
+        return reduce(_kron, [f.gram() for f in self.factors])
 
     def gram_diagonal(self) -> Floats:
         """Outer product of the factors' diagonals."""
-        return reduce(np.kron, [f.gram_diagonal() for f in self.factors])
+        return reduce(_kron, [f.gram_diagonal() for f in self.factors])
 
     def nuclear_norm(self) -> float:
         """Singular values multiply."""
@@ -72,6 +76,10 @@ class Product(Workload):
     def column_norm(self, norm: Norm) -> float:
         """Norms of columns multiply."""
         return math.prod(f.column_norm(norm) for f in self.factors)
+
+    def products(self) -> list[tuple[Workload, ...]]:
+        """Itself."""
+        return [self.factors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +156,8 @@ class ProductStrategy(Strategy):
         return raised(math.prod(f.column_norm(norm) for f in self.factors), len(self.factors))
 
     def closed_form(self, workload: Workload) -> float | None:
-        """Errors of product workloads multiply."""
-        if not isinstance(workload, Product):
+        """Errors of product workloads multiply, and those of unions add."""
+        parts = workload.products()
+        if not parts:
             return None
-        return math.prod(f.trace(w) for f, w in zip(self.factors, workload.factors, strict=True))
+        return sum(math.prod(f.trace(w) for f, w in zip(self.factors, part, strict=True)) for part in parts)

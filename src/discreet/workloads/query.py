@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from statistics import NormalDist
 from typing import Any
 
@@ -64,7 +64,7 @@ class Query:
     >>> from discreet.workloads import AllRanges
     >>> query = Query(workload=AllRanges(64), rho=0.5)
     >>> round(query.rmse, 2), query.event == query.mechanism.event
-    (2.31, True)
+    (2.3, True)
     >>> len(query.release(np.zeros(64, int), rng=1).value)
     2080
     """
@@ -76,18 +76,19 @@ class Query:
     rho: InitVar[float | None] = None
     adjacency: InitVar[Adjacency | str] = Adjacency.ADD_REMOVE
     constraints: Constraints | None = None
-    mechanism: Laplace | Gaussian | None = None
+    mechanism: Laplace | Gaussian | None = field(default=None, init=False)
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
                       adjacency: Adjacency | str) -> None:
+        if (epsilon is None) == (rho is None):
+            raise ValueError("A query needs epsilon= (Laplace noise), epsilon= and delta=, or rho= (Gaussian noise): one of them.")
         noise: Noise = "laplace" if delta is None and rho is None else "gaussian"
         strategy = self.strategy if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
                              f"{self.workload.shape}.")
         object.__setattr__(self, "strategy", strategy)
-        if self.mechanism is None:
-            object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
+        object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
 
     @property
     def _parts(self) -> tuple[Strategy, Laplace | Gaussian]:

@@ -13,7 +13,7 @@ from discreet.errors import whole
 from discreet.workloads.filters import optimal_filters
 from discreet.workloads.fourier import optimal_fourier
 from discreet.workloads.marginals import Marginals, optimal_marginals, optimal_residuals
-from discreet.workloads.matrices import Matrix, optimal_matrix
+from discreet.workloads.matrices import optimal_matrix
 from discreet.workloads.p_identity import optimal_p_identity
 from discreet.workloads.products import Product, ProductStrategy
 from discreet.workloads.strategy import Strategy
@@ -87,7 +87,7 @@ def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 
 
     >>> from discreet.workloads.workload import AllRanges
     >>> hierarchy(8).rows, hierarchy(AllRanges(4096), branching=None, noise="laplace").widths
-    (15, (1, 16, 256, 4096))
+    (15, (1, 8, 64, 512, 4096))
     """
     if branching is not None:
         branching = whole("branching", branching, low=2)
@@ -193,7 +193,3 @@ def _candidates(workload: Workload, noise: Noise) -> list[Strategy]:
     if noise == "laplace" and workload.size <= _FREE:
         trees.append(optimal_p_identity(workload))
     return trees
-
-
-def _is_dense(strategy: Strategy) -> bool:
-    return isinstance(strategy, Matrix)

@@ -115,7 +115,9 @@ class Strategy(ABC):
 
     def sensitivity(self, norm: Norm, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
         """How far one record moves the computed answers, rounding included."""
-        moved = self.difference_norm(norm) if adjacency is Adjacency.REPLACE else self.column_norm(norm)
+        moved = self.column_norm(norm)
+        if adjacency is Adjacency.REPLACE:  # where nothing can move (one cell), a token keeps the noise well defined
+            moved = max(self.difference_norm(norm), moved * 2.0**-40)
         loss = self.rounding + (2.0 ** -(_BITS + 1) if self.bits > _BITS else 0.0)
         return raised(moved + 2 * loss * (self.rows if norm == "l1" else math.sqrt(self.rows)), 8)
 

@@ -4,7 +4,8 @@ Let P₀ = I, P₁, …, P_h average over blocks of nested widths. Both strategi
 commuting projectors, so inverse, least squares and expected error are sums over levels,
 
 .. math:: (A^\top A)^{-1} = \sum_l \mu_l^{-1} (P_l - P_{l+1}), \qquad
-          \mathrm{tr}(G (A^\top A)^{-1}) = \sum_l \mu_l^{-1} (t_l - t_{l+1}), \quad t_l = \tfrac{1}{w_l}\sum_B 1_B^\top G\, 1_B .
+          \mathrm{tr}(G (A^\top A)^{-1}) = \sum_l \mu_l^{-1} (t_l - t_{l+1}), \quad
+          t_l = \tfrac{1}{w_l}\sum_B 1_B^\top G\, 1_B .
 
 Applying the inverse is one pass of block means up the tree and one down: the two passes of Hay et al. (2010), for any
 branching and any weight per level.
@@ -90,7 +91,7 @@ class Nested(Strategy):
         for level in range(len(means) - 2, -1, -1):
             times = self.widths[level + 1] // self.widths[level]
             out = np.repeat(out - values[level] * means[level + 1], times, axis=0) + values[level] * means[level]
-        return out[:self.n]
+        return np.asarray(out[:self.n])
 
     def covariance(self, v: Floats) -> Floats:
         """The inverse of the Gram matrix, in linear time."""
@@ -125,7 +126,7 @@ class Hierarchy(Nested):
     n: int
     widths: tuple[int, ...]
     weights: tuple[int, ...]
-    bits: int = 0  # type: ignore[assignment]
+    bits: int = 0
     name: str = "hierarchy"
 
     @property
@@ -187,7 +188,7 @@ class Wavelet(Nested):
     n: int
     widths: tuple[int, ...]
     weights: tuple[int, ...]
-    bits: int = 0  # type: ignore[assignment]
+    bits: int = 0
     name: str = "wavelet"
 
     @property
@@ -218,7 +219,7 @@ class Wavelet(Nested):
             d = self._reals[level] * y[stop - len(out):stop]
             stop -= len(out)
             out = np.stack([out + d, out - d], axis=1).reshape(-1, *y.shape[1:])
-        return out[:self.n]
+        return np.asarray(out[:self.n])
 
     def estimate(self, y: Floats) -> Floats:
         """Least squares on the padded domain, where the strategy is square: its inverse."""

@@ -23,7 +23,7 @@ from discreet.errors import whole
 
 __all__ = ["DENSE_LIMIT", "AllRanges", "Explicit", "Floats", "Identity", "Norm", "Prefix", "Workload", "four_queries"]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[Any]  # of doubles; their shape and exact float type are not tracked
 Norm = Literal["l1", "l2"]
 DENSE_LIMIT = 4096  # cells up to which a dense Gram matrix may be built for what has no closed form
 
@@ -83,6 +83,10 @@ class Workload(ABC):
         """Diagonal and off-diagonal of (WᵀW)⁻¹ where that is tridiagonal, otherwise none."""
         return None
 
+    def products(self) -> list[tuple[Workload, ...]]:
+        """The workload as a union of products, each one workload per axis; empty where it is not known to be one."""
+        return [(self,)] if len(self.shape) == 1 else []
+
 
 def _cells(n: object) -> int:
     return whole("n", n, low=1)
@@ -141,6 +145,10 @@ class Identity(Workload):
     def nuclear_norm(self) -> float:
         """One per cell."""
         return float(self.size)
+
+    def products(self) -> list[tuple[Workload, ...]]:
+        """The cells of every axis."""
+        return [tuple(Identity(k) for k in self.shape)]
 
 
 class _Line(Workload):
@@ -259,7 +267,7 @@ class AllRanges(_Line):
     def gram(self) -> Floats:
         """(min(i, j) + 1)(n - max(i, j))."""
         i = np.arange(self.n, dtype=np.float64)
-        return (np.minimum(i[:, None], i) + 1) * (self.n - np.maximum(i[:, None], i))
+        return np.asarray((np.minimum(i[:, None], i) + 1) * (self.n - np.maximum(i[:, None], i)))
 
     def gram_apply(self, v: Floats) -> Floats:
         """Two weighted running sums, one from each side."""
