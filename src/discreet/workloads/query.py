@@ -81,7 +81,7 @@ class Query:
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
                       adjacency: Adjacency | str) -> None:
         if (epsilon is None) == (rho is None):
-            raise ValueError("A query needs epsilon= (Laplace noise), epsilon= and delta=, or rho= (Gaussian noise): one of them.")
+            raise ValueError("A query needs epsilon= (Laplace), epsilon= and delta=, or rho= (both Gaussian): one of these.")
         noise: Noise = "laplace" if delta is None and rho is None else "gaussian"
         strategy = self.strategy if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
