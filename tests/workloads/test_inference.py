@@ -6,7 +6,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from discreet.workloads import AllRanges, Constraints, hierarchy, infer, optimise, project, wavelet
+from discreet.workloads import (
+    AllRanges,
+    Constraints,
+    Explicit,
+    Identity,
+    Marginals,
+    Prefix,
+    Product,
+    hierarchy,
+    infer,
+    optimise,
+    project,
+    wavelet,
+)
 from discreet.workloads.strategy import answers
 
 FACTS = [{"nonnegative": True}, {"monotone": "increasing"}, {"monotone": "decreasing"}, {"total": 30.0},
@@ -63,6 +76,45 @@ def test_constrained_inference_never_hurts(facts, which, seed, scale):
     error = length(strategy, p - x)
     if plain is not None:  # on a padded domain plain least squares uses less than is known
         assert error <= length(strategy, plain) * (1 + 1e-4) + 1e-4
+
+
+WORKLOADS = [Prefix(8), AllRanges(8), Identity(8), Explicit(np.random.default_rng(1).normal(size=(20, 8)))]
+
+
+@settings(max_examples=60)
+@given(facts=st.sampled_from(FACTS), workload=st.sampled_from(WORKLOADS), seed=st.integers(0, 2**32),
+       scale=st.sampled_from([0.1, 3.0, 100.0]))
+def test_constraints_never_raise_the_workloads_error(facts, workload, seed, scale):
+    """In the norm of its answers, in every single run; given the total that the constraints know, if any."""
+    strategy = hierarchy(8, 2)
+    x = truth(facts, seed, 8)
+    y = matrix(strategy) @ x + scale * np.random.default_rng(seed + 1).normal(size=strategy.rows)
+    known = Constraints(total=facts["total"]) if "total" in facts else None
+    before = np.linalg.norm(workload.apply(infer(strategy, y, known) - x))
+    p = infer(strategy, y, Constraints(**facts), workload)
+    assert satisfied(p, facts)
+    assert np.linalg.norm(workload.apply(p - x)) <= before * (1 + 1e-4) + 1e-4
+
+
+@pytest.mark.parametrize("workload", [Prefix(24), AllRanges(24)])
+def test_rising_sums_are_the_projection(workload):
+    """The linear-time road and a dense solver meet."""
+    strategy = hierarchy(24, 2)
+    y = np.random.default_rng(3).normal(size=strategy.rows) * 5
+    rows = np.stack([workload.apply(row) for row in np.eye(24)], axis=1)
+    exact, _ = nnls(rows, rows @ strategy.estimate(y))
+    assert np.allclose(infer(strategy, y, Constraints(nonnegative=True), workload), exact, atol=1e-6)
+
+
+def test_tables_take_constraints_too():
+    """A product and marginals, where the norm has no short cut."""
+    for workload in (Product((Prefix(3), AllRanges(4))), Marginals((3, 4), [(0,), (1,)])):
+        strategy = hierarchy((3, 4))
+        y = np.random.default_rng(4).normal(size=strategy.rows) * 5
+        p = infer(strategy, y, Constraints(nonnegative=True), workload)
+        assert p.shape == (3, 4)
+        assert p.min() >= 0
+        assert np.linalg.norm(workload.apply(p)) <= np.linalg.norm(workload.apply(strategy.estimate(y)))  # truth: nothing
 
 
 def matrix(strategy):

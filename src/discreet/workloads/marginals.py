@@ -109,10 +109,14 @@ class Marginals(Workload):
         """Densely, for small tables."""
         if self.size > DENSE_LIMIT:
             raise ValueError(f"A dense Gram matrix is limited to {DENSE_LIMIT} cells; this domain has {self.size}.")
-        unit = np.eye(self.size).reshape(*self.cells, -1)
-        total = sum(value * np.broadcast_to(_part(unit, self.cells, s), unit.shape)
+        return self.gram_apply(np.eye(self.size))
+
+    def gram_apply(self, v: Floats) -> Floats:
+        """Σ over R of eigenvalue × Π_R v."""
+        table = v.reshape(*self.cells, *v.shape[1:])
+        total = sum(value * np.broadcast_to(_part(table, self.cells, s), table.shape)
                     for s, value in self.eigenvalues().items())
-        return np.asarray(total).reshape(self.size, -1)
+        return np.asarray(total).reshape(v.shape)
 
     def gram_diagonal(self) -> Floats:
         """One per marginal: every cell is in one cell of each."""

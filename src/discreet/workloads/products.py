@@ -65,6 +65,13 @@ class Product(Workload):
             raise ValueError(f"A dense Gram matrix is limited to {DENSE_LIMIT} cells; this domain has {self.size}.")
         return reduce(_kron, [f.gram() for f in self.factors])
 
+    def gram_apply(self, v: Floats) -> Floats:
+        """One factor after another, along its own axis."""
+        table = v.reshape(*self.shape, *v.shape[1:])
+        for axis, factor in enumerate(self.factors):
+            table = _along(factor.gram_apply, table, axis)
+        return np.asarray(table.reshape(v.shape))
+
     def gram_diagonal(self) -> Floats:
         """Outer product of the factors' diagonals."""
         return reduce(_kron, [f.gram_diagonal() for f in self.factors])

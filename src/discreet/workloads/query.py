@@ -143,7 +143,7 @@ class Query:
             raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
                              "Choose a smaller strategy: optimise(workload) finds one.")
         noisy = mechanism.release(answers(strategy, counts(histogram, strategy.shape)), rng)
-        estimate = infer(strategy, noisy.value, self.constraints)
+        estimate = infer(strategy, noisy.value, self.constraints, self.workload)
         return Release(Answers(self.workload, estimate), self.event, reproducible=noisy.reproducible)
 
 
