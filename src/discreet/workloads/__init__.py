@@ -17,6 +17,7 @@ True
 from __future__ import annotations
 
 from discreet.workloads.comparison import Comparison, compare
+from discreet.workloads.explicit import Explicit, four_queries
 from discreet.workloads.inference import Constraints, infer, project
 from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import Matrix, all_queries
@@ -24,7 +25,7 @@ from discreet.workloads.products import Product
 from discreet.workloads.query import Answers, Query, answer
 from discreet.workloads.selection import fourier, hierarchy, identity, optimise, svd_bound, unit_error, wavelet
 from discreet.workloads.strategy import Strategy
-from discreet.workloads.workload import AllRanges, Explicit, Identity, Prefix, Workload, four_queries
+from discreet.workloads.workload import AllRanges, Identity, Prefix, Workload
 
 __all__ = [
     "AllRanges",

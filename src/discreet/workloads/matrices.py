@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.workloads.explicit import Explicit
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import AllRanges, Explicit, Floats, Identity, Norm, Prefix, Workload
+from discreet.workloads.workload import AllRanges, Floats, Identity, Norm, Prefix, Workload
 
 __all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantised", "whole_product"]
 
@@ -228,7 +229,7 @@ def optimal_matrix(workload: Workload, gap: float = 5e-4, steps: int = 300) -> M
     The fixed point of ``workloads.filters`` with dense square roots: X = U^(-1/2) (U^(1/2) G U^(1/2))^(1/2) U^(-1/2),
     uᵢ ← uᵢ Xᵢᵢ, until the error is within ``gap`` of the dual bound. Cells that no query covers are not measured.
 
-    >>> from discreet.workloads.workload import four_queries
+    >>> from discreet.workloads.explicit import four_queries
     >>> strategy = optimal_matrix(four_queries())
     >>> round(strategy.trace(four_queries()) * strategy.column_norm("l2") ** 2, 2)  # the identity strategy has 6
     5.24

@@ -12,10 +12,11 @@ from scipy.optimize import minimize
 from discreet.errors import whole
 from discreet.workloads.filters import optimal_filters
 from discreet.workloads.fourier import optimal_fourier
-from discreet.workloads.marginals import Marginals, optimal_marginals, optimal_residuals
+from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import optimal_matrix
 from discreet.workloads.p_identity import optimal_p_identity
 from discreet.workloads.products import Product, ProductStrategy
+from discreet.workloads.residuals import optimal_marginals, optimal_residuals
 from discreet.workloads.strategy import Strategy
 from discreet.workloads.trees import Hierarchy, Wavelet, tree_widths
 from discreet.workloads.workload import Floats, Identity, Norm, Workload
