@@ -6,6 +6,7 @@ import importlib
 import sys
 
 EXPERIMENTS = ("quickstart", "range_queries")
+EXPERIMENTS = ("quickstart", "ptr_mode")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS

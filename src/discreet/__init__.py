@@ -29,13 +29,18 @@ from discreet.release import Release
 
 if TYPE_CHECKING:
     from discreet import accounting, auditing, mechanisms, random, workloads
+    from discreet import accounting, auditing, ledger, mechanisms, random, reporting
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
+    from discreet.ledger import Book, Ledger
+    from discreet.reporting import report
 
 __version__ = "0.1.0"
 
 # Where each lazy name lives: numpy, scipy and numba load when one of these is first used, not before.
 _LAZY = {
+    "Book": "discreet.ledger",
     "Guarantee": "discreet.accounting",
+    "Ledger": "discreet.ledger",
     "accounting": "",
     "auditing": "",
     "calibrate": "discreet.accounting",
@@ -43,17 +48,22 @@ _LAZY = {
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "ledger": "",
     "mechanisms": "",
     "random": "",
     "workloads": "",
+    "report": "discreet.reporting",
+    "reporting": "",
 }
 
 __all__ = [
     "Adjacency",
+    "Book",
     "BudgetExceeded",
     "DiscreetError",
     "Event",
     "Guarantee",
+    "Ledger",
     "MissingExtra",
     "NotCertified",
     "Release",
@@ -67,9 +77,12 @@ __all__ = [
     "epsilon_bounds",
     "events",
     "guarantee",
+    "ledger",
     "mechanisms",
     "random",
     "workloads",
+    "report",
+    "reporting",
 ]
 
 
