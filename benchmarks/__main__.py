@@ -6,6 +6,8 @@ import importlib
 import sys
 
 ROOMS = ("package", "accounting", "noise", "ledger", "statistics")
+ROOMS = ("package", "accounting", "workloads")
+ROOMS = ("package", "accounting", "noise", "ledger")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or ROOMS

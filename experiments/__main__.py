@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
+EXPERIMENTS = ("quickstart", "range_queries")
 EXPERIMENTS = ("quickstart", "ptr_mode")
 
 if __name__ == "__main__":

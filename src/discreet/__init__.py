@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         reporting,
         statistics,
     )
+    from discreet import accounting, auditing, mechanisms, random, workloads
+    from discreet import accounting, auditing, ledger, mechanisms, random, reporting
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -60,6 +62,7 @@ _LAZY = {
     "Ledger": "discreet.ledger",
     "mechanisms": "",
     "random": "",
+    "workloads": "",
     "report": "discreet.reporting",
     "reporting": "",
     "statistics": "",
@@ -90,6 +93,7 @@ __all__ = [
     "ledger",
     "mechanisms",
     "random",
+    "workloads",
     "report",
     "reporting",
     "statistics",
