@@ -37,9 +37,8 @@ if TYPE_CHECKING:
         random,
         reporting,
         statistics,
+        workloads,
     )
-    from discreet import accounting, auditing, mechanisms, random, workloads
-    from discreet import accounting, auditing, ledger, mechanisms, random, reporting
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -62,10 +61,10 @@ _LAZY = {
     "Ledger": "discreet.ledger",
     "mechanisms": "",
     "random": "",
-    "workloads": "",
     "report": "discreet.reporting",
     "reporting": "",
     "statistics": "",
+    "workloads": "",
 }
 
 __all__ = [
@@ -93,10 +92,10 @@ __all__ = [
     "ledger",
     "mechanisms",
     "random",
-    "workloads",
     "report",
     "reporting",
     "statistics",
+    "workloads",
 ]
 
 
