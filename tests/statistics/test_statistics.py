@@ -213,6 +213,9 @@ def test_unknown_categories_are_left_out():
     assert operation.totals(["a", "b", 1, 1.0, True, None, [], math.nan]).tolist() == [1, 3, 1]
     assert operation.totals(np.array(["a", "zz", "a"])).tolist() == [2, 0, 0]
     assert operation.totals(np.array([1, 2, 1])).tolist() == [0, 2, 0]
+    for dtype in (np.int8, np.int64, np.uint64, float):
+        counted = s.Histogram(categories=(7, -3, 5), epsilon=1.0).totals(np.array([5, 7, 9, 5, 0], dtype))
+        assert counted.tolist() == [1, 0, 2]
     assert operation.totals(np.array([1.0, math.nan])).tolist() == [0, 1, 0]
     assert operation.totals(np.array(["a", None, 1, {}], object)).tolist() == [1, 1, 1]
 

@@ -69,6 +69,11 @@ class Partition:
             raise ValueError(f"values has {array.ndim} dimensions, but must have one: a category for each record.")
         if array is None or array.dtype == object:
             return np.array([_lookup(place, x) for x in values], np.int64)
+        if array.dtype.kind == "i" and all(isinstance(name, int) and abs(name) < 2**62 for name in self.categories):
+            names = np.array(self.categories)
+            order = np.argsort(names)
+            found = order[np.minimum(np.searchsorted(names, array, sorter=order), len(self) - 1)]
+            return np.where(names[found] == array, found, -1)
         distinct, inverse = np.unique(array, return_inverse=True)
         return np.array([_lookup(place, x) for x in distinct.tolist()], np.int64)[inverse]
 

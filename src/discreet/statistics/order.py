@@ -161,7 +161,8 @@ class Quantiles(Statistic):
         """The noisy quantiles."""
         source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
         cells = place[place >= 0]
-        spread = (coins(cells.tolist(), source) >> np.uint64(64 - _JITTER)).astype(np.int64)
+        words = coins(cells, source)  # type: ignore[arg-type]  # an array is a sequence of keys
+        spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)
         chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, source)
         found = np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
         return Release(found, self.event, reproducible=source.reproducible)
