@@ -31,7 +31,7 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.mechanisms._common import slack
 from discreet.mechanisms._grid import above
-from discreet.random._bounds import exp_bounds
+from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 
 __all__ = ["UNIT", "RankChoice"]
