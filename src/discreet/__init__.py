@@ -26,10 +26,12 @@ from discreet.errors import (
 )
 from discreet.events import Event
 from discreet.release import Release
+from discreet.schema import Bounded, Categories, Schema, Unlisted
 
 if TYPE_CHECKING:
-    from discreet import accounting, auditing, mechanisms, random
+    from discreet import accounting, auditing, mechanisms, random, tables
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
+    from discreet.tables import table
 
 __version__ = "0.1.0"
 
@@ -45,17 +47,23 @@ _LAZY = {
     "guarantee": "discreet.accounting",
     "mechanisms": "",
     "random": "",
+    "table": "discreet.tables",
+    "tables": "",
 }
 
 __all__ = [
     "Adjacency",
+    "Bounded",
     "BudgetExceeded",
+    "Categories",
     "DiscreetError",
     "Event",
     "Guarantee",
     "MissingExtra",
     "NotCertified",
     "Release",
+    "Schema",
+    "Unlisted",
     "UnsupportedAdjacency",
     "UnsupportedEvent",
     "accounting",
@@ -68,6 +76,8 @@ __all__ = [
     "guarantee",
     "mechanisms",
     "random",
+    "table",
+    "tables",
 ]
 
 
