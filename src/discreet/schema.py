@@ -44,7 +44,7 @@ class Bounded:
 
     def __post_init__(self) -> None:
         ends = {"low": self.low, "high": self.high}
-        low, high = (number(name, end, low=-1e300, high=1e300) for name, end in ends.items())
+        low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
         if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
             raise ValueError(f"low is {self.low!r} and high {self.high!r}, but low must be below high, by 1e-290 or more.")
         object.__setattr__(self, "low", low)

@@ -70,11 +70,12 @@ class Aggregate(ABC):
 
     def release(self, rows: Rows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
         """Noise on all groups at once, then the estimate."""
-        exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), -1)
+        width = len(self.exact(rows, Stats()))
+        exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
         plain = all(isinstance(x, int) and abs(x) < 2**53 for x in exact.flat)
         value = exact.astype(np.int64) if plain else exact
         noisy = np.asarray(mechanism.release(value, rng).value, np.float64)
-        return self.estimate(rows, noisy.reshape(len(groups), exact.shape[1]))
+        return self.estimate(rows, noisy.reshape(len(groups), width))
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,27 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
 
-__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark"]
+__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
+
+T = TypeVar("T")
 
 
 class EngineFailed(DiscreetError):
     """An engine could not finish. Its own message is withheld, because it may quote private values."""
+
+
+def quietly(action: Callable[[], T]) -> T:
+    """What ``action`` gives; whatever an engine raises becomes a sentence without its message, and without its traceback."""
+    try:
+        return action()
+    except Exception as error:
+        kind = type(error).__name__
+    raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
+                       "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")
 
 
 class Engine(ABC):
@@ -63,15 +75,6 @@ class Engine(ABC):
     @abstractmethod
     def text(self, column: str) -> str:
         """A column as text."""
-
-    def rows(self, frame: Any, progress: Callable[[float], None] | None = None) -> list[tuple[Any, ...]]:
-        """Run the query; if it fails, say so without the engine's message."""
-        try:
-            return self.fetch(frame, progress)
-        except Exception as error:
-            kind = type(error).__name__
-        raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote "
-                           "private values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")
 
     def ranked(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
         """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""

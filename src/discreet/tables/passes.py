@@ -13,6 +13,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Bounds, Field, SecretKey, bound
+from discreet.tables.engines import quietly
 from discreet.tables.expressions import Expression
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.sources import Source
@@ -97,7 +98,7 @@ class Rows:
         """A column as the schema reads it: NaN missing, clipped, filled; an unknown category is missing."""
         declared = self.schema[name]
         if name in self.derived:
-            raw = _no_nan(self.derived[name].compiled(self.column))
+            raw = _no_nan(self.derived[name].compiled(self.column).cast(nw.Float64))  # a condition counts as 0 or 1
         else:
             raw = self._raw(name)
         if isinstance(declared, Bounded):
@@ -185,6 +186,9 @@ class Rows:
 
     def run(self, wanted: Pass, key: SecretKey, progress: Callable[[float], None] | None = None) -> dict[tuple[Any, ...], Stats]:
         """Read the rows, and add up each group."""
+        return quietly(lambda: self._run(wanted, key, progress))
+
+    def _run(self, wanted: Pass, key: SecretKey, progress: Callable[[float], None] | None) -> dict[tuple[Any, ...], Stats]:
         fields, frame = self._select(wanted)
         engine = self.source.engine
         if self.limit.unit is not None:
@@ -197,7 +201,7 @@ class Rows:
         grouping = [*by, *(["b"] if wanted.bins else [])]
         totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
         totals = self._without_unknown(totals).select(*grouping, *reductions)
-        rows = engine.rows(totals.to_native(), progress)
+        rows = engine.fetch(totals.to_native(), progress)
         return self._gathered(wanted, rows, list(reductions))
 
     def plan(self, wanted: Pass) -> str:
