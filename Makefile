@@ -18,7 +18,7 @@ lint: $(STAMPS)/lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMPS)/quickstart
+bench: $(STAMPS)/test
 	$(BIN)/python -m benchmarks
 
 experiments: $(STAMPS)/quickstart
@@ -42,7 +42,7 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[postgres,report,cli]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[postgres,report,cli,tables,spark]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test

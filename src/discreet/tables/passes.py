@@ -189,30 +189,24 @@ class Rows:
         return quietly(lambda: self._run(wanted, key, progress))
 
     def _run(self, wanted: Pass, key: SecretKey, progress: Callable[[float], None] | None) -> dict[tuple[Any, ...], Stats]:
-        fields, frame = self._select(wanted)
-        engine = self.source.engine
-        if self.limit.unit is not None:
-            text = self.source.kinds[self.limit.unit] == "text"
-            groups = [field.name for field in fields if field.name.startswith("k")]
-            native = bound(engine, frame.to_native(), fields, groups, text, self.limit, key)
-            frame = nw.from_native(native)
-        by = [f"k{number}" for number in range(len(self.keys))]
-        frame, reductions = self._reductions(wanted, frame)
-        grouping = [*by, *(["b"] if wanted.bins else [])]
-        totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
-        totals = self._without_unknown(totals).select(*grouping, *reductions)
-        rows = engine.fetch(totals.to_native(), progress)
-        return self._gathered(wanted, rows, list(reductions))
+        totals, names = self._totals(wanted, key)
+        return self._gathered(wanted, self.source.engine.fetch(totals, progress), names)
 
     def plan(self, wanted: Pass) -> str:
-        """The engine's own account of the scan, for those who want to look: no data is read."""
-        key = SecretKey(tuple(range(1, 129, 2)))
+        """The query that DuckDB is given, for those who want to look: no data is read."""
+        return str(self._totals(wanted, SecretKey(tuple(range(1, 129, 2))))[0].sql_query())
+
+    def _totals(self, wanted: Pass, key: SecretKey) -> tuple[Any, list[str]]:
+        """The engine's query, and the names of its sums."""
         fields, frame = self._select(wanted)
-        if self.limit.unit is None:
-            return str(getattr(frame.to_native(), "sql_query", frame.to_native)())
-        text = self.source.kinds[self.limit.unit] == "text"
-        native = bound(self.source.engine, frame.to_native(), fields, [f"k{i}" for i in range(len(self.keys))], text, self.limit, key)
-        return str(native.sql_query())
+        keys = [f"k{number}" for number in range(len(self.keys))]
+        if self.limit.unit is not None:
+            text = self.source.kinds[self.limit.unit] == "text"
+            frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, text, self.limit, key))
+        frame, reductions = self._reductions(wanted, frame)
+        grouping = [*keys, *(["b"] if wanted.bins else [])]
+        totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
+        return self._without_unknown(totals).select(*grouping, *reductions).to_native(), list(reductions)
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
