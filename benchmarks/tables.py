@@ -66,7 +66,8 @@ def main(rows: int = ROWS, memory: str = MEMORY) -> None:
     for name, seconds in best.items():
         print(f"  {name:<16} {seconds:8.3f} s   {seconds / best['plain']:6.2f} x plain")
     print(f"  private / clipped by hand: {best['private'] / best['clipped by hand']:.2f} (at most {ROWS_OWED:g})")
-    print(f"  private by unit / by unit by hand: {best['private by unit'] / best['by unit by hand']:.2f} (at most {UNIT_OWED:g})")
+    by_unit = best["private by unit"] / best["by unit by hand"]
+    print(f"  private by unit / by unit by hand: {by_unit:.2f} (at most {UNIT_OWED:g})")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from discreet.schema import read_schema
     (lambda: dp.Categories(["a"], other="a"), "repeated"),
     (lambda: dp.Categories([float("nan")]), "finite"),
     (lambda: dp.Categories([None]), "a category is text"),
-    (lambda: dp.Categories([2**60]), "write it as text"),
+    (lambda: dp.Categories([2**60]), "write text"),
     (lambda: dp.Schema(x=3), "Column 'x' is declared as int"),
     (lambda: dp.Schema({"": dp.Unlisted()}), "names are text"),
 ])
@@ -49,7 +49,8 @@ def test_a_schema_is_a_mapping_that_cannot_change():
 def test_a_file_declares_columns_and_the_unit(tmp_path):
     """The four kinds of column, and who is protected."""
     path = tmp_path / "schema.toml"
-    path.write_text('unit = "id"\nmax_rows_per_unit = 3\nmax_groups_per_unit = 2\n[columns]\nincome = { bounds = [0, 10], missing = 0 }\n'
+    path.write_text('unit = "id"\nmax_rows_per_unit = 3\nmax_groups_per_unit = 2\n'
+                    '[columns]\nincome = { bounds = [0, 10], missing = 0 }\n'
                     'educ = { range = [1, 3], other = 0 }\nsex = { categories = ["f", "m"] }\nzip = { unlisted = true }\n')
     found = read_schema(path)
     assert (found.unit, found.max_rows_per_unit, found.max_groups_per_unit) == ("id", 3, 2)

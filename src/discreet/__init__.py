@@ -31,7 +31,7 @@ from discreet.schema import Bounded, Categories, Schema, Unlisted
 if TYPE_CHECKING:
     from discreet import accounting, auditing, mechanisms, random, tables
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
-    from discreet.tables import table
+    from discreet.tables.table import table
 
 __version__ = "0.1.0"
 

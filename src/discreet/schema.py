@@ -96,7 +96,7 @@ def _plain(value: Any) -> Value:
     if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number.")
     if isinstance(value, int) and abs(value) > 2**53:
-        raise ValueError(f"values has {value!r}, but a whole number beyond 2^53 is not told apart everywhere: write it as text.")
+        raise ValueError(f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text.")
     return value
 
 

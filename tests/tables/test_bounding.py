@@ -34,7 +34,8 @@ WIDE = [Field("k0", size=5), Field("v0")]  # without a size, a field is carried 
 def crowd(units, rows, seed=0):
     rng = np.random.default_rng(seed)
     n = units * rows
-    return pl.DataFrame({"unit_": np.repeat(np.arange(units), rows), "k0": rng.integers(0, 5, n), "v0": rng.integers(0, 2**30 + 1, n)})
+    return pl.DataFrame({"unit_": np.repeat(np.arange(units), rows), "k0": rng.integers(0, 5, n),
+                         "v0": rng.integers(0, 2**30 + 1, n)})
 
 
 @pytest.mark.parametrize("fields", [PACKED, WIDE], ids=["packed", "carried whole"])
@@ -122,8 +123,9 @@ def test_the_scan_is_one_group_by_without_windows_or_joins():
 def test_one_row_a_unit_unless_more_are_declared():
     """Three rows of one person count once, and up to three times if that is declared and paid for."""
     rows = [(7, (1, "a", 10.0, "p", 5.0, 3))] * 3
-    answers = [frames.table(rows, unit="unit", max_rows_per_unit=m).count().release(epsilon=1000.0, rng=1).value["count"][0] for m in (1, 2, 3, 9)]
-    assert answers == [1, 2, 3, 3]
-    costs = [frames.table(rows, unit="unit", max_rows_per_unit=m).count().explain(epsilon=1.0).errors["count"] for m in (1, 3)]
-    assert float(costs[1][1:]) == pytest.approx(3 * float(costs[0][1:]), rel=1e-3)
-    assert dp.epsilon(frames.table(rows, unit="unit", max_rows_per_unit=3).median("x").event(epsilon=1.0), delta=0) <= 1.0
+    tables = {m: frames.table(rows, unit="unit", max_rows_per_unit=m) for m in (1, 2, 3, 9)}
+    answers = {m: table.count().release(epsilon=1000.0, rng=1).value["count"][0] for m, table in tables.items()}
+    assert answers == {1: 1, 2: 2, 3: 3, 9: 3}
+    errors = {m: float(table.count().explain(epsilon=1.0).errors["count"][1:]) for m, table in tables.items()}
+    assert errors[3] == pytest.approx(3 * errors[1], rel=1e-3)
+    assert dp.epsilon(tables[3].median("x").event(epsilon=1.0), delta=0) <= 1.0

@@ -32,7 +32,8 @@ QUESTIONS = {
     "several": lambda t: t.group_by("city", "educ").count().mean("x").sum("x").variance("y"),
     "sparse keys": lambda t: t.group_by("code").mean("y").count(),
     "filtered": lambda t: t.filter((col("x") > 1) & ~(col("city") == "a"), col("y") / col("x") < 50).mean("y"),
-    "derived": lambda t: t.derive(z=(col("x") / col("y")).clip(-1, 1), w=col("x").log().clip(0, 1)).group_by("educ").mean("z").sum("w"),
+    "derived": lambda t: (t.derive(z=(col("x") / col("y")).clip(-1, 1), w=col("x").log().clip(0, 1))
+                          .group_by("educ").mean("z").sum("w")),
     "everything": lambda t: t.count(),
 }
 
@@ -74,7 +75,8 @@ BOUNDS = [{"max_rows_per_unit": 1}, {"max_rows_per_unit": 2}, {"max_rows_per_uni
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
-@pytest.mark.parametrize("name", ["count", "mean", "variance", "median", "distinct", "several", "sparse keys", "derived", "everything"])
+@pytest.mark.parametrize("name", ["count", "mean", "variance", "median", "distinct", "several", "sparse keys", "derived",
+                                  "everything"])
 @brief
 @given(pair=people, order=st.randoms(use_true_random=False))
 def test_every_aggregate_passes_when_a_unit_is_protected(name, bounds, pair, order):

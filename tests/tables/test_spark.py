@@ -49,7 +49,8 @@ QUESTIONS = [
     (lambda t: t.group_by("city").median("x", bins=16), {"epsilon": 1.0}, {}),
     (lambda t: t.group_by("educ").mean("x"), {"epsilon": 1.0}, {"unit": "unit"}),
     (lambda t: t.derive(z=(col("x") / col("y")).clip(-1, 1)).filter((col("x") > 0.05) | (col("city") == "a"))
-     .group_by("city", "code").mean("z").count(), {"rho": 0.5}, {"unit": "unit", "max_rows_per_unit": 4, "max_groups_per_unit": 2}),
+     .group_by("city", "code").mean("z").count(), {"rho": 0.5},
+     {"unit": "unit", "max_rows_per_unit": 4, "max_groups_per_unit": 2}),
     (lambda t: t.group_by("name").count().mean("x"), {"epsilon": 9.0, "delta": 0.4}, {"unit": "name", "max_rows_per_unit": 3}),
     (lambda t: t.count_distinct("name"), {"epsilon": 1.0}, {"unit": "unit", "max_rows_per_unit": 2}),
 ]

@@ -18,8 +18,10 @@ a derived column is clipped to them, so that no rounding of an engine's logarith
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.errors import extra, number
@@ -97,10 +99,12 @@ class Expression:
         return _Compare(">=", self, _operand(other))
 
     def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
-        return self.is_in([other]) if isinstance(other, str) else _Compare("==", self, _operand(other))
+        if isinstance(other, str):
+            return self.is_in([other])
+        return _Compare("==", self, _operand(other))
 
     def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
-        return ~(self == other)
+        return _Logic("~", (self.__eq__(other),))
 
     def __and__(self, other: Any) -> Expression:
         return _Logic("&", (_condition(self), _condition(other)))
@@ -350,10 +354,9 @@ class _IsIn(_Condition):
         return TRUTH
 
     def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        first, *rest = (self.inner.compiled(column) == value for value in self.values)
-        for other in rest:
-            first = first | other
-        return first
+        inner = self.inner.compiled(column)
+        found: nw.Expr = reduce(operator.or_, [inner == value for value in self.values])
+        return found
 
     def columns(self) -> frozenset[str]:
         return self.inner.columns()

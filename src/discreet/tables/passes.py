@@ -5,10 +5,12 @@ A pass is described before data is read and says what it will do; ``run`` reads 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import product
+from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
@@ -24,6 +26,7 @@ with extra("tables"):
 __all__ = ["Bins", "Pass", "Rows", "Stats"]
 
 UNIT = "unit_"
+Progress: TypeAlias = Callable[[float], None]
 _LOW_HALF = (1 << 15) - 1
 
 
@@ -97,16 +100,17 @@ class Rows:
     def column(self, name: str) -> nw.Expr:
         """A column as the schema reads it: NaN missing, clipped, filled; an unknown category is missing."""
         declared = self.schema[name]
-        if name in self.derived:
-            raw = _no_nan(self.derived[name].compiled(self.column).cast(nw.Float64))  # a condition counts as 0 or 1
-        else:
-            raw = self._raw(name)
+        raw = self._raw(name) if name not in self.derived else self._derived(name)
         if isinstance(declared, Bounded):
             read = raw.clip(declared.low, declared.high)
             return read if declared.missing == "drop" else read.fill_null(declared.missing)
         if isinstance(declared, Categories):
             return nw.when(self._known(name)).then(raw)
         return raw
+
+    def _derived(self, name: str) -> nw.Expr:
+        value = self.derived[name].compiled(self.column).cast(nw.Float64)  # a condition counts as 0 or 1
+        return _no_nan(value)
 
     def _raw(self, name: str) -> nw.Expr:
         kind, raw = self.source.kinds[name], nw.col(name)
@@ -152,10 +156,14 @@ class Rows:
         """Whether the set of groups is itself private."""
         return any(isinstance(self.schema[key], Unlisted) for key in self.keys)
 
+    @property
+    def public_groups(self) -> int:
+        """How many groups the declarations give; a private key counts as one."""
+        kinds = [self.schema[key] for key in self.keys]
+        return math.prod([len(kind.labels) for kind in kinds if isinstance(kind, Categories)])
+
     def cells(self) -> Iterator[tuple[Value, ...]]:
         """Every public group, in the order of the declarations."""
-        from itertools import product
-
         return product(*(self.schema[key].labels for key in self.keys))  # type: ignore[union-attr]
 
     def _key_field(self, number: int, key: str) -> tuple[Field, nw.Expr]:
@@ -170,25 +178,22 @@ class Rows:
             return Field(name, size=span[1] - span[0] + 1), code
         return Field(name, text=text), self._raw(key) if declared.other is None else self.column(key)
 
-    def _label(self, key: str, found: Any) -> Value | None:
-        """The category a group's value means, or none."""
+    def _labels(self, key: str) -> Callable[[Any], Value | None]:
+        """The category that a group's value means, or none."""
         declared = self.schema[key]
-        if isinstance(declared, Unlisted):
-            return found  # type: ignore[no-any-return]
-        assert isinstance(declared, Categories)
-        if found is None:
-            return declared.other
-        if span := _span(declared):
-            return int(found) + span[0]
-        return next((value for value in declared.values if value == found), declared.other) if found in declared.values else None
+        if not isinstance(declared, Categories):
+            return lambda found: found
+        span = _span(declared)
+        names = {value - span[0] if span else value: value for value in declared.values}  # type: ignore[operator]
+        return lambda found: declared.other if found is None else names.get(found)
 
     # --- the scan ----------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: Pass, key: SecretKey, progress: Callable[[float], None] | None = None) -> dict[tuple[Any, ...], Stats]:
+    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> dict[tuple[Any, ...], Stats]:
         """Read the rows, and add up each group."""
         return quietly(lambda: self._run(wanted, key, progress))
 
-    def _run(self, wanted: Pass, key: SecretKey, progress: Callable[[float], None] | None) -> dict[tuple[Any, ...], Stats]:
+    def _run(self, wanted: Pass, key: SecretKey, progress: Progress | None) -> dict[tuple[Any, ...], Stats]:
         totals, names = self._totals(wanted, key)
         return self._gathered(wanted, self.source.engine.fetch(totals, progress), names)
 
@@ -275,8 +280,9 @@ class Rows:
 
     def _gathered(self, wanted: Pass, rows: list[tuple[Any, ...]], names: list[str]) -> dict[tuple[Any, ...], Stats]:
         groups: dict[tuple[Any, ...], Stats] = {}
+        meaning = [self._labels(key) for key in self.keys]
         for row in rows:
-            labels = tuple(self._label(key, found) for key, found in zip(self.keys, row, strict=False))
+            labels = tuple(means(found) for means, found in zip(meaning, row, strict=False))
             if None in labels:
                 continue
             rest = row[len(self.keys):]
@@ -322,4 +328,4 @@ def _number(value: Value) -> Value:
 
 def even_edges(low: float, high: float, count: int) -> tuple[float, ...]:
     """``count`` bins of one width."""
-    return tuple(low + (high - low) * i / count for i in range(count)) + (high,)
+    return (*(low + (high - low) * i / count for i in range(count)), high)

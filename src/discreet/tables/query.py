@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,25 +12,16 @@ from discreet.errors import extra
 from discreet.random import RngLike, as_rng
 from discreet.release import Book, Release
 from discreet.schema import Bounded
-from discreet.tables.aggregates import (
-    Aggregate,
-    Count,
-    CountDistinct,
-    Histogram,
-    Mean,
-    Quantile,
-    Sum,
-    Variance,
-)
+from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
+from discreet.tables.binned import CountDistinct, Histogram, Quantile
 from discreet.tables.bounding import SecretKey
 from discreet.tables.budget import Budget, Noise
 from discreet.tables.keys import KeySelection
-from discreet.tables.passes import Pass, Rows, Stats
+from discreet.tables.passes import Pass, Progress, Rows, Stats
 
 __all__ = ["Explanation", "Query"]
 
 MOST_GROUPS = 1 << 20
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -140,7 +131,7 @@ class _Plan:
         if not query.aggregates:
             raise ValueError("The query has no aggregate: add count(), sum(), mean(), variance(), quantile(), histogram() or "
                              "count_distinct().")
-        groups = math.prod(len(rows.schema[key].labels) for key in rows.keys) if not rows.private_keys else 1  # type: ignore[union-attr]
+        groups = rows.public_groups
         if groups > MOST_GROUPS:
             raise ValueError(f"The keys have {groups:,} combinations, but at most {MOST_GROUPS:,} public groups are answered: "
                              "group by fewer columns.")
@@ -167,12 +158,9 @@ class _Plan:
     @property
     def event(self) -> events.Event:
         """What all of it costs together."""
-        parts = [] if self.selection is None else [self.selection.event]
-        parts += [aggregate.event(self.query.rows, mechanism) for _, aggregate, mechanism in self._parts if mechanism is not None]
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        return total
+        rows, first = self.query.rows, self.selection and self.selection.event
+        rest = [aggregate.event(rows, mechanism) for _, aggregate, mechanism in self._parts if mechanism is not None]
+        return sum(rest, first or 0)  # type: ignore[return-value]
 
     def scans(self) -> list[Pass]:
         """The passes over the table: one for all sums, one for each set of bins, one for each count of distinct values."""
@@ -210,7 +198,7 @@ class _Plan:
         errors = {name: "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
                   for name, aggregate, mechanism in self._parts}
         if self.selection is None:
-            groups = f"{math.prod(len(rows.schema[k].labels) for k in rows.keys)} public" if rows.keys else "one"  # type: ignore[union-attr]
+            groups = f"{rows.public_groups} public"
         else:
             groups = f"those shown: 95 of 100 with {math.ceil(self.selection.error(0.95))} rows"
         return Explanation(source=rows.source.name, unit=rows.limit.describe(), filters=len(rows.conditions),
@@ -233,7 +221,7 @@ class Explanation:
     def __str__(self) -> str:
         by = f"by {', '.join(self.keys)} ({self.groups})" if self.keys else "all rows together"
         lines = [f"table   {self.source}", f"unit    {self.unit}", f"groups  {by}",
-                 f"rows    {'all' if not self.filters else f'those that pass {self.filters} filter(s)'}, read {self.scans} time(s)",
+                 f"rows    {f'those that pass {self.filters} filter(s)' if self.filters else 'all'}, read {self.scans} time(s)",
                  f"cost    {' + '.join(_told(leaf, count) for leaf, count in events.leaves(self.event).items())}"]
         return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
 

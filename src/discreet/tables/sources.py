@@ -42,7 +42,7 @@ def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: 
                 temp_directory: str | None = None) -> Source:
     """A table's rows, not yet read."""
     columns = [*schema, *([unit] if unit and unit not in schema else [])]
-    if unit in schema and not isinstance(schema[unit], Unlisted):
+    if unit is not None and unit in schema and not isinstance(schema[unit], Unlisted):
         raise ValueError(f"unit is {unit!r}, which the schema declares as {type(schema[unit]).__name__}, but an identifier is "
                          "Unlisted(), or not in the schema.")  # read as anything else, two units might become one
     if not columns:
@@ -55,7 +55,7 @@ def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: 
         return _typed(engine, source, type(source).__name__, "polars", schema, columns)
     with extra("tables"):
         import duckdb
-    given_settings = {name: value for name, value in settings.items() if value is not None}
+    given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     connection = duckdb.connect(":memory:", config=given_settings)
     engine = DuckDB(connection)
     if isinstance(source, (str, os.PathLike)):
@@ -93,8 +93,8 @@ def _arrow(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Litera
     try:
         frame = nw.from_native(source)
     except TypeError:
-        raise ValueError(f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a DuckDB "
-                         "relation or a Spark frame.") from None
+        raise ValueError(f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
+                         "DuckDB relation or a Spark frame.") from None
     _present(columns, frame.collect_schema().names())
     frame = frame.select(columns)
     if isinstance(frame, nw.LazyFrame):

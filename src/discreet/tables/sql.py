@@ -136,9 +136,9 @@ def _aggregate(answer: Query, node: exp.Expression, name: str | None) -> Query:
         case exp.PercentileCont(this=exp.Column() as column, expression=exp.Literal() as q):
             return answer.quantile(column.name, float(q.this), name=name)
         case exp.Max(this=inner) | exp.Min(this=inner):
-            q = "0.99" if isinstance(node, exp.Max) else "0.01"
-            raise ValueError(f"{text} is not supported, because one row decides it: ask for a {'high' if q > '0.5' else 'low'} "
-                             f"quantile, QUANTILE_CONT({inner.sql()}, {q}).")
+            kind, share = ("high", 0.99) if isinstance(node, exp.Max) else ("low", 0.01)
+            raise ValueError(f"{text} is not supported, because one row decides it: ask for a {kind} quantile, "
+                             f"QUANTILE_CONT({inner.sql()}, {share}).")
         case exp.Variance() | exp.Stddev() | exp.StddevSamp() | exp.StddevPop():
             raise ValueError(f"{text} is not supported: ask for VAR_POP(column), and take the root after the release.")
         case exp.Window():
@@ -198,5 +198,5 @@ def _expression(node: exp.Expression, table: Table) -> Any:
         if not isinstance(left, Expression) and not isinstance(right, Expression):
             raise ValueError(f"{node.sql()} does not look at any column.")
         return _OPERATORS[type(node)](left, right)
-    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, BETWEEN, "
-                     "IS NULL, + - * /, ABS, FLOOR, SQRT and LN.")
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
+                     "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN.")

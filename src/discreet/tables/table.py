@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet.errors import whole
+from discreet.random import RngLike
 from discreet.release import Book, Release
 from discreet.schema import Bounded, Schema
 from discreet.tables.bounding import Bounds
+from discreet.tables.budget import Noise
 from discreet.tables.expressions import Expression, check
-from discreet.tables.passes import Rows
+from discreet.tables.passes import Progress, Rows
 from discreet.tables.query import Query, derived_column
 from discreet.tables.sources import Source, open_source
 
@@ -60,7 +62,7 @@ class Table:
         return replace(self, declared=Schema(found), derived={**self.derived, **columns})
 
     def group_by(self, *keys: str) -> Query:
-        """Groups by columns with Categories, every combination of which is answered; or by Unlisted ones, which needs a delta."""
+        """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
         for key in keys:
             if isinstance(self.schema[key], Bounded):
                 raise ValueError(f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
@@ -70,9 +72,11 @@ class Table:
         return Query(Rows(self.source, self.declared, self.limit, self.derived, self.conditions, keys), hidden=self.hidden)
 
     def sql(self, query: str, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-            noise: Any = "auto", book: Book | None = None, label: str = "", rng: Any = None, progress: Any = None) -> Release[Any]:
-        """The answer to a SELECT with aggregates, on the same plan as the methods."""
-        return self.parse(query).release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
+            noise: Noise = "auto", book: Book | None = None, label: str = "", rng: RngLike = None,
+            progress: Progress | None = None) -> Release[Any]:
+        """The answer to a SELECT with aggregates, on the same plan as the methods; options as in ``Query.release``."""
+        asked = self.parse(query)
+        return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
 
     def parse(self, query: str) -> Query:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
@@ -118,7 +122,7 @@ class Table:
 def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None = None, max_rows_per_unit: int = 1,
           max_groups_per_unit: int | None = None, memory_limit: str | None = None, threads: int | None = None,
           temp_directory: str | None = None) -> Table:
-    """A private table over a path or glob (Parquet, CSV), a pandas, polars or pyarrow frame, a DuckDB relation or a Spark frame.
+    """A private table over a path or glob (Parquet, CSV), a pandas, polars, pyarrow or Spark frame, or a DuckDB relation.
 
     ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
     the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups.
@@ -133,7 +137,7 @@ def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None =
        educ  income_mean
     0     1         10.0
     1     2         30.0
-    2     3          0.0
+    2     3         50.0
     """
     schema = schema if isinstance(schema, Schema) else Schema(schema)
     rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
