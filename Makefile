@@ -46,7 +46,7 @@ $(STAMPS)/test: $(STAMPS)/quickstart
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test
-	$(PIP) ruff mypy scipy-stubs
+	$(PIP) ruff mypy scipy-stubs pandas-stubs
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test

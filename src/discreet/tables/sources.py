@@ -7,7 +7,9 @@ value, because the guess of a type, and the error when it was wrong, would both 
 
 from __future__ import annotations
 
+import csv
 import glob
+import gzip
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ with extra("tables"):
 
 __all__ = ["Source", "open_source"]
 
-_TEXT_FILES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz")
+_TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
 
 
@@ -74,15 +76,28 @@ def _is_spark(source: Any) -> bool:
 
 def _file(connection: Any, path: str) -> Any:
     """A Parquet or text file, or a glob of them."""
-    if not (glob.glob(path, recursive=True) if glob.has_magic(path) else Path(path).exists()):
+    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path] if Path(path).exists() else []
+    if not files:
         raise FileNotFoundError(f"There is no file {path!r}. Give the path of a Parquet or CSV file, or a glob of them.")
     if path.endswith(_PARQUET):
         return connection.read_parquet(path)
     if path.endswith(_TEXT_FILES):
-        # Every choice that DuckDB would make by looking at rows is made here.
-        return connection.read_csv(path, header=True, all_varchar=True, sep="\t" if ".tsv" in path else ",", quotechar='"',
-                                   escapechar='"', null_padding=True, ignore_errors=True, strict_mode=False)
+        separator = "\t" if ".tsv" in path else ","
+        columns = dict.fromkeys(_header(files[0], separator), "VARCHAR")
+        # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
+        return connection.read_csv(path, auto_detect=False, columns=columns, header=True, sep=separator, quotechar='"',
+                                   escapechar='"', ignore_errors=True, strict_mode=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
+
+
+def _header(path: str, separator: str) -> list[str]:
+    """The names in the first line of a text file: public, as the names of columns are."""
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig") as lines:
+        names = next(csv.reader(lines, delimiter=separator), [])
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{path!r} has no first line of distinct column names, but a text file needs one.")
+    return names
 
 
 # --- frames in memory ------------------------------------------------------------------------------------------------
