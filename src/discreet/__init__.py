@@ -26,6 +26,7 @@ from discreet.errors import (
 )
 from discreet.events import Event
 from discreet.release import Release
+from discreet.schema import Bounded, Categories, Schema, Unlisted
 
 if TYPE_CHECKING:
     from discreet import (
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
+    from discreet import accounting, auditing, mechanisms, random, tables
+    from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
+    from discreet.tables.table import table
 
 __version__ = "0.1.0"
 
@@ -65,12 +69,16 @@ _LAZY = {
     "reporting": "",
     "statistics": "",
     "workloads": "",
+    "table": "discreet.tables",
+    "tables": "",
 }
 
 __all__ = [
     "Adjacency",
     "Book",
+    "Bounded",
     "BudgetExceeded",
+    "Categories",
     "DiscreetError",
     "Event",
     "Guarantee",
@@ -78,6 +86,8 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "Release",
+    "Schema",
+    "Unlisted",
     "UnsupportedAdjacency",
     "UnsupportedEvent",
     "accounting",
@@ -96,6 +106,8 @@ __all__ = [
     "reporting",
     "statistics",
     "workloads",
+    "table",
+    "tables",
 ]
 
 
