@@ -38,12 +38,12 @@ if TYPE_CHECKING:
         random,
         reporting,
         statistics,
+        tables,
         workloads,
     )
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
-    from discreet import accounting, auditing, mechanisms, random, tables
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.tables.table import table
 
@@ -68,9 +68,9 @@ _LAZY = {
     "report": "discreet.reporting",
     "reporting": "",
     "statistics": "",
-    "workloads": "",
     "table": "discreet.tables",
     "tables": "",
+    "workloads": "",
 }
 
 __all__ = [
@@ -105,9 +105,9 @@ __all__ = [
     "report",
     "reporting",
     "statistics",
-    "workloads",
     "table",
     "tables",
+    "workloads",
 ]
 
 
