@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
-    from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.tables.table import table
 
 __version__ = "0.1.0"
