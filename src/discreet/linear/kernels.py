@@ -1,0 +1,149 @@
+r"""Sums of clipped gradients in which one record counts for itself alone, down to the last bit.
+
+A float matrix product rounds differently when a row is added, for every row at once; the sensitivity of its result is
+not that of the real numbers (Casacuberta et al. 2022). Three things prevent it here.
+
+1. A record's score is computed by a loop over its own row. It cannot depend on other rows.
+2. A record's gradient x·rᵀ is shrunk to norm C·(1 - 2^-20) and every entry of it rounded to a grid of step at most
+   2^-32·C (at most 2^20 entries, so that rounding adds no more than 2^-23·C): its norm is at most C after rounding.
+3. Multiples of the grid step are added. Blocks of 2^11 rows stay below 2^45 steps, so that doubles add them exactly; the
+   blocks are added as 64-bit integers, which hold 2^29 records. The total is the exact sum, in any order.
+
+Residuals that are not finite count as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["GRID_BITS", "clipped_sum", "column_sum", "gram_sum", "grid_step", "scores", "shift_scores"]
+
+GRID_BITS = 32
+_INSIDE = 1 - 2.0**-20
+
+
+def grid_step(clip: float) -> float:
+    """The power of two, at most 2^-32 times ``clip``, on which clipped gradients are rounded."""
+    return math.ldexp(1.0, math.frexp(clip)[1] - 1 - GRID_BITS)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _scores(rows: Any, weights: Any, out: Any) -> None:
+    n, p = rows.shape
+    k = weights.shape[0]
+    for i in range(n):
+        for c in range(k):
+            total = 0.0
+            for j in range(p):
+                total += rows[i, j] * weights[c, j]
+            out[i, c] = total
+
+
+def scores(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """rows @ weights, each row by itself; n × k."""
+    out = np.empty((len(rows), weights.shape[1]))
+    _scores(rows, np.ascontiguousarray(weights.T), out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: Any) -> None:
+    """Adds each record's clipped gradient to ``totals`` (k × p, in grid steps)."""
+    n, p = rows.shape
+    k = residuals.shape[1]
+    block = np.zeros((k, p))
+    magic = 1.5 * 2.0**52 * step  # adding and subtracting it rounds to a multiple of the step
+    for i in range(n):
+        square = 0.0
+        for j in range(p):
+            square += rows[i, j] * rows[i, j]
+        force = 0.0
+        for c in range(k):
+            force += residuals[i, c] * residuals[i, c]
+        length = math.sqrt(square) * math.sqrt(force)
+        if length > 0.0 and length < math.inf:  # not for NaN
+            shrink = min(1.0, clip / length)
+            for c in range(k):
+                r = residuals[i, c] * shrink
+                for j in range(p):
+                    block[c, j] += (r * rows[i, j] + magic) - magic
+        if i % 2048 == 2047 or i == n - 1:
+            for c in range(k):
+                for j in range(p):
+                    totals[c, j] += np.int64(block[c, j] / step)
+                    block[c, j] = 0.0
+
+
+def clipped_sum(rows: NDArray[np.float64], residuals: NDArray[np.float64], clip: float) -> Any:
+    """Σ of clipped gradients (p × k), exactly: an array of doubles where they can hold it, otherwise of fractions.
+
+    >>> clipped_sum(np.array([[3.0, 4.0]]), np.array([[1.0]]), 0.5).round(6).ravel().tolist()
+    [0.3, 0.4]
+    """
+    totals = np.zeros((residuals.shape[1], rows.shape[1]), np.int64)
+    step = grid_step(clip)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bounded = np.clip(np.nan_to_num(residuals, nan=0.0, posinf=0.0, neginf=0.0), -1e150, 1e150)
+    _clipped_sum(rows, bounded, clip * _INSIDE, step, totals)
+    return _exact(totals.T, step)
+
+
+def _exact(totals: NDArray[np.int64], step: float) -> Any:
+    if not totals.size or int(np.abs(totals).max()) < 1 << 53:
+        return totals * step
+    out = np.empty(totals.shape, object)
+    out.reshape(-1)[:] = [int(t) * Fraction(step) for t in totals.reshape(-1)]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _column_sum(column: Any, residuals: Any, clip: float, step: float) -> Any:
+    total, block = np.int64(0), 0.0
+    magic = 1.5 * 2.0**52 * step
+    n = len(column)
+    for start in range(0, n, 2048):
+        block = 0.0
+        for i in range(start, min(start + 2048, n)):
+            g = column[i] * residuals[i]
+            g = clip if g > clip else (-clip if g < -clip else g)
+            block += (g + magic) - magic if g == g else 0.0
+        total += np.int64(block / step)
+    return total
+
+
+def column_sum(column: NDArray[np.float64], residuals: NDArray[np.float64], clip: float) -> Any:
+    """Σ of one coordinate's derivatives, each cut to [-clip, clip], exactly, as an array of one entry."""
+    step = grid_step(clip)
+    total = _column_sum(column, residuals, clip * _INSIDE, step)
+    return _exact(np.array([total], np.int64), step)
+
+
+@njit(cache=True, nogil=True)
+def shift_scores(scores: Any, column: Any, change: float) -> None:
+    """scores += change·column, each entry by itself."""
+    for i in range(len(column)):
+        scores[i] += change * column[i]
+
+
+@njit(cache=True, nogil=True)
+def _gram(rows: Any, left: Any, right: Any, weights: Any, step: float, totals: Any) -> None:
+    for i in range(len(rows)):
+        for e in range(len(left)):
+            totals[e] += np.int64(rows[i, left[e]] * rows[i, right[e]] * weights[e] / step)
+
+
+def gram_sum(rows: NDArray[np.float64], targets: NDArray[np.float64], norm: float, sensitivity: float) -> Any:
+    """Σ of the packed xxᵀ (off-diagonal entries times √2) and norm·xy, exactly, each record's cut towards zero to a grid."""
+    left, right = np.triu_indices(rows.shape[1])
+    weights = np.where(left == right, 1.0, math.sqrt(2))
+    step, totals = grid_step(sensitivity), np.zeros(len(left) + rows.shape[1], np.int64)
+    _gram(rows, left, right, weights, step, totals[:len(left)])
+    crossed = (rows * (norm * targets)[:, None] / step).astype(np.int64)
+    totals[len(left):] = crossed.sum(axis=0)
+    return _exact(totals, step)
