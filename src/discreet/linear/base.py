@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral
 from typing import Any
 
@@ -132,7 +131,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _table(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
         """X as floats; an error never quotes a value. When fitting, NaN and emptiness are not errors: they are private."""
         try:
-            rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=not reset,
+            rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False,
                                  ensure_min_samples=0 if reset else 1)
         except (TypeError, ValueError) as error:
             text = str(error)
@@ -146,6 +145,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         rows = self._table(X, reset=False)
+        rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
         return np.asarray(rows @ np.atleast_2d(self.coef_).T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -171,7 +171,3 @@ def _column(y: Any, rows: int) -> NDArray[Any]:
         raise ValueError("X and y have inconsistent numbers of samples.")
     return values
 
-
-def finite_or(value: float, otherwise: float) -> float:
-    """``value`` if it is finite."""
-    return value if math.isfinite(value) else otherwise

@@ -110,7 +110,8 @@ class LogisticRegression(_Classifier):
 
         Where gradients were clipped, the model minimised a clipped loss, whose scores are more extreme than log-odds. With
         p the softmax and f_k ≤ 1 the factor that clips a record of class k, the minimiser of that loss satisfies
-        q_k f_k ∝ p_k, so q_k ∝ p_k/f_k is returned; it is p itself where nothing is clipped.
+        q_k f_k ∝ p_k, so q_k ∝ p_k/f_k is returned; it is p itself where nothing is clipped. f is taken for a row of
+        the largest norm, so that probabilities rank records as scores do.
         """
         scores = self._scores(X)
         if scores.shape[1] == 1:
@@ -119,13 +120,12 @@ class LogisticRegression(_Classifier):
         p = grown / grown.sum(axis=1, keepdims=True)
         if (clip := self._solution.clip) is None:
             return np.asarray(p)
-        rows = self._map(np.asarray(self._table(X, reset=False)))
         # ‖p - e_k‖ for every class, or |p - y| for the single residual of two classes
         if len(self.classes_) == 2:
             lengths = 1 - p
         else:
             lengths = np.sqrt(np.maximum((p * p).sum(axis=1, keepdims=True) - 2 * p + 1, 0))
-        q = p * np.maximum(1, lengths * np.linalg.norm(rows, axis=1)[:, None] / clip)
+        q = p * np.maximum(1, lengths * self._map.square**0.5 / clip)
         return np.asarray(q / q.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:

