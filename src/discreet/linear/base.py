@@ -14,7 +14,7 @@ from discreet.errors import extra
 from discreet.linear import solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
-from discreet.linear.rows import Map, Records
+from discreet.linear.rows import Map
 from discreet.release import Book
 
 with extra("sklearn"):
@@ -126,7 +126,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
     def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
-        self.coef_, self.intercept_ = coefficients, intercept
+        self.coef_: NDArray[np.float64] = coefficients
+        self.intercept_: Any = intercept
 
     def _table(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
         """X as floats; an error never quotes a value. When fitting, NaN and emptiness are not errors: they are private."""
@@ -146,7 +147,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows = self._table(X, reset=False)
         rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
-        return np.asarray(rows @ np.atleast_2d(self.coef_).T + self.intercept_)
+        within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
+        return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

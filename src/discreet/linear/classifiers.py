@@ -121,10 +121,8 @@ class LogisticRegression(_Classifier):
         if (clip := self._solution.clip) is None:
             return np.asarray(p)
         # ‖p - e_k‖ for every class, or |p - y| for the single residual of two classes
-        if len(self.classes_) == 2:
-            lengths = 1 - p
-        else:
-            lengths = np.sqrt(np.maximum((p * p).sum(axis=1, keepdims=True) - 2 * p + 1, 0))
+        squares = (1 - p) ** 2 if len(self.classes_) == 2 else (p * p).sum(axis=1, keepdims=True) - 2 * p + 1
+        lengths = np.sqrt(np.maximum(squares, 0))
         q = p * np.maximum(1, lengths * self._map.square**0.5 / clip)
         return np.asarray(q / q.sum(axis=1, keepdims=True))
 

@@ -22,8 +22,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["GRID_BITS", "HINGE", "LOGISTIC", "SQUARED", "clipped_sum", "column_sum", "exact", "gram_sum", "grid_step", "inside_count",
-           "scores", "shift_scores"]
+__all__ = ["GRID_BITS", "HINGE", "LOGISTIC", "SQUARED", "clipped_sum", "column_sum", "exact", "gram_sum", "grid_step",
+           "inside_count", "scores", "shift_scores"]
 
 GRID_BITS = 32
 _INSIDE = 1 - 2.0**-20

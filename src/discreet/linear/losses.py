@@ -166,7 +166,7 @@ class Softmax:
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
         at = np.maximum(targets, 0)
-        return np.asarray(logsumexp(scores, axis=1)) - scores[np.arange(len(scores)), at]
+        return np.asarray(logsumexp(scores, axis=1) - scores[np.arange(len(scores)), at])
 
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """p - e_y."""
@@ -211,7 +211,7 @@ class OneVersusRest:
 
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The sum over classes."""
-        return np.sum(self._each(self.loss.value, scores, targets), axis=0)
+        return np.asarray(np.sum(self._each(self.loss.value, scores, targets), axis=0))
 
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """One column a class."""

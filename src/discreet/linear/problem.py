@@ -118,7 +118,7 @@ def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> fl
     if mechanism is None:
         return float(problem.size if problem.size is not None else max(len(records), 1))
     noisy = float(mechanism.release(int(records.usable.sum()), rng).value)
-    return max(noisy, mechanism.error(0.7))
+    return max(noisy, float(mechanism.error(0.7)))
 
 
 def counting(problem: Problem, share: float) -> tuple[Any, events.Event | None]:

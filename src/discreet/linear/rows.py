@@ -104,6 +104,11 @@ class Map:
             return np.ascontiguousarray(x)
         return np.concatenate([x, np.where(np.isnan(x).any(axis=1, keepdims=True), np.nan, 1.0)], axis=1)
 
+    def inside(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Finite features as the map leaves them, cut and shrunk, in the user's units."""
+        rows = self(features)[:, : features.shape[1]]
+        return np.asarray(rows * self.norm * self.scale + self.shift)
+
     def records(self, features: NDArray[np.float64], targets: NDArray[Any], usable: NDArray[np.bool_]) -> Records:
         """Rows with the unusable blanked."""
         rows = self(features)

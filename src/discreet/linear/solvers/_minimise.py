@@ -77,7 +77,7 @@ class Minimisation:
         norm, p = math.sqrt(self.square), self.records.rows.shape[1]
         each = self.loss.curvature * (p + 2) * norm * float(np.linalg.norm(w)) + 8 + 520 * self.loss.lipschitz
         tilt = 8 * (float(np.linalg.norm(self.tilt)) + self.regularization * float(np.linalg.norm(w)))
-        return 2.0**-53 * (len(self.records) * norm * each * math.sqrt(w.shape[1]) + tilt)
+        return float(2.0**-53 * (len(self.records) * norm * each * math.sqrt(w.shape[1]) + tilt))
 
     def solve(self, tolerance: float) -> Array:
         """A point whose gradient norm, rounding included, is at most ``tolerance``."""

@@ -41,6 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, events, mechanisms, random
+from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.linear import kernels
 from discreet.linear.problem import Problem, Solution, noise_multiplier
@@ -57,10 +58,10 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=64)
 def _greedy_scale(steps: int, epsilon: float, delta: float, adjacency: str, extra: events.Event | None) -> float:
-    """t such that steps of Exponential(1/t) and Gaussian(t·2) meet the budget."""
+    """t such that steps of Exponential(4/t) and Gaussian(t) meet the budget: as zCDP, 2/t² and 1/2t²."""
     def family(t: float) -> events.Event:
-        run = (events.Exponential(epsilon=4 / t, adjacency=adjacency) +
-               events.Gaussian(noise_multiplier=t, adjacency=adjacency)) * steps
+        run = (events.Exponential(epsilon=4 / t, adjacency=Adjacency(adjacency)) +
+               events.Gaussian(noise_multiplier=t, adjacency=Adjacency(adjacency))) * steps
         return run if extra is None else run + extra
 
     return accounting.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency, start=100.0) * (1 + 1e-7)
@@ -129,22 +130,25 @@ class CoordinateDescent:
     def _mechanism(self, sensitivity: float) -> mechanisms.Gaussian:
         return self.problem.gaussian(sensitivity, 0.5 / self.noise_multiplier**2)
 
-    def _chooser(self, sensitivity: float) -> mechanisms.Exponential:
+    @property
+    def _chooser(self) -> mechanisms.Exponential:
+        """Of the steepest coordinate, on scores that one record moves by at most one (and a hair, for rounding)."""
         problem = self.problem
-        return mechanisms.Exponential(sensitivity=problem.changes * sensitivity, epsilon=4 / self.noise_multiplier,
+        return mechanisms.Exponential(sensitivity=problem.changes * (1 + 2.0**-30), epsilon=4 / self.noise_multiplier,
                                       adjacency=problem.adjacency)
 
     @property
     def _reach(self) -> float:
         """The sensitivity of one update in units of its clip."""
-        return math.hypot(1.0, _COUNT_WEIGHT / 2) * (1 + 2.0**-40) if self.clipping == "adaptive" else 1.0
+        return math.hypot(1.0, _COUNT_WEIGHT / 2) * (1 + 2.0**-20) if self.clipping == "adaptive" else 1.0
 
     @property
     def event(self) -> events.Event:
         """Updates, greedy choices if any, and the columns' squares if they are not public."""
-        update: events.Event = self._mechanism(self._reach).event
+        # Whatever its clip, an update's noise is at least this multiple of its sensitivity.
+        update: events.Event = events.Gaussian(noise_multiplier=self.noise_multiplier, adjacency=self.problem.adjacency)
         if self.sampling == "greedy":
-            update = update + self._chooser(1.0).event
+            update = update + self._chooser.event
         run = update * self.steps
         return run if self._measure is None else run + self._measure.event
 
@@ -169,8 +173,8 @@ class _Run:
         self.scores = np.zeros(len(records))
         self.ridge = plan.regularization
         self.smooth = loss.curvature * self._squares() + self.ridge
-        share = self.smooth / self.smooth.sum() if plan.clipping != "uniform" else np.full(len(self.smooth), 1 / len(self.smooth))
-        self.clips = plan.clip * np.sqrt(share)
+        weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
+        self.clips = plan.clip * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
 
     def _squares(self) -> Array:
@@ -182,7 +186,7 @@ class _Run:
         step = kernels.grid_step(plan.problem.square)
         whole_squares = (self.columns**2 / step).astype(np.int64).sum(axis=0)
         noisy = measure.release(kernels.exact(whole_squares, step), self.rng).value
-        return np.maximum(noisy, measure.error(0.7))
+        return np.asarray(np.maximum(noisy, measure.error(0.7)))
 
     def _derivative(self, j: int, clip: float) -> Any:
         scores = self._current()
@@ -220,7 +224,7 @@ class _Run:
         # |g_j + Λw_j|/√M_j, in units in which one record moves each by at most one
         unit = float((self.clips / np.sqrt(self.smooth)).max())
         scored = np.abs(slopes + self.ridge * w) / np.sqrt(self.smooth) / unit
-        return int(plan._chooser(1.0 + 2.0**-30).release(scored, self.rng).value)
+        return int(plan._chooser.release(scored, self.rng).value)
 
     def _update(self, w: Array, j: int) -> None:
         plan, clip = self.plan, float(self.clips[j])
@@ -242,7 +246,7 @@ class _Run:
         inside = kernels.inside_count(self.kind, self.columns[:, j], self._current(), self.targets, self.width, clip)
         centred = _COUNT_WEIGHT * (inside - len(self.scores) / 2)
         pair = np.array([float(derivative[0]) / clip, centred])
-        noisy = plan._mechanism(plan._reach * (1 + 2.0**-20)).release(pair, self.rng).value
+        noisy = plan._mechanism(plan._reach).release(pair, self.rng).value
         share = noisy[1] / _COUNT_WEIGHT / self.size + 0.5
         self.clips[j] = clip * math.exp(-0.3 * (min(max(share, 0.0), 1.0) - plan.quantile))
         return float(noisy[0] * clip)

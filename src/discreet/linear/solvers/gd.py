@@ -12,8 +12,8 @@ count takes 2 % of the budget. n sets the pace, never the noise.
 Heavy-ball steps are stable on a quadratic below 2(1 + β)/L; ours are at most 3/L, and longer than 1/L only where β is
 near its limit, that is where the signal is strong and T steps of 1/L would not arrive.
 
-Guarantee: the event, for any loss; a record's gradient is clipped, exactly (``kernels``). With delta = 0 the noise is Laplace, on
-an L1 sensitivity of √p·C (C itself for a single weight).
+Guarantee: the event, for any loss; a record's gradient is clipped, exactly (``kernels``). With delta = 0 the noise is
+Laplace, on an L1 sensitivity of √p·C (C itself for a single weight).
 
 Reference: Bassily, Smith and Thakurta (2014); for the account, Dong, Roth and Su (2022), Corollary 3.3.
 """
@@ -90,7 +90,7 @@ class GradientDescent:
     @property
     def event(self) -> events.Event:
         """T gradients, and a count where the number of records is private."""
-        steps = self.mechanism.event * self.steps
+        steps: events.Event = self.mechanism.event * self.steps
         return steps if self._counter is None else steps + self._counter.event
 
     @property

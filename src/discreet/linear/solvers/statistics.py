@@ -92,7 +92,7 @@ class SufficientStatistics:
 def _quadratic(hessian: Array, vector: Array, l1: float, radius: float | None) -> Array:
     """The minimiser of w·Hw/2 - v·w + α‖w‖₁ in a ball: a linear system, or accelerated proximal gradients."""
     if not l1 and radius is None:
-        return np.linalg.solve(hessian, vector)
+        return np.asarray(np.linalg.solve(hessian, vector), np.float64)
     smooth = float(np.linalg.eigvalsh(hessian)[-1])
     w = np.zeros_like(vector)
     ahead, pace = w, 1.0
