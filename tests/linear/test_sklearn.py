@@ -19,7 +19,17 @@ from discreet.linear import (
 )
 
 PUBLIC = {"epsilon": 1e4, "delta": 1e-2, "bounds": (-6.0, 6.0)}
-SMOOTH = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y), curvature=1.0)
+
+
+def log_cosh(m, y):
+    return np.log(np.cosh(m - y))
+
+
+def log_cosh_slope(m, y):
+    return np.tanh(m - y)
+
+
+SMOOTH = CustomLoss(log_cosh, log_cosh_slope, curvature=1.0)
 TARGETS = {"target_bounds": (-3.0, 3.0)}
 ESTIMATORS = [
     LogisticRegression(classes=(0, 1, 2), **PUBLIC),
