@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
+from discreet.linear import kernels
 
 __all__ = ["Map", "Records"]
 
@@ -94,15 +95,11 @@ class Map:
 
     def __call__(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows in the unit ball with the intercept's column; a row that is not finite comes back as NaN."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            x = (features - self.shift) / self.scale
-            x = np.clip(x, -1, 1) if self.bounded else x
-            x = np.where(np.isfinite(x).all(axis=1, keepdims=True) & np.isfinite(features).all(axis=1, keepdims=True),
-                         x, np.nan)
-            x = _shrunk(x, self.norm)
-        if not self.intercept:
-            return np.ascontiguousarray(x)
-        return np.concatenate([x, np.where(np.isnan(x).any(axis=1, keepdims=True), np.nan, 1.0)], axis=1)
+        n, d = features.shape
+        rows = np.empty((n, d + self.intercept))
+        shift, scale = (np.ascontiguousarray(np.broadcast_to(side, (d,)), np.float64) for side in (self.shift, self.scale))
+        kernels.place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
+        return rows
 
     def inside(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Finite features as the map leaves them, cut and shrunk, in the user's units."""
@@ -112,24 +109,15 @@ class Map:
     def records(self, features: NDArray[np.float64], targets: NDArray[Any], usable: NDArray[np.bool_]) -> Records:
         """Rows with the unusable blanked."""
         rows = self(features)
-        usable = usable & ~np.isnan(rows).any(axis=1)
-        return Records(np.where(usable[:, None], rows, 0.0), np.where(usable, targets, 0), usable)
+        usable = usable & ~np.isnan(rows[:, 0]) if rows.shape[1] else usable
+        rows[~usable] = 0.0
+        return Records(rows, np.where(usable, targets, 0), usable)
 
     def outward(self, weights: NDArray[np.float64], features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Coefficients and intercepts in the user's units, of weights (p × k) in the unit ball's."""
         coefficients = weights[:features] / self.norm / np.broadcast_to(self.scale, (features,))[:, None]
         intercept = weights[features] if self.intercept else np.zeros(weights.shape[1])
         return coefficients.T, intercept - np.broadcast_to(self.shift, (features,)) @ coefficients
-
-
-def _shrunk(x: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
-    """Rows divided by ``norm``, and shrunk to the unit ball; the largest entry goes first, so that nothing overflows."""
-    largest = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
-    top = np.where(largest > 0, largest, 1.0)
-    part = x / top
-    length = np.sqrt((part * part).sum(axis=1, keepdims=True))  # between 1 and √d
-    far = top / norm * length > _INSIDE
-    return np.where(far, part / np.where(length > 0, length, 1.0) * _INSIDE, x / norm)
 
 
 def _norm(value: object) -> float:

@@ -21,8 +21,8 @@ mechanism picks a large \|g_j\|/√M_j, which is charged. The proximal step serv
 box (``box``). M_j is public if declared (``smoothness``: one bound on Σ x_ij² a column, in scaled units); otherwise the column
 sums of squares are released first, with a tenth of the budget.
 
-A pass moves 48 bytes a record and coordinate: column, score and target are read for the derivative; column and score
-are read and the score written for the update.
+A pass moves 56 bytes a record and coordinate: column, score and target are read for the derivative; column and score
+are read and the score written for the update; and every row is read once for the scores of the averaged weights.
 
 Guarantee: the event; derivatives are cut and added exactly (``kernels``).
 
@@ -163,7 +163,7 @@ class _Run:
 
     def __init__(self, plan: CoordinateDescent, records: Records, rng: random.Rng, public: np.random.Generator) -> None:
         self.plan, self.rng, self.public = plan, rng, public
-        self.columns = np.asfortranarray(records.rows)
+        self.rows, self.columns = records.rows, np.asfortranarray(records.rows)
         loss = plan.problem.loss
         self.kind = _KINDS.get(loss.name, 3)
         labels = loss.name != "squared" and records.targets.dtype.kind in "iub"
@@ -176,6 +176,9 @@ class _Run:
         weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
         self.clips = plan.clip * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
+        adaptive = plan.clipping == "adaptive"
+        self.mechanisms = [plan._mechanism(plan._reach if adaptive else float(clip)) for clip in self.clips]
+        self.chooser = plan._chooser if plan.sampling == "greedy" else None
 
     def _squares(self) -> Array:
         plan = self.plan
@@ -211,7 +214,7 @@ class _Run:
             done += inner
             if plan.sampling != "greedy":  # greedy steps are few and each large: their last iterate is kept
                 w = total / inner
-                self.scores = kernels.scores(np.ascontiguousarray(self.columns), w[:, None])[:, 0]
+                self.scores = kernels.scores(self.rows, w[:, None])[:, 0]
         return Solution(w[:, None], self.ridge, plan.clip)
 
     def _pick(self, w: Array) -> int:
@@ -224,7 +227,8 @@ class _Run:
         # |g_j + Λw_j|/√M_j, in units in which one record moves each by at most one
         unit = float((self.clips / np.sqrt(self.smooth)).max())
         scored = np.abs(slopes + self.ridge * w) / np.sqrt(self.smooth) / unit
-        return int(plan._chooser.release(scored, self.rng).value)
+        assert self.chooser is not None
+        return int(self.chooser.release(scored, self.rng).value)
 
     def _update(self, w: Array, j: int) -> None:
         plan, clip = self.plan, float(self.clips[j])
@@ -242,11 +246,11 @@ class _Run:
         plan = self.plan
         derivative = self._derivative(j, clip)
         if plan.clipping != "adaptive":
-            return float(plan._mechanism(clip).release(derivative, self.rng).value[0])
+            return float(self.mechanisms[j].release(derivative, self.rng).value[0])
         inside = kernels.inside_count(self.kind, self.columns[:, j], self._current(), self.targets, self.width, clip)
         centred = _COUNT_WEIGHT * (inside - len(self.scores) / 2)
         pair = np.array([float(derivative[0]) / clip, centred])
-        noisy = plan._mechanism(plan._reach).release(pair, self.rng).value
+        noisy = self.mechanisms[j].release(pair, self.rng).value
         share = noisy[1] / _COUNT_WEIGHT / self.size + 0.5
         self.clips[j] = clip * math.exp(-0.3 * (min(max(share, 0.0), 1.0) - plan.quantile))
         return float(noisy[0] * clip)

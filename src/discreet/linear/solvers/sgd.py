@@ -1,7 +1,7 @@
 r"""DP-SGD on a convex sum: Poisson-sampled minibatches, momentum, an averaged second half.
 
 Each of T steps draws every record with probability q, sums the clipped gradients of the drawn, adds Gaussian noise and
-divides by q, which estimates the full sum without the (private) number of records. Steps are at most 1/L.
+divides by q, which estimates the full sum without the (private) number of records. A step is 1/L, times ``step``.
 
 Guarantee: T Poisson-sampled Gaussians, calibrated by the numerical account. The coin of a record is a 64-bit word below
 ⌊q·2^64⌋, so a record is drawn with probability at most q. Full batches (``gd``) are more accurate at equal budget; sampling
@@ -25,7 +25,7 @@ from discreet.linear import kernels
 from discreet.linear.problem import Problem, Solution, count, counting
 from discreet.linear.rows import Records
 from discreet.linear.solvers._prox import Proximal
-from discreet.linear.solvers.gd import COUNT_SHARE, LARGEST, Pace
+from discreet.linear.solvers.gd import COUNT_SHARE, LARGEST
 from discreet.mechanisms._common import store
 from discreet.random.tap import coins
 
@@ -57,9 +57,12 @@ class StochasticGradientDescent:
     steps: int = 400
     rate: float = 0.1
     clip: float = 0.5
+    step: float = 1.0  # times 1/L
+    momentum: float = 0.9
 
     def __post_init__(self) -> None:
         store(self, steps=whole("steps", self.steps, low=1), clip=positive("clip", self.clip),
+              step=positive("step", self.step), momentum=number("momentum", self.momentum, low=0, high=1, open_high=True),
               rate=number("rate", self.rate, low=0, high=1, open_low=True))
 
     @property
@@ -89,14 +92,13 @@ class StochasticGradientDescent:
         """Descend."""
         ridge, mechanism = self.regularization, self.mechanism
         size = count(self.problem, records, self._counter, rng)
-        step = Pace.of(self.problem, size, ridge)
-        length, momentum = min(step.step, 1 / (self.problem.loss.curvature * self.problem.square * size + ridge)), 0.9
+        length = self.step / (self.problem.loss.curvature * self.problem.square * size + ridge)
         near = Proximal.of(self.problem, LARGEST)
         w = np.zeros(self.problem.shape)
         velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
         for t in range(self.steps):
             gradient = mechanism.release(self._gradient(drawn(records, self.rate, rng), w), rng).value / self.rate
-            velocity = momentum * velocity - length * (gradient + ridge * w)
+            velocity = self.momentum * velocity - length * (gradient + ridge * w)
             moved = near(w + velocity, length)
             velocity, w = moved - w, moved
             if 2 * t >= self.steps - 1:
