@@ -18,7 +18,7 @@ lint: $(STAMPS)/lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMPS)/quickstart
+bench: $(STAMPS)/test
 	$(BIN)/python -m benchmarks
 
 experiments: $(STAMPS)/quickstart
