@@ -6,6 +6,8 @@ import importlib
 import sys
 
 ROOMS = ("package", "accounting", "noise", "ledger", "statistics", "workloads", "tables")
+ROOMS = ("package", "accounting", "linear")
+ROOMS = ("package", "accounting", "noise", "ledger", "statistics", "workloads")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or ROOMS
