@@ -1,0 +1,2 @@
+"""Private training of torch models."""
+__all__: list[str] = []
