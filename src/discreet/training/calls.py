@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.training.convolution import ConvolutionWeight
-from discreet.training.rules import Bias, LinearWeight, Normalised, Rows, Rule
+from discreet.training.rules import Bias, LinearWeight, Normalised, Outer, Rows, Rule
 
 with extra("torch"):
     import torch
@@ -28,19 +28,33 @@ View: TypeAlias = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the records of a tensor are: dimension ``dim`` holds them, ``fold`` entries each, one record after another."""
+    """Where the records of a tensor are: in dimension ``dim``, with ``fold`` entries each.
+
+    The entries of a record follow one another; with ``interleaved`` the records do, entry by entry.
+    """
 
     dim: int
     fold: int = 1
+    interleaved: bool = False
+
+    def apart(self, x: Tensor) -> Tensor:
+        """[records, ...]: without the record's dimension, or with its entries there."""
+        if self.fold == 1:
+            return x if self.dim == 0 else x.movedim(self.dim, 0)
+        if self.interleaved:
+            return x.unflatten(self.dim, (self.fold, -1)).movedim(self.dim + 1, 0)
+        return x.unflatten(self.dim, (-1, self.fold)).movedim(self.dim, 0)
 
     def first(self, x: Tensor) -> Tensor:
-        """The tensor with records as its first dimension, their entries still folded into it."""
-        return x if self.dim == 0 else x.movedim(self.dim, 0)
+        """Records in the first dimension, the entries of each still folded into it."""
+        if self.dim == 0 and not self.interleaved:
+            return x
+        x = self.apart(x)
+        return x if self.fold == 1 else x.movedim(self.dim + 1, 1).flatten(0, 1)
 
     def steps(self, x: Tensor, records: int, trailing: int = 1) -> Tensor:
         """[records, everything else, *trailing dimensions]."""
-        x = x.unflatten(self.dim, (records, self.fold)) if self.fold > 1 else x
-        return self.first(x).reshape(records, -1, *x.shape[x.dim() - trailing:])
+        return self.apart(x).reshape(records, -1, *x.shape[x.dim() - trailing:])
 
 
 @dataclass(slots=True)
@@ -142,6 +156,30 @@ def _linear(call: Call) -> list[Planned] | None:
     return planned
 
 
+class BilinearWeight(Outer):
+    """The weight of ``bilinear``: output gradients times products of the two inputs."""
+
+    def factors(self, activations: list[Tensor], output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, T, m] and [B, T, n·k]."""
+        one, two = activations
+        return output_gradients, (one.unsqueeze(3) * two.unsqueeze(2)).flatten(2)
+
+
+@register(F.bilinear, ("input1", "input2", "weight", "bias"))
+def _bilinear(call: Call) -> list[Planned] | None:
+    one, two, weight, bias = (call.arguments.get(name) for name in ("input1", "input2", "weight", "bias"))
+    layout = call.layout(one) if one is not None else None
+    if layout is None or call.layout(two) != layout or layout.dim == one.dim() - 1:
+        return None
+
+    def steps(x: Tensor) -> Tensor:
+        return layout.steps(x, call.records)
+
+    uses = [Planned(weight, BilinearWeight(), [steps(one.detach()), steps(two.detach())], steps),
+            Planned(bias, Bias(2), None, steps)]
+    return [use for use in uses if call.is_shared(use.target)]
+
+
 # --- convolutions ------------------------------------------------------------------------------------------------
 
 
@@ -173,9 +211,9 @@ def _convolution(call: Call, *, transposed: bool) -> list[Planned] | None:
     if call.is_shared(weight):
         rule = ConvolutionWeight(weight, stride, padding, dilation, given.get("groups", 1), transposed=transposed,
                                  output_padding=_tuple(given.get("output_padding", 0), size))
-        planned.append(Planned(weight, _folded(rule, layout), x.detach(), lambda g: g))
+        planned.append(Planned(weight, _folded(rule, layout), layout.first(x.detach()), layout.first))
     if call.is_shared(bias):
-        planned.append(Planned(bias, _folded(Bias(1), layout), None, lambda g: g))
+        planned.append(Planned(bias, _folded(Bias(1), layout), None, layout.first))
     return planned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,6 @@ from discreet.training.rules import Rule
 with extra("torch"):
     import torch
     from torch import Tensor
-    from torch.utils import _pytree as pytree
 
 __all__ = ["Broadcast", "Recomputed"]
 
@@ -37,8 +37,11 @@ class Recomputed(Rule):
     def instantiate(self, activations: list[Tensor], output_gradients: Tensor) -> Tensor:
         """Under ``vmap``; functions it does not know, in a loop."""
         try:
-            return torch.func.vmap(self._pull, randomness="different")(output_gradients, *activations)  # type: ignore[no-any-return]
-        except RuntimeError:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # vmap warns where it would loop itself, more slowly
+                return torch.func.vmap(self._pull, randomness="different")(  # type: ignore[no-any-return]
+                    output_gradients, *activations)
+        except (RuntimeError, UserWarning):
             rows = zip(output_gradients, *activations, strict=True)
             return torch.stack([self._pull(g, *parts) for g, *parts in rows])
 
@@ -48,21 +51,14 @@ class Broadcast(Rule):
 
     eager = True
 
-    def __init__(self, output: Tensor, target: Tensor, dim: int) -> None:
-        self.output, self.target, self.dim = output, target, dim
+    def __init__(self, output: Tensor, target: Tensor, apart: Callable[[Tensor], Tensor]) -> None:
+        self.output, self.target, self.apart = output, target, apart
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """One backward pass a record."""
         found = []
-        for i, g in enumerate(output_gradients):
+        for i, gradient in enumerate(output_gradients):
             alone = torch.zeros_like(self.output)
-            alone.narrow(self.dim, i * (self.output.shape[self.dim] // len(output_gradients)),
-                         self.output.shape[self.dim] // len(output_gradients)).copy_(g.unsqueeze(self.dim) if
-                         g.dim() < self.output.dim() else g)
+            self.apart(alone)[i] = gradient
             found.append(torch.autograd.grad(self.output, self.target, alone, retain_graph=True)[0])
         return torch.stack(found)
-
-
-def tensors(tree: Any) -> list[Tensor]:
-    """The tensors among a call's arguments."""
-    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]

@@ -49,6 +49,41 @@ class Use:
     instances: Tensor | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A tensor of the probe: its shape, and whether copies of a record alternate in its first dimension (none: unclear)."""
+
+    shape: torch.Size
+    interleaved: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    dim: int
+    folded: bool
+    interleaved: bool
+
+
+def _seen(x: Tensor, copies: int) -> _Seen:
+    """All records of the probe are copies of one, so equal blocks show in which order their entries are."""
+    if not x.dim() or x.shape[0] <= copies or x.shape[0] % copies or not x.numel():
+        return _Seen(x.shape, False)
+    blocks, turns = x.unflatten(0, (copies, -1)).double(), x.unflatten(0, (-1, copies)).double()
+    one_after_another = float((blocks[0] - blocks[1]).abs().max())
+    in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
+    small = 1e-4 * max(one_after_another, in_turns)
+    return _Seen(x.shape, None if one_after_another <= small and in_turns <= small else in_turns < one_after_another)
+
+
+def _without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
+    """A call of the probe. Chance would make copies of a record differ."""
+    if "dropout" in getattr(func, "__name__", ""):
+        return args[0]
+    if func is F.scaled_dot_product_attention:
+        args, kwargs = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args, kwargs | ({} if len(args) > 4 else {"dropout_p": 0.0})
+    return func(*args, **kwargs)
+
+
 class _Tap(torch.autograd.Function):
     """Gives a tensor that nothing requires a gradient of a place in the graph. Marked as changed in place, so that the
     tensor itself goes on: in-place functions may follow."""
@@ -92,10 +127,10 @@ class Watch(TorchFunctionMode):
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._anchor: Tensor | None = None
         self._position, self._probing = 0, False
-        self._shapes: list[tuple[Any, list[torch.Size]]] = []
-        self._layouts: dict[tuple[Any, ...], dict[int, tuple[Any, list[tuple[int, bool] | None]]]] = {}
-        self._known: dict[int, tuple[Any, list[tuple[int, bool] | None]]] | None = None
-        self._probed = 0
+        self._shapes: list[tuple[Any, list[_Seen]]] = []
+        self._layouts: dict[tuple[Any, ...], dict[int, tuple[Any, list[_Place | None]]]] = {}
+        self._known: dict[int, tuple[Any, list[_Place | None]]] | None = None
+        self._probed, self._unsure = 0, False
         self._depth = 0
         self.path: list[str] = []
 
@@ -142,23 +177,28 @@ class Watch(TorchFunctionMode):
         if self.records is None and inputs:
             self.records = inputs[0].shape[0]
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
-        if key in self._layouts:
+        if key in self._layouts and not self._unsure:
             self._known, self._shapes = self._layouts[key], []
             return
-        self._known = self._layouts[key] = {}
+        self._known, self._unsure = self._layouts.setdefault(key, {}), False
+        self._known.clear()
         self._shapes = self._probe(module, args, kwargs)
 
-    def _probe(self, module: nn.Module, args: Any, kwargs: Any) -> list[tuple[Any, list[torch.Size]]]:
-        """The shapes of every call's tensors when the module runs on two records (three, where the batch has two)."""
+    def _probe(self, module: nn.Module, args: Any, kwargs: Any) -> list[tuple[Any, list[_Seen]]]:
+        """Every call's tensors when the module runs on two copies of a record (three, where the batch has two)."""
         assert self.records is not None
         self._probed = 3 if self.records == 2 else 2
-        rows = torch.arange(self._probed) % self.records
 
         def few(x: Any) -> Any:
             if not isinstance(x, Tensor) or not x.dim():
                 return x
             dim = next((d for d in range(min(2, x.dim())) if x.shape[d] == self.records), None)
-            return x.detach() if dim is None else x.detach().index_select(dim, rows.to(x.device))
+            if dim is None:
+                return x.detach()
+            one = x.detach().narrow(dim, 0, 1)
+            if x.is_floating_point():  # no need of the data: numbers from 0 to 1, all different
+                one = torch.linspace(0, 1, one.numel(), dtype=x.dtype, device=x.device).view(one.shape)
+            return one.repeat_interleave(self._probed, dim)
 
         small = pytree.tree_map(few, (args, kwargs))
         buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
@@ -188,34 +228,38 @@ class Watch(TorchFunctionMode):
             if place is None:
                 found.append(None)
                 continue
-            fold, rest = divmod(leaf.shape[place[0]], self.records or 1)
-            if rest or not fold or (fold > 1 and not place[1]):
+            fold, rest = divmod(leaf.shape[place.dim], self.records or 1)
+            if rest or not fold or (fold > 1 and not place.folded):
                 raise MixedRecords(
-                    f"{self._name(function)} at {self._location()} has {leaf.shape[place[0]]} entries where the batch has "
+                    f"{self._name(function)} at {self._location()} has {leaf.shape[place.dim]} entries where the batch has "
                     f"{self.records} records. Call the model on the batch as the loader gave it.")
-            found.append(Layout(place[0], fold))
+            found.append(Layout(place.dim, fold, place.interleaved and fold > 1))
         return found
 
-    def _compared(self, function: Any, leaves: list[Tensor]) -> list[tuple[int, bool] | None]:
+    def _compared(self, function: Any, leaves: list[Tensor]) -> list[_Place | None]:
         before = self._shapes[self._position] if self._position < len(self._shapes) else None
         if before is None or before[0] is not function or len(before[1]) != len(leaves):
             return [self._guessed(leaf) for leaf in leaves]
-        return [self._differing(function, leaf.shape, shape) for leaf, shape in zip(leaves, before[1], strict=True)]
+        return [self._differing(function, leaf.shape, seen) for leaf, seen in zip(leaves, before[1], strict=True)]
 
-    def _differing(self, function: Any, now: torch.Size, before: torch.Size) -> tuple[int, bool] | None:
-        if len(now) != len(before):
+    def _differing(self, function: Any, now: torch.Size, seen: _Seen) -> _Place | None:
+        if len(now) != len(seen.shape):
             return None
-        moved = [d for d in range(len(now)) if now[d] != before[d]]
+        moved = [d for d in range(len(now)) if now[d] != seen.shape[d]]
         if len(moved) > 1:
             raise MixedRecords(f"{self._name(function)} at {self._location()} has the records in more than one dimension: "
                                "it compares records with each other, so no record has a gradient of its own.")
-        return (moved[0], now[moved[0]] != self.records) if moved else None
+        if not moved:
+            return None
+        folded = now[moved[0]] != self.records
+        self._unsure |= folded and seen.interleaved is None
+        return _Place(moved[0], folded, bool(seen.interleaved))
 
-    def _guessed(self, leaf: Tensor) -> tuple[int, bool] | None:
+    def _guessed(self, leaf: Tensor) -> _Place | None:
         if id(leaf) in self._shared:
             return None
         dim = next((d for d in range(min(2, leaf.dim())) if leaf.shape[d] == self.records), None)
-        return None if dim is None else (dim, False)
+        return None if dim is None else _Place(dim, False, False)
 
     def _location(self) -> str:
         return f"module {self.path[-1]!r}" if self.path and self.path[-1] else "the model"
@@ -235,10 +279,10 @@ class Watch(TorchFunctionMode):
                 return _OPENED[func](*args, **kwargs)
         self._position += 1
         if self._probing:
-            output = func(*args, **kwargs)
+            output = _without_dropout(func, args, kwargs)
             while len(self._shapes) <= self._position:
                 self._shapes.append((None, []))
-            self._shapes[self._position] = (func, [leaf.shape for leaf in _tensors((args, kwargs, output))])
+            self._shapes[self._position] = (func, [_seen(leaf, self._probed) for leaf in _tensors((args, kwargs, output))])
             return output
         if not torch.is_grad_enabled() or not self._touches(args, kwargs):
             return func(*args, **kwargs)
@@ -338,7 +382,7 @@ class Watch(TorchFunctionMode):
             return self._tapped(output, [Planned(target, rule, None, layout.first)])
         with torch.enable_grad():
             graph = func(*args, **kwargs)
-        planned = [Planned(x, Broadcast(graph, x, layout.dim), None, lambda g: self._record_form(g, layout))
+        planned = [Planned(x, Broadcast(graph, x, layout.apart), None, layout.apart)
                    for x in _tensors((args, kwargs)) if id(x) in self._shared]
         return self._tapped(output, planned)
 
@@ -348,7 +392,7 @@ class Watch(TorchFunctionMode):
         shared = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in self._shared}
         batched = {id(x): x for x in leaves if isinstance(x, Tensor) and id(x) in layouts}
         ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
-        parts = [self._record_form(x.detach(), layouts[key]) for key, x in batched.items()]
+        parts = [layouts[key].apart(x.detach()) for key, x in batched.items()]
         outputs, out_tree = pytree.tree_flatten(output)
         for number, (one, layout) in enumerate(zip(outputs, where, strict=True)):
             if not isinstance(one, Tensor) or not one.is_floating_point():
@@ -366,15 +410,9 @@ class Watch(TorchFunctionMode):
 
             values = tuple(shared.values())
             planned = [Planned(self._shared[key], Recomputed(run, values, i), parts,
-                               lambda g, layout=layout: self._record_form(g, layout)) for i, key in enumerate(shared)]
+                               layout.apart) for i, key in enumerate(shared)]
             outputs[number] = self._tapped(one, planned)
         return pytree.tree_unflatten(outputs, out_tree)
-
-    def _record_form(self, x: Tensor, layout: Layout) -> Tensor:
-        """[records, *the shape of one record]: without its dimension, or with its folded entries there."""
-        if layout.fold == 1:
-            return layout.first(x)
-        return x.unflatten(layout.dim, (self.records or 1, layout.fold)).movedim(layout.dim, 0)
 
 
 def _restored(row: Tensor, layout: Layout) -> Tensor:
