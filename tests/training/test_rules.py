@@ -106,7 +106,7 @@ class InPlace(nn.Module):
         x = self.b(F.relu(self.a(x), inplace=True))
         x += self.shift
         x.sub_(self.shift * 3)
-        return F.relu_(x)
+        return F.leaky_relu_(x)
 
 
 class Cross(nn.Module):
