@@ -129,7 +129,7 @@ def copy_of(model):
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad])
 def test_any_optimiser_and_scheduler(kind):
     model, optimizer, loader = private(optimizer=kind)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=13)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=13, cycle_momentum=False)
     for _ in range(2):
         for batch in loader:
             step(model, optimizer, batch)
