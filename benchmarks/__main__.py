@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ROOMS = ("package", "accounting")
+ROOMS = ("package", "accounting", "training")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or ROOMS
