@@ -73,15 +73,20 @@ class ClippedSum:
         if not by_name or records is None:
             return
         scale = float(records) if self.reduction == "mean" else 1.0
-        norms = self._norms(by_name, records) * scale
-        factors = torch.stack([self.clipping.factors(n, clip_norm * share)
-                               for n, share in zip(norms, self.shares, strict=True)])
-        lost = ~torch.isfinite(norms).all(0)
-        factors[:, lost] = 0.0  # a record is kept whole or not at all
+        norms = self._norms(by_name, records)
+        if scale != 1.0:
+            norms *= scale
+        lost = None if bool(torch.isfinite(norms).all()) else ~torch.isfinite(norms).all(0)
+        factors = self._factors(norms, lost, clip_norm)
         if weights is not None:
-            factors = factors * weights
+            factors *= weights
         self._count(norms, lost, weights, clip_norm)
-        self._contract(by_name, factors * scale, lost)
+        self._contract(by_name, factors.mul_(scale), lost)
+
+    def _factors(self, norms: Tensor, lost: Tensor | None, clip_norm: float) -> Tensor:
+        found = [self.clipping.factors(n, clip_norm * share) for n, share in zip(norms, self.shares, strict=True)]
+        factors = torch.stack(found) if len(found) > 1 else found[0].unsqueeze(0)
+        return factors if lost is None else factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
 
     # --- the passes ----------------------------------------------------------------------------------------------
 
@@ -109,23 +114,23 @@ class ClippedSum:
                 raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {found.shape[0]} records in a batch "
                                    f"of {records}. Call the model on the batch as the loader gave it.")
             squares[self.block[place]] += found
-        return squares.clamp(min=0).sqrt()
+        return squares.clamp_(min=0).sqrt_()
 
-    def _count(self, norms: Tensor, lost: Tensor, weights: Tensor | None, clip_norm: float) -> None:
+    def _count(self, norms: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
         if self.clipping.adaptive is None:
             return
         within = (norms[0] <= clip_norm).to(self.dtype) - 0.5
-        within[lost] = -0.5
+        if lost is not None:
+            within[lost] = -0.5
         self.unclipped += float((within if weights is None else within * weights).sum())
 
-    def _contract(self, by_name: dict[int, list[Use]], factors: Tensor, lost: Tensor) -> None:
+    def _contract(self, by_name: dict[int, list[Use]], factors: Tensor, lost: Tensor | None) -> None:
         assert self.total is not None
-        spoilt = bool(lost.any())
         for place, uses in by_name.items():
             weights = factors[self.block[place]].to(uses[0].target.dtype)
             into = self.total[self.offsets[place]:self.offsets[place + 1]]
             for use in uses:
-                if spoilt:
+                if lost is not None:
                     _blank(use, lost)
                 into += _weighted(use, weights).reshape(-1)
 

@@ -15,7 +15,6 @@ from typing import Literal
 from discreet.errors import extra, number, positive, probability
 
 with extra("torch"):
-    import torch
     from torch import Tensor
 
 __all__ = ["Clipping", "Quantile"]
@@ -124,9 +123,7 @@ class Clipping:
         return block, [norm / self.max_grad_norm for norm in self.scope.values()]
 
     def factors(self, norms: Tensor, clip_norm: float) -> Tensor:
-        """What each record's gradient (or block) is multiplied by; zero where its norm is not a finite number."""
+        """What each record's gradient (or block) is multiplied by."""
         if self.factor == "automatic":
-            kept = clip_norm / (norms + self.stability)
-        else:
-            kept = (clip_norm / norms).clamp(max=1.0)  # a zero norm gives infinity, and then one
-        return torch.where(torch.isfinite(norms), kept, torch.zeros_like(kept))
+            return clip_norm / (norms + self.stability)
+        return (clip_norm / norms).clamp_(max=1.0)  # a zero norm gives infinity, and then one

@@ -42,6 +42,7 @@ class GaussianNoise:
     def __init__(self, secure: bool = True) -> None:
         self.secure = secure
         self._buffer: Any = None
+        gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
     def release(self, total: Tensor, *, sensitivity: float, limit: float, multiplier: float, divisor: float, rng: Rng) -> Tensor:
         """``total`` plus noise of standard deviation multiplier·sensitivity, over ``divisor``.

@@ -126,9 +126,11 @@ class Privacy:
     def _set_gradients(self, flat: torch.Tensor | None) -> None:
         self._left.clear()
         for (name, p), start in zip(self._clipped.parameters.items(), self._clipped.offsets, strict=False):
-            p.grad = None if flat is None else flat[start:start + p.numel()].view_as(p).to(p.dtype)
-            if p.grad is not None:
-                self._left[name] = p.grad, p.grad._version
+            if flat is None:
+                p.grad = None
+                continue
+            p.grad = flat[start:start + p.numel()].view_as(p).to(p.dtype)
+            self._left[name] = p.grad, p.grad._version
 
     def _refuse_foreign_gradients(self) -> None:
         for name, p in self._clipped.parameters.items():

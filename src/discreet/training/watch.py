@@ -300,8 +300,7 @@ class Watch(TorchFunctionMode):
             with self:
                 return args[0].copy_(inplace(*args, **kwargs))
         inputs = _tensors((args, kwargs))
-        bare = pytree.tree_map(lambda x: x.detach() if isinstance(x, Tensor) and id(x) in self._shared else x, (args, kwargs))
-        output = func(*bare[0], **bare[1])
+        output = func(*_bare(args, self._shared), **_bare(kwargs, self._shared))
         outputs = _tensors(output)
         if not any(x.is_floating_point() for x in outputs):
             return output
@@ -448,7 +447,31 @@ def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
 
 
 def _tensors(tree: Any) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, Tensor)]
+    """The tensors in nested arguments; a dictionary's in the order of its keys' insertion."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (tuple, list)):
+        return []
+    found: list[Tensor] = []
+    for part in tree:
+        if isinstance(part, Tensor):
+            found.append(part)
+        elif isinstance(part, (tuple, list, dict)):
+            found += _tensors(part)
+    return found
+
+
+def _bare(tree: Any, shared: dict[int, Tensor]) -> Any:
+    """The same arguments with shared tensors cut from their graph."""
+    if isinstance(tree, Tensor):
+        return tree.detach() if id(tree) in shared else tree
+    if isinstance(tree, dict):
+        return {key: _bare(value, shared) for key, value in tree.items()}
+    if type(tree) in (tuple, list):
+        return type(tree)([_bare(part, shared) for part in tree])
+    return tree
 
 
 def _cast(saved: Any, dtype: torch.dtype) -> Any:
