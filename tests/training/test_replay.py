@@ -114,8 +114,8 @@ def test_replay_would_find_a_wrong_factor():
     from discreet.training.clipping import Clipping as Plain
 
     class Loose(Plain):
-        def factors(self, norms, clip_norm):
-            return torch.ones_like(norms)
+        def factors(self, norms, clip_norm, scale=1.0):
+            return torch.full_like(norms, scale)
 
     wild = [(1e4, -1e4, 0), *ROWS]
     with pytest.raises(ReplayError, match="differs by"):

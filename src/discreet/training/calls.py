@@ -8,8 +8,8 @@ function alone, once more, under ``vmap``. ``register`` adds plans of your own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from discreet.errors import extra
@@ -74,10 +74,9 @@ class Call:
     function: Callable[..., Any]
     arguments: dict[str, Any]
     records: int
-    shared: set[int]
+    shared: Container[int]
     layouts: dict[int, Layout]
-    where: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    location: Callable[[], str]
 
     def is_shared(self, x: Any) -> bool:
         """Whether an argument is a parameter, or made of parameters alone."""
@@ -230,10 +229,10 @@ for _function in (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d):
 
 def _refuse_table(call: Call, given: dict[str, Any]) -> None:
     if given.get("max_norm") is not None:
-        raise ValueError(f"max_norm is set on the embedding at {call.where}, but must be None: it rewrites rows of the "
+        raise ValueError(f"max_norm is set on the embedding at {call.location()}, but must be None: it rewrites rows of the "
                          "table according to which were looked up, without noise. Remove it.")
     if given.get("scale_grad_by_freq"):
-        raise ValueError(f"scale_grad_by_freq is set on the embedding at {call.where}, but must be False: it divides one "
+        raise ValueError(f"scale_grad_by_freq is set on the embedding at {call.location()}, but must be False: it divides one "
                          "record's gradient by counts over the whole batch. Remove it.")
 
 
@@ -323,7 +322,7 @@ def _group_norm(call: Call) -> list[Planned] | None:
 def _instance_norm(call: Call) -> list[Planned] | None:
     given = call.arguments
     if given.get("running_mean") is not None:
-        raise ValueError(f"track_running_stats is set on the instance norm at {call.where}, but must be False: running "
+        raise ValueError(f"track_running_stats is set on the instance norm at {call.location()}, but must be False: running "
                          "statistics are averages over records, kept without noise.")
     eps = given.get("eps", 1e-5)
     return _scale_and_shift(call, lambda x: F.instance_norm(x, eps=eps), (1,))
@@ -332,6 +331,6 @@ def _instance_norm(call: Call) -> list[Planned] | None:
 @register(F.batch_norm)
 def _batch_norm(call: Call) -> list[Planned] | None:
     if call.arguments.get("training"):
-        raise ValueError(f"batch_norm at {call.where} mixes the records of a batch, so no record has a gradient of its own. "
+        raise ValueError(f"batch_norm at {call.location()} mixes the records of a batch, so no record has a gradient of its own. "
                          "Use training.replace_batch_norm(model), which puts GroupNorm in its place.")
     return None

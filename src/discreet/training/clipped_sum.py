@@ -10,6 +10,7 @@ in the sum's precision can add; noise is scaled to the widened bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms
+from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, squares
 from discreet.training.watch import MixedRecords, Use, Watch
 
 with extra("torch"):
@@ -65,26 +66,30 @@ class ClippedSum:
 
     def add(self, weights: Tensor | None, clip_norm: float) -> None:
         """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
-        if self.total is None:
-            self.total = torch.zeros(self.offsets[-1], dtype=self.dtype)
         by_name = self._pulled_back()
         records = self.watch.records
         self.watch.clear()
         if not by_name or records is None:
+            if self.total is None:
+                self.total = torch.zeros(self.offsets[-1], dtype=self.dtype)
             return
+        with torch.inference_mode():
+            found = self._clipped(by_name, records, weights, clip_norm)
+            self.total = found if self.total is None else self.total.add_(found)
+
+    def _clipped(self, by_name: dict[int, list[Use]], records: int, weights: Tensor | None, clip_norm: float) -> Tensor:
         scale = float(records) if self.reduction == "mean" else 1.0
         norms = self._norms(by_name, records)
-        if scale != 1.0:
-            norms *= scale
-        lost = None if bool(torch.isfinite(norms).all()) else ~torch.isfinite(norms).all(0)
-        factors = self._factors(norms, lost, clip_norm)
+        finite = math.isfinite(float(norms.sum()))  # a sum that overflows only makes the look closer
+        lost = None if finite else ~torch.isfinite(norms).all(0)
+        factors = self._factors(norms, lost, clip_norm, scale)
         if weights is not None:
             factors *= weights
-        self._count(norms, lost, weights, clip_norm)
-        self._contract(by_name, factors.mul_(scale), lost)
+        self._count(norms, lost, weights, clip_norm / scale)
+        return self._contracted(by_name, factors, lost)
 
-    def _factors(self, norms: Tensor, lost: Tensor | None, clip_norm: float) -> Tensor:
-        found = [self.clipping.factors(n, clip_norm * share) for n, share in zip(norms, self.shares, strict=True)]
+    def _factors(self, norms: Tensor, lost: Tensor | None, clip_norm: float, scale: float) -> Tensor:
+        found = [self.clipping.factors(n, clip_norm * share, scale) for n, share in zip(norms, self.shares, strict=True)]
         factors = torch.stack(found) if len(found) > 1 else found[0].unsqueeze(0)
         return factors if lost is None else factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
 
@@ -107,14 +112,17 @@ class ClippedSum:
         return found
 
     def _norms(self, by_name: dict[int, list[Use]], records: int) -> Tensor:
-        squares = torch.zeros(len(self.shares), records, dtype=self.dtype)
+        squares: list[Tensor | None] = [None] * len(self.shares)
         for place, uses in by_name.items():
-            found = _joint_norms(uses)
+            found, block = _joint_norms(uses), self.block[place]
             if found.shape[0] != records:
                 raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {found.shape[0]} records in a batch "
                                    f"of {records}. Call the model on the batch as the loader gave it.")
-            squares[self.block[place]] += found
-        return squares.clamp_(min=0).sqrt_()
+            before = squares[block]
+            squares[block] = found.to(self.dtype) if before is None else before + found
+        empty = torch.zeros(records, dtype=self.dtype)
+        known = [empty if square is None else square for square in squares]
+        return (torch.stack(known) if len(known) > 1 else known[0].unsqueeze(0)).clamp(min=0).sqrt_()
 
     def _count(self, norms: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
         if self.clipping.adaptive is None:
@@ -124,15 +132,18 @@ class ClippedSum:
             within[lost] = -0.5
         self.unclipped += float((within if weights is None else within * weights).sum())
 
-    def _contract(self, by_name: dict[int, list[Use]], factors: Tensor, lost: Tensor | None) -> None:
-        assert self.total is not None
-        for place, uses in by_name.items():
-            weights = factors[self.block[place]].to(uses[0].target.dtype)
-            into = self.total[self.offsets[place]:self.offsets[place + 1]]
-            for use in uses:
+    def _contracted(self, by_name: dict[int, list[Use]], factors: Tensor, lost: Tensor | None) -> Tensor:
+        parts: list[Tensor] = []
+        for place, parameter in enumerate(self.parameters.values()):
+            whole: Tensor | None = None
+            for use in by_name.get(place, ()):
                 if lost is not None:
                     _blank(use, lost)
-                into += _weighted(use, weights).reshape(-1)
+                found = _weighted(use, factors[self.block[place]].to(parameter.dtype)).reshape(-1)
+                whole = found if whole is None else whole + found
+                use.activations = use.gradients = use.instances = None
+            parts.append(torch.zeros(parameter.numel(), dtype=self.dtype) if whole is None else whole.to(self.dtype))
+        return torch.cat(parts)
 
 
 def _offsets(parameters: Mapping[str, Tensor]) -> list[int]:
@@ -163,7 +174,7 @@ def _joint_norms(uses: list[Use]) -> Tensor:
     if len(uses) == 1:
         use = uses[0]
         if use.instances is not None:
-            return use.instances.flatten(1).square().sum(1)
+            return squares(use.instances.flatten(1))
         assert use.gradients is not None
         return use.rule.squared_norms(use.activations, use.gradients)
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):

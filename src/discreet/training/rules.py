@@ -87,11 +87,11 @@ class Outer(Rule):
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's."""
     if u.shape[1] == 1:
-        return _squares(u[:, 0]) * _squares(v[:, 0])
+        return squares(u[:, 0]) * squares(v[:, 0])
     if u.shape[2] * v.shape[2] < u.shape[1] * (u.shape[2] + v.shape[2]):
         return _in_parts(u, v)
     found = _gram(u, v)
-    terms = (_squares(u).sqrt() * _squares(v).sqrt()).sum(1)
+    terms = (squares(u).sqrt() * squares(v).sqrt()).sum(1)
     cancelled = found < CANCELLED * terms.square()
     if cancelled.any():
         exact = _gram(u[cancelled].double(), v[cancelled].double()).clamp(min=0).sqrt()
@@ -100,9 +100,11 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     return found
 
 
-def _squares(x: Tensor) -> Tensor:
-    """Squared lengths along the last dimension, in one pass."""
-    return torch.linalg.vector_norm(x, dim=-1).square()
+def squares(x: Tensor) -> Tensor:
+    """Squared lengths along the last dimension, by the way that is fastest for its size."""
+    if x.shape[-1] <= 16:
+        return x.square() @ x.new_ones(x.shape[-1])
+    return torch.linalg.vector_norm(x, dim=-1).square_()
 
 
 def _gram(u: Tensor, v: Tensor) -> Tensor:
@@ -116,7 +118,7 @@ def _in_parts(u: Tensor, v: Tensor) -> Tensor:
     found = []
     for a, b in zip(u.split(rows), v.split(rows), strict=True):
         norms = torch.bmm(a.transpose(1, 2), b).flatten(1).norm(dim=1)
-        terms = (_squares(a).sqrt() * _squares(b).sqrt()).sum(1)
+        terms = (squares(a).sqrt() * squares(b).sqrt()).sum(1)
         hidden = norms < 2.0**-7 * terms  # far below its terms: what rounding may have added or hidden counts too
         found.append((norms + hidden * 4 * eps * terms).square())
     return torch.cat(found) if found else u.new_zeros(0)
@@ -147,8 +149,10 @@ class Bias(Rule):
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """Sums over all but the record and the channel."""
-        others = [d for d in range(1, output_gradients.dim()) if d != self.channel % output_gradients.dim()]
-        return output_gradients.sum(others) if others else output_gradients
+        kept = output_gradients.shape[self.channel]
+        if output_gradients.shape[1:].numel() == kept:
+            return output_gradients.reshape(-1, kept)
+        return output_gradients.sum([d for d in range(1, output_gradients.dim()) if d != self.channel])
 
 
 class Normalised(Rule):
@@ -184,7 +188,7 @@ class Rows(Rule):
     def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """A row that was looked up twice counts as one row."""
         records, _, merged = self._merged(activations[:3], output_gradients)
-        return merged.new_zeros(activations[3]).index_add_(0, records, _squares(merged))
+        return merged.new_zeros(activations[3]).index_add_(0, records, squares(merged))
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """Rows added where they belong."""

@@ -173,7 +173,7 @@ class Watch(TorchFunctionMode):
 
     def _prepare(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Probe a module the first time it is called in this way."""
-        inputs = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor) and leaf.dim()]
+        inputs = [leaf for leaf in _tensors((args, kwargs)) if leaf.dim()]
         if self.records is None and inputs:
             self.records = inputs[0].shape[0]
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
@@ -311,7 +311,7 @@ class Watch(TorchFunctionMode):
             return self._derived(func, args, kwargs)
         planned = None
         if func in PLANS and layouts and len(outputs) == 1:
-            call = Call(func, arguments(func, args, kwargs), self.records or 0, set(self._shared), layouts, self._location())
+            call = Call(func, arguments(func, args, kwargs), self.records or 0, self._shared, layouts, self._location)
             planned = PLANS[func](call)
         if planned is not None:
             return self._tapped(output, planned)
