@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from discreet.training.calls import register
+from discreet.training.calls import register, register_layer
 from discreet.training.clipping import Clipping, Quantile
-from discreet.training.private import Privacy, PrivateTrainingError, make_private, replace_batch_norm
+from discreet.training.private import Privacy, make_private, replace_batch_norm
+from discreet.training.refusals import MixedRecords, PrivateTrainingError
+from discreet.training.rules import Rule
 from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson
-from discreet.training.watch import MixedRecords
 
 __all__ = [
     "BallsInBins",
@@ -21,10 +22,12 @@ __all__ = [
     "Privacy",
     "PrivateTrainingError",
     "Quantile",
+    "Rule",
     "Sampler",
     "Shuffled",
     "TruncatedPoisson",
     "make_private",
     "register",
+    "register_layer",
     "replace_batch_norm",
 ]

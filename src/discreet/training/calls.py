@@ -8,7 +8,7 @@ function alone, once more, under ``vmap``. ``register`` adds plans of your own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,9 +19,9 @@ from discreet.training.rules import Bias, LinearWeight, Normalised, Outer, Rows,
 with extra("torch"):
     import torch
     import torch.nn.functional as F
-    from torch import Tensor
+    from torch import Tensor, nn
 
-__all__ = ["PLANS", "Call", "Folded", "Layout", "Planned", "register"]
+__all__ = ["LAYERS", "PLANS", "Call", "Folded", "Layout", "Planned", "arguments", "register", "register_layer"]
 
 View: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -72,7 +72,7 @@ class Call:
     """A call of a torch function on shared tensors and records."""
 
     function: Callable[..., Any]
-    arguments: dict[str, Any]
+    arguments: Any
     records: int
     shared: Container[int]
     layouts: dict[int, Layout]
@@ -82,7 +82,7 @@ class Call:
         """Whether an argument is a parameter, or made of parameters alone."""
         return isinstance(x, Tensor) and id(x) in self.shared
 
-    def layout(self, x: Tensor) -> Layout | None:
+    def layout(self, x: Any) -> Layout | None:
         """Where the records of an argument are; none if it has none."""
         return self.layouts.get(id(x))
 
@@ -112,6 +112,7 @@ def _folded(rule: Rule, layout: Layout) -> Rule:
 
 Plan: TypeAlias = Callable[[Call], list[Planned] | None]
 PLANS: dict[Callable[..., Any], Plan] = {}
+LAYERS: dict[type, Mapping[str, Rule]] = {}
 _SIGNATURES: dict[Callable[..., Any], Sequence[str]] = {}
 
 
@@ -129,6 +130,17 @@ def register(function: Callable[..., Any], parameters: Sequence[str] | None = No
     return add
 
 
+def register_layer(layer: type[nn.Module], rules: Mapping[str, Rule]) -> None:
+    """Give a kind of module rules of its own, one for each parameter by name; for custom autograd functions, or for speed.
+
+    Each rule gets the module's first input as activations and its output's gradient, records first.
+    """
+    missing = [name for name, rule in rules.items() if not isinstance(rule, Rule)]
+    if missing:
+        raise ValueError(f"rules[{missing[0]!r}] is a {type(rules[missing[0]]).__name__}, but must be a Rule.")
+    LAYERS[layer] = dict(rules)
+
+
 def arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """A call's arguments by name."""
     return dict(zip(_SIGNATURES[function], args, strict=False)) | kwargs
@@ -140,7 +152,7 @@ def arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 @register(F.linear, ("input", "weight", "bias"))
 def _linear(call: Call) -> list[Planned] | None:
     x, weight, bias = (call.arguments.get(name) for name in ("input", "weight", "bias"))
-    layout = call.layout(x) if x is not None else None
+    layout = call.layout(x)
     if layout is None or layout.dim == x.dim() - 1 or weight.dim() != 2:
         return None
     planned = []
@@ -167,7 +179,7 @@ class BilinearWeight(Outer):
 @register(F.bilinear, ("input1", "input2", "weight", "bias"))
 def _bilinear(call: Call) -> list[Planned] | None:
     one, two, weight, bias = (call.arguments.get(name) for name in ("input1", "input2", "weight", "bias"))
-    layout = call.layout(one) if one is not None else None
+    layout = call.layout(one)
     if layout is None or call.layout(two) != layout or layout.dim == one.dim() - 1:
         return None
 
@@ -216,6 +228,7 @@ def _convolution(call: Call, *, transposed: bool) -> list[Planned] | None:
     return planned
 
 
+_function: Any
 for _function in (F.conv1d, F.conv2d, F.conv3d):
     register(_function, ("input", "weight", "bias", "stride", "padding", "dilation", "groups"))(
         lambda call: _convolution(call, transposed=False))

@@ -18,8 +18,9 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
+from discreet.training.refusals import MixedRecords
 from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, squares
-from discreet.training.watch import MixedRecords, Use, Watch
+from discreet.training.watch import Use, Watch
 
 with extra("torch"):
     import torch
@@ -39,12 +40,13 @@ class ClippedSum:
     gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not.
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction) -> None:
+    def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction,
+                 checks: int = 0) -> None:
         if loss_reduction not in ("mean", "sum", "none"):
             raise ValueError(f"loss_reduction is {loss_reduction!r}, but must be 'mean', 'sum' or 'none': what the loss "
                              "does with the records of a batch.")
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
-        self.watch = Watch(parameters)
+        self.watch = Watch(parameters, checks)
         self.block, self.shares = clipping.blocks(list(parameters))
         self.offsets = _offsets(self.parameters)
         self.total: Tensor | None = None

@@ -58,7 +58,7 @@ class _Keys(Sequence[object]):
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, index: Any) -> object:
+    def __getitem__(self, index: Any) -> Any:
         if not 0 <= index < self.size:
             raise IndexError(index)
         return repr(_plain(self.records[index]))
@@ -131,11 +131,19 @@ class PrivateLoader:
         return f"PrivateLoader({self.sampler!r})"
 
     def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._batches()
+        finally:
+            if self.listener is not None:  # also when the loop is left early
+                self.listener.stop_checking()
+
+    def _batches(self) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
         if type(self.dataset) is torch_data.TensorDataset and self.collate_fn is default_collate and not self.num_workers:
             for piece in _Drawn(self, waiting):
+                rows = self._rows(piece)
                 self._announce(waiting.popleft())
-                yield self._rows(piece)
+                yield rows
             return
         batches = DataLoader(_Filled(self.dataset, self._placeholder), batch_sampler=_Drawn(self, waiting),
                              collate_fn=self.collate_fn, num_workers=self.num_workers, pin_memory=self._loader.pin_memory,

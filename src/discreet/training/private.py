@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
 from discreet import accounting
-from discreet.errors import DiscreetError, extra, whole
+from discreet.errors import extra, whole
 from discreet.events import Event
 from discreet.random import RngLike
 from discreet.release import Book
@@ -15,14 +15,18 @@ from discreet.training.clipping import Clipping
 from discreet.training.loader import Batch, PrivateLoader, checked
 from discreet.training.noise import GaussianNoise, streams
 from discreet.training.plan import Plan, Schedule, planned
+from discreet.training.refusals import PrivateTrainingError
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.spot_check import LossTape, sweep
 
 with extra("torch"):
     import torch
     from torch import nn
     from torch.optim import Optimizer
 
-__all__ = ["SAMPLERS", "Privacy", "PrivateTrainingError", "make_private", "replace_batch_norm"]
+__all__ = ["SAMPLERS", "Privacy", "make_private", "replace_batch_norm"]
+
+CHECKED = 3  # batches on which model and loss are checked for records that mix
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -30,10 +34,6 @@ AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
 SAMPLERS: Mapping[str, type[Sampler]] = {"poisson": Poisson, "truncated-poisson": TruncatedPoisson, "fixed-size": FixedSize,
                                          "balls-in-bins": BallsInBins, "shuffled": Shuffled}
 """The samplers that a name is enough for."""
-
-
-class PrivateTrainingError(DiscreetError):
-    """A private run was asked for something its guarantee does not cover."""
 
 
 class Privacy:
@@ -45,6 +45,8 @@ class Privacy:
         self.clip_norm = plan.clipping.max_grad_norm
         self._model, self._optimizer, self._loader = model, optimizer, loader
         self._clipped, self._noise, self._source = clipped, noise, source
+        self._tape: LossTape | None = None
+        self._unchecked = CHECKED
         self._left: dict[str, tuple[Any, int]] = {}  # the gradients the last step left, to tell them from foreign ones
 
     def __repr__(self) -> str:
@@ -86,9 +88,22 @@ class Privacy:
             self._clipped.begin()
         self._clipped.watch.clear()
         self._clipped.watch.records = batch.rows
+        self.stop_checking()
+        if self._unchecked and batch.rows > 1:
+            self._unchecked -= 1
+            self._tape = LossTape(self._clipped.watch, self._clipped.reduction)
+            self._tape.__enter__()
+
+    def stop_checking(self) -> None:
+        """Put the tape of the loss away."""
+        tape, self._tape = self._tape, None
+        if tape is not None:
+            tape.finished, tape.calls = True, []
+            sweep()
 
     def before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up."""
+        self.stop_checking()
         if len(args) > 1 or kwargs.get("closure") is not None or (args and args[-1] is not optimizer and args[-1] is not None):
             raise PrivateTrainingError("step was given a closure, but each private step needs a batch of its own: call backward "
                                        "before step, without a closure.")
@@ -285,7 +300,7 @@ def make_private(
         book.charge(plan.planned, label=label)
     source, reproducible = streams(rng)
     private = PrivateLoader(data, drawn, source, max_physical_batch_size=max_physical_batch_size, placeholder=placeholder)
-    clipped = ClippedSum(parameters, clipping, loss_reduction)
+    clipped = ClippedSum(parameters, clipping, loss_reduction, CHECKED)
     privacy = Privacy(plan, model, optimizer, private, clipped, GaussianNoise(secure), source, reproducible)
     private.listener = privacy
     clipped.watch.attach(model)
