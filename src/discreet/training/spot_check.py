@@ -2,7 +2,7 @@
 
 Two checks, both on the user's own code as it runs. The model is run on two records and on the first of them twice: its
 answer for the first must be the same. The loss is written down as it is computed, from the model's outputs to
-``backward``, and computed again with every other record replaced by a copy of one: that record's gradient must be the
+``backward``, and computed again with the other records replaced by copies of one: the first record's gradient must be the
 same, and must be what the declared reduction makes of the record alone. Token means under ``ignore_index``, class weights
 normalised over the batch, contrastive losses and a wrong ``loss_reduction`` are found so. What cannot be computed again is
 not judged: the declaration counts.
@@ -84,7 +84,7 @@ class LossTape(TorchFunctionMode):
             self._judge(args[0], args[1] if len(args) > 1 else kwargs.get("gradient"))
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
-        if getattr(func, "__name__", "") != "__get__" and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and tensors(output):
             self.calls.append((func, args, kwargs, output))
         if len(self.calls) > LONGEST:  # not a loss, or one that never came to backward
             self.finished, self.calls = True, []
@@ -98,9 +98,10 @@ class LossTape(TorchFunctionMode):
         try:
             before = self._gradient(loss, weight, outputs, list(range(records)))
             copied = self._gradient(loss, weight, outputs, [0] * records)
+            other = self._gradient(loss, weight, outputs, [0] + [1] * (records - 1))
         except Exception:
             return
-        if _differ(before, copied):
+        if _differ(before, copied) or _differ(before, other):
             raise MixedRecords("The loss of one record depends on the other records of the batch: a mean over tokens or class "
                                "weights that the whole batch divides by, or a comparison of records. Divide by a constant, or by "
                                "something of the record's own.")
@@ -112,9 +113,9 @@ class LossTape(TorchFunctionMode):
             return
         scale = records if self.reduction == "mean" else 1
         if weight is None and _differ(copied * scale, alone):
-            raise MixedRecords(f"loss_reduction is {self.reduction!r}, but the loss does not do that: "
-                               f"{'its gradient does not shrink with the number of records' if scale > 1 else 'it divides by the number of records'}. "  # noqa: E501
-                               "Declare what the loss does with the records of a batch: 'mean' or 'sum'.")
+            seen = "does not divide" if scale > 1 else "divides"
+            raise MixedRecords(f"loss_reduction is {self.reduction!r}, but the loss {seen} by the number of records. Declare what "
+                               "it does with the records of a batch: 'mean' or 'sum'.")
 
     def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], rows: list[int]) -> Tensor:
         """The gradient of the first record's outputs when the loss is computed again on these records."""
