@@ -16,7 +16,7 @@ from workloads_training import peak_megabytes, prepared, timed
 
 def main() -> None:
     asked = json.load(sys.stdin)
-    model, x, y, loss, steps = prepared(asked["workload"])
+    model, x, y, _, steps = prepared(asked["workload"])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loader = DataLoader(TensorDataset(torch.zeros(50_000)), len(x))
     mode = asked["method"]

@@ -71,7 +71,8 @@ def wide_resnet(width: int = 4) -> nn.Module:
     for channels, stride in ((16 * width, 1), (32 * width, 2), (64 * width, 2)):
         layers += [Wide(before, channels, stride), Wide(channels, channels, 1)]
         before = channels
-    return nn.Sequential(*layers, nn.GroupNorm(16, before), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 10))
+    layers += [nn.GroupNorm(16, before), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 10)]
+    return nn.Sequential(*layers)
 
 
 def cnn() -> nn.Module:

@@ -28,7 +28,7 @@ from discreet.events import Event
 from discreet.release import Release
 
 if TYPE_CHECKING:
-    from discreet import accounting, auditing, mechanisms, random
+    from discreet import accounting, auditing, mechanisms, random, training
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
 
 __version__ = "0.1.0"
@@ -45,6 +45,7 @@ _LAZY = {
     "guarantee": "discreet.accounting",
     "mechanisms": "",
     "random": "",
+    "training": "",
 }
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "guarantee",
     "mechanisms",
     "random",
+    "training",
 ]
 
 

@@ -126,9 +126,9 @@ def copy_of(model):
     return twin
 
 
-@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
 def test_any_optimiser_and_scheduler(kind):
-    model, optimizer, loader = private(optimizer=kind)
+    model, optimizer, loader = private(optimizer=getattr(torch.optim, kind))
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=13, cycle_momentum=False)
     for _ in range(2):
         for batch in loader:
@@ -189,7 +189,8 @@ def test_a_sampler_states_its_price(name):
 def test_a_begun_pass_costs_a_pass():
     model, optimizer, loader = private(sampler="shuffled")
     step(model, optimizer, next(iter(loader)))
-    assert ev.leaves(optimizer.privacy.executed) == ev.leaves(ev.Shuffled(event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")))
+    one = ev.Shuffled(event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace"))
+    assert ev.leaves(optimizer.privacy.executed) == {one: 1}
 
 
 def drawn(loader):
@@ -209,14 +210,14 @@ def test_passes_deal_every_record_once():
 
 
 def test_leaving_a_pass_does_not_deal_a_record_twice():
-    """A shuffled pass that is left goes on where it stopped."""
+    """A shuffled pass that is left goes on after the batch it stopped at, which is lost: its records had their turn."""
     model, optimizer, loader = private(sampler="shuffled")
     first = drawn(loader)
     for i, batch in enumerate(loader):
         if i == 2:
             break
         step(model, optimizer, batch)
-    assert drawn(loader) == first[2:]
+    assert drawn(loader) == first[3:]
 
 
 FALSE_ALARM = 1e-9
@@ -232,7 +233,8 @@ def test_poisson_batches_have_binomial_sizes():
     def fits(values, rate):
         deviation = abs(values.mean() - 600 * rate) / math.sqrt(600 * rate * (1 - rate) / len(values))
         spread = values.var() / (600 * rate * (1 - rate))
-        return deviation < norm.isf(FALSE_ALARM / 4) and abs(spread - 1) < norm.isf(FALSE_ALARM / 4) * math.sqrt(2 / len(values))
+        far = norm.isf(FALSE_ALARM / 4)
+        return deviation < far and abs(spread - 1) < far * math.sqrt(2 / len(values))
 
     assert fits(sizes, 0.1)
     assert not fits(sizes, 0.11)
@@ -377,8 +379,8 @@ def test_a_gradient_from_elsewhere_is_refused_by_name():
 def test_parameters_outside_the_optimizer_are_refused_by_name():
     model = network()
     with pytest.raises(ValueError, match=r"'2\.weight'"):
-        make_private(model, torch.optim.SGD(model[0].parameters(), lr=0.1), DataLoader(data(), 10), epochs=1, noise_multiplier=1.0,
-                     loss_reduction="mean")
+        make_private(model, torch.optim.SGD(model[0].parameters(), lr=0.1), DataLoader(data(), 10), epochs=1,
+                     noise_multiplier=1.0, loss_reduction="mean")
 
 
 def test_batch_norm_is_refused_by_name_and_replaced_in_one_line():
@@ -397,7 +399,7 @@ def test_functional_batch_norm_is_refused():
         def forward(self, x):
             return self.layer(F.batch_norm(x, None, None, weight=self.w, training=True))
 
-    with pytest.raises((ValueError, MixedRecords), match="records of the batch|mixes the records"):
+    with pytest.raises((ValueError, MixedRecords), match=r"records of the batch|mixes the records"):
         run(*private(Sneaky()))
 
 
@@ -411,7 +413,7 @@ def test_a_model_that_mixes_records_is_refused():
             h = self.a(x)
             return ((h @ h.T) * self.b) @ h
 
-    with pytest.raises(MixedRecords, match="compares records|other records"):
+    with pytest.raises(MixedRecords, match=r"compares records|other records"):
         run(*private(Attends()))
 
 
@@ -419,8 +421,7 @@ def test_frozen_parameters_cost_nothing():
     model = network()
     model[0].requires_grad_(False)
     before = model[0].weight.clone()
-    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data(), 10), epochs=1,
-                                            noise_multiplier=1.0, loss_reduction="mean")
+    model, optimizer, loader = private(model, epochs=1)
     run(model, optimizer, loader, 1)
     assert torch.equal(before, model[0].weight)
 

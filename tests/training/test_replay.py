@@ -125,8 +125,8 @@ def test_replay_would_find_a_wrong_factor():
 def test_replay_finds_a_divisor_read_off_the_data():
     def leaky(rows):
         model = Small()
-        model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(Records(rows), 2),
-                                                epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=1)
+        _, optimizer, _ = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(Records(rows), 2),
+                                       epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=1)
         return optimizer.privacy.planned.to_json()
 
     with pytest.raises(ReplayError, match="results differ"):

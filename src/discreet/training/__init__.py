@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from discreet.training.calls import register, register_layer
 from discreet.training.clipping import Clipping, Quantile
+from discreet.training.fit import Progress, fit
 from discreet.training.private import Privacy, make_private, replace_batch_norm
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
 from discreet.training.rules import Rule
@@ -21,11 +22,13 @@ __all__ = [
     "Poisson",
     "Privacy",
     "PrivateTrainingError",
+    "Progress",
     "Quantile",
     "Rule",
     "Sampler",
     "Shuffled",
     "TruncatedPoisson",
+    "fit",
     "make_private",
     "register",
     "register_layer",

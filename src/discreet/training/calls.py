@@ -344,6 +344,6 @@ def _instance_norm(call: Call) -> list[Planned] | None:
 @register(F.batch_norm)
 def _batch_norm(call: Call) -> list[Planned] | None:
     if call.arguments.get("training"):
-        raise ValueError(f"batch_norm at {call.location()} mixes the records of a batch, so no record has a gradient of its own. "
+        raise ValueError(f"batch_norm at {call.location()} mixes the records of a batch, so none has a gradient of its own. "
                          "Use training.replace_batch_norm(model), which puts GroupNorm in its place.")
     return None

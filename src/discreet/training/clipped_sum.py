@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any, Literal
 
 from discreet.errors import extra
@@ -118,8 +117,8 @@ class ClippedSum:
         for place, uses in by_name.items():
             found, block = _joint_norms(uses), self.block[place]
             if found.shape[0] != records:
-                raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {found.shape[0]} records in a batch "
-                                   f"of {records}. Call the model on the batch as the loader gave it.")
+                raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {found.shape[0]} records in a "
+                                   f"batch of {records}. Call the model on the batch as the loader gave it.")
             before = squares[block]
             squares[block] = found.to(self.dtype) if before is None else before + found
         empty = torch.zeros(records, dtype=self.dtype)

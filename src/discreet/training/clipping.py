@@ -95,7 +95,7 @@ class Clipping:
         if isinstance(self.scope, Mapping):
             norm = math.sqrt(math.fsum(positive(f"scope[{k!r}]", v) ** 2 for k, v in self.scope.items()))
         elif self.scope not in ("flat", "per-layer"):
-            raise ValueError(f"scope is {self.scope!r}, but must be 'flat', 'per-layer' or a mapping of name prefixes to norms.")
+            raise ValueError(f"scope is {self.scope!r}, but must be 'flat', 'per-layer' or a mapping of prefixes to norms.")
         if self.factor not in ("abadi", "automatic"):
             raise ValueError(f"factor is {self.factor!r}, but must be 'abadi' or 'automatic'.")
         if self.adaptive is not None and (self.scope != "flat" or self.factor != "abadi"):

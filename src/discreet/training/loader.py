@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.errors import extra, whole
 from discreet.random.tap import coins
-from discreet.training.sampling import BallsInBins, Indices, Sampler
+from discreet.training.sampling import BallsInBins, Indices, Sampler, TruncatedPoisson
 
 with extra("torch"):
     import torch
@@ -111,11 +111,14 @@ class PrivateLoader:
                  placeholder: Any = None) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
-        self._piece = None if max_physical_batch_size is None else whole("max_physical_batch_size", max_physical_batch_size, low=1)
+        self._piece = max_physical_batch_size and whole("max_physical_batch_size", max_physical_batch_size, low=1)
         self._source, self._placeholder = source, placeholder
         self._loader = loader
         self.records = len(loader.dataset)  # type: ignore[arg-type]
-        self.steps_done = 0
+        if isinstance(sampler, TruncatedPoisson):  # its price holds up to the declared size
+            self.records = min(self.records, sampler.dataset_size)
+        self.steps_done = 0  # steps that were released; of a pass, up to the last batch that was
+        self.position = 0  # batches that were yielded
         self.current: Batch | None = None
         self.listener: Any = None  # told of each new batch
         self._pass: tuple[int, Indices | None] = (-1, None)
@@ -153,7 +156,7 @@ class PrivateLoader:
             yield batch
 
     def _announce(self, batch: Batch) -> None:
-        self.current = batch
+        self.current, self.position = batch, batch.step + 1
         if self.listener is not None:
             self.listener.new_batch(batch)
 
@@ -187,11 +190,11 @@ class PrivateLoader:
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands."""
         number, order = self._pass
-        return {"steps": self.steps_done, "pass": number, "order": None if order is None else torch.from_numpy(order)}
+        return {"steps": self.steps_done, "position": self.position, "pass": number, "order": None if order is None else torch.from_numpy(order)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there."""
-        self.steps_done, self.current = int(state["steps"]), None
+        self.steps_done, self.position, self.current = int(state["steps"]), int(state["position"]), None
         order = state["order"]
         self._pass = int(state["pass"]), None if order is None else order.numpy()
 
@@ -204,7 +207,8 @@ class _Drawn:
 
     def __iter__(self) -> Iterator[list[int]]:
         loader, sampler = self.loader, self.loader.sampler
-        start = loader.steps_done
+        # A batch of a pass is dealt once, used or not; other batches are drawn for the step they will be.
+        start = loader.position if sampler.passes else loader.steps_done
         steps = len(loader) - start % len(loader) if sampler.passes else len(loader)
         for step in range(start, start + steps):
             yield from self._pieces(step, self._drawn(step))
@@ -212,7 +216,8 @@ class _Drawn:
     def _drawn(self, step: int) -> list[int]:
         loader, sampler = self.loader, self.loader.sampler
         keys = _Keys(loader.dataset, loader.records)
-        return sampler.draw(step, loader.records, keys, loader.pass_order(step), loader._source(1, step)).tolist()  # type: ignore[no-any-return]
+        drawn = sampler.draw(step, loader.records, keys, loader.pass_order(step), loader._source(1, step))
+        return [int(index) for index in drawn]
 
     def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
         wanted = max(1, self.loader.sampler.static_size or 0)

@@ -44,7 +44,8 @@ class GaussianNoise:
         self._buffer: Any = None
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
-    def release(self, total: Tensor, *, sensitivity: float, limit: float, multiplier: float, divisor: float, rng: Rng) -> Tensor:
+    def release(self, total: Tensor, *, sensitivity: float, limit: float, multiplier: float, divisor: float,
+                rng: Rng) -> Tensor:
         """``total`` plus noise of standard deviation multiplier·sensitivity, over ``divisor``.
 
         ``limit`` is the most by which ``total`` may move between neighbours.

@@ -35,12 +35,13 @@ class Plan:
 
     def multiplier(self, step: int) -> float:
         """The noise multiplier of a step."""
-        return self.noise_multiplier * (1.0 if self.noise_schedule is None else positive("noise_schedule", self.noise_schedule(step)))
+        schedule = self.noise_schedule
+        return self.noise_multiplier if schedule is None else self.noise_multiplier * positive("noise_schedule", schedule(step))
 
     def sum_multiplier(self, step: int) -> float:
         """The part of it that goes on the sum: all, unless a count is released beside it."""
-        adaptive = self.clipping.adaptive
-        return self.multiplier(step) if adaptive is None else adaptive.sum_multiplier(self.multiplier(step), self.sampler.expected)
+        total, adaptive = self.multiplier(step), self.clipping.adaptive
+        return total if adaptive is None else adaptive.sum_multiplier(total, self.sampler.expected)
 
     def clip_factor(self, step: int) -> float:
         """What the clip norm is multiplied by at a step."""
@@ -63,12 +64,13 @@ class Plan:
     def check(self, done: int) -> None:
         """Refuse the step after the last."""
         if done >= self.steps:
-            raise BudgetExceeded(f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan more "
-                                 "epochs from the start: stopping and planning again costs both plans.")
+            raise BudgetExceeded(f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan "
+                                 "more epochs from the start: stopping and planning again costs both plans.")
 
 
 def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delta: float | None, epochs: float | None,
-            noise_multiplier: float | None, noise_schedule: Schedule | None = None, clip_schedule: Schedule | None = None) -> Plan:
+            noise_multiplier: float | None, noise_schedule: Schedule | None = None,
+            clip_schedule: Schedule | None = None) -> Plan:
     """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise (noise_multiplier)."""
     given = [name for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
              if value is not None]

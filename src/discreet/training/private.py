@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
 from discreet import accounting
+from discreet.adjacency import Adjacency
 from discreet.errors import extra, whole
 from discreet.events import Event
 from discreet.random import RngLike
@@ -91,12 +92,15 @@ class Privacy:
         self.stop_checking()
         if self._unchecked and batch.rows > 1:
             self._unchecked -= 1
+            self._clipped.watch.keeps_outputs = True
             self._tape = LossTape(self._clipped.watch, self._clipped.reduction)
             self._tape.__enter__()
 
     def stop_checking(self) -> None:
         """Put the tape of the loss away."""
         tape, self._tape = self._tape, None
+        self._clipped.watch.keeps_outputs = False
+        self._clipped.watch.outputs = []
         if tape is not None:
             tape.finished, tape.calls = True, []
             sweep()
@@ -105,19 +109,20 @@ class Privacy:
         """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up."""
         self.stop_checking()
         if len(args) > 1 or kwargs.get("closure") is not None or (args and args[-1] is not optimizer and args[-1] is not None):
-            raise PrivateTrainingError("step was given a closure, but each private step needs a batch of its own: call backward "
-                                       "before step, without a closure.")
+            raise PrivateTrainingError("step was given a closure, but each private step needs a batch of its own: call "
+                                       "backward before step, without a closure.")
         batch = self._loader.current
         if batch is None:
-            raise PrivateTrainingError("step was called without a new batch from the private loader: a batch may be used for one "
-                                       "step only, and only batches of this loader have an account.")
-        self.plan.check(self.steps)
+            raise PrivateTrainingError("step was called without a new batch from the private loader: a batch may be used for "
+                                       "one step only, and only batches of this loader have an account.")
+        step = batch.step if self.plan.sampler.passes else self.steps
+        self.plan.check(step)
         self._refuse_foreign_gradients()
-        clip_norm = self.clip_norm * self.plan.clip_factor(batch.step)
+        clip_norm = self.clip_norm * self.plan.clip_factor(step)
         self._clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
         self._loader.current = self._clipped.watch.records = None
         if batch.last:
-            self._release(batch.step, clip_norm)
+            self._release(step, clip_norm)
         else:
             self._set_gradients(None)  # the optimiser passes over parameters without a gradient
 
@@ -126,7 +131,7 @@ class Privacy:
         total = clipped.total
         assert total is not None
         bound = clipped.sensitivity(clip_norm)
-        self._loader.steps_done += 1  # before the noise is drawn: a step that fails afterwards has been paid for
+        self._loader.steps_done = step + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         rng = self._source(2, step)
         gradient = self._noise.release(total, sensitivity=bound, limit=bound * sampler.movement,
                                        multiplier=self.plan.sum_multiplier(step), rng=rng,
@@ -199,7 +204,7 @@ def _parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Paramete
     if strangers := [name for name, p in names.items() if id(p) not in trained]:
         raise ValueError(f"Parameter {strangers[0]!r} requires a gradient but is not in the optimizer: it would be trained "
                          "without privacy, or not at all. Add it, or freeze it with requires_grad_(False).")
-    if len(trained & {id(p) for p in names.values()}) < len({i for i in trained} - _frozen(optimizer)):
+    if len(trained & {id(p) for p in names.values()}) < len(trained - _frozen(optimizer)):
         raise ValueError("The optimizer holds a trained parameter that is not in the model: pass the module that owns it.")
     if not names:
         raise ValueError("The model has no parameter that requires a gradient.")
@@ -213,8 +218,8 @@ def _frozen(optimizer: Optimizer) -> set[int]:
 def _refuse_mixing_modules(model: nn.Module) -> None:
     for name, module in model.named_modules():
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(f"Module {name or 'model'!r} is a {type(module).__name__}, which mixes the records of a batch, so no "
-                             "record has a gradient of its own. Before the optimizer is made: "
+            raise ValueError(f"Module {name or 'model'!r} is a {type(module).__name__}, which mixes the records of a batch, so "
+                             "no record has a gradient of its own. Before the optimizer is made: "
                              "model = discreet.training.replace_batch_norm(model)")
 
 
@@ -287,11 +292,15 @@ def make_private(
     _refuse_mixing_modules(model)
     parameters = _parameters(model, optimizer)
     if not isinstance(clipping, Clipping):
-        scope: Any = "flat" if clipping == "automatic" else clipping
-        clipping = Clipping(max_grad_norm=max_grad_norm, scope=scope, factor="automatic" if clipping == "automatic" else "abadi")
+        automatic = clipping == "automatic"
+        clipping = Clipping(max_grad_norm=max_grad_norm, scope="flat" if automatic else clipping,  # type: ignore[arg-type]
+                            factor="automatic" if automatic else "abadi")
     public_size = len(data.dataset) if dataset_size is None else whole("dataset_size", dataset_size, low=1)  # type: ignore[arg-type]
     assert data.batch_size is not None
     drawn = _sampler(sampler, data.batch_size, public_size)
+    if drawn.adjacency is Adjacency.REPLACE and drawn.dataset_size != len(data.dataset):  # type: ignore[arg-type]
+        raise ValueError(f"dataset_size is {drawn.dataset_size}, but must be the number of records: {type(drawn).__name__} "
+                         "batches are priced for a public size.")
     plan = planned(drawn, clipping, epsilon=epsilon, delta=delta, epochs=epochs, noise_multiplier=noise_multiplier,
                    noise_schedule=noise_schedule, clip_schedule=clip_schedule)
     if clipping.adaptive is not None:

@@ -134,7 +134,8 @@ class Places:
         before = self._probed.get(position)
         if before is None or before[0] is not function or len(before[1]) != len(leaves):
             return [guess(leaf) for leaf in leaves]
-        return [self._place(function, leaf.shape, then, records, location) for leaf, then in zip(leaves, before[1], strict=True)]
+        pairs = zip(leaves, before[1], strict=True)
+        return [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
 
     def _place(self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]) -> Place | None:
         if len(now) != len(then.shape):

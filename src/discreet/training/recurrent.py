@@ -14,7 +14,7 @@ from discreet.errors import extra
 with extra("torch"):
     import torch
     import torch.nn.functional as F
-    from torch import Tensor, _VF
+    from torch import _VF, Tensor
 
 __all__ = ["OPENED"]
 

@@ -47,9 +47,9 @@ def refuse_mixing(module: nn.Module, args: Any, kwargs: Any, records: int) -> No
         return
     for one, other in zip(apart, twice, strict=True):
         if one.dim() and one.is_floating_point() and one.shape[0] == 2 and _differ(one[0], other[0]):
-            raise MixedRecords(f"The answer of {type(module).__name__} for one record depends on the other records of the batch, "
-                               "so no record has a gradient of its own. Look for means, norms or products over the first "
-                               "dimension.")
+            raise MixedRecords(f"The answer of {type(module).__name__} for one record depends on the other records of the "
+                               "batch, so no record has a gradient of its own. Look for means, norms or products over the "
+                               "first dimension.")
 
 
 def sweep() -> None:
@@ -103,8 +103,8 @@ class LossTape(TorchFunctionMode):
             return
         if _differ(before, copied) or _differ(before, other):
             raise MixedRecords("The loss of one record depends on the other records of the batch: a mean over tokens or class "
-                               "weights that the whole batch divides by, or a comparison of records. Divide by a constant, or by "
-                               "something of the record's own.")
+                               "weights that the whole batch divides by, or a comparison of records. Divide by a constant, or "
+                               "by something of the record's own.")
         if self.counted:
             return
         try:
@@ -114,8 +114,8 @@ class LossTape(TorchFunctionMode):
         scale = records if self.reduction == "mean" else 1
         if weight is None and _differ(copied * scale, alone):
             seen = "does not divide" if scale > 1 else "divides"
-            raise MixedRecords(f"loss_reduction is {self.reduction!r}, but the loss {seen} by the number of records. Declare what "
-                               "it does with the records of a batch: 'mean' or 'sum'.")
+            raise MixedRecords(f"loss_reduction is {self.reduction!r}, but the loss {seen} by the number of records. Declare "
+                               "what it does with the records of a batch: 'mean' or 'sum'.")
 
     def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], rows: list[int]) -> Tensor:
         """The gradient of the first record's outputs when the loss is computed again on these records."""

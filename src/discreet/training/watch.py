@@ -71,8 +71,8 @@ def _inside(function: Any) -> Any:
 
 _OPENED: dict[Any, Callable[..., Any]] = {F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
                                           **recurrent.OPENED}
-_QUESTIONS = {"__get__", "__set__", "size", "dim", "numel", "is_floating_point", "stride", "is_contiguous", "type", "ndimension",
-              "requires_grad_", "__len__", "__repr__", "__hash__", "data_ptr", "is_complex", "get_device", "nelement"}
+_QUESTIONS = {"__get__", "__hash__", "__len__", "__repr__", "__set__", "data_ptr", "dim", "get_device", "is_complex",
+              "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride", "type"}
 
 
 class Watch(TorchFunctionMode):
@@ -84,7 +84,9 @@ class Watch(TorchFunctionMode):
         self.uses: list[Use] = []
         self.checks = checks  # forward passes still to be checked for records that mix
         self.outputs: list[Tensor] = []  # of the outermost module, for a check of the loss
+        self.keeps_outputs = False
         self.depth = 0
+        self._entered = False
         self._parameters = list(parameters.values())
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._formed: dict[int, Use] = {}
@@ -118,7 +120,7 @@ class Watch(TorchFunctionMode):
             if self.depth == 1 and not self._probing:
                 if torch.is_grad_enabled():
                     self._prepare(module, args, kwargs)
-                self._position = 0
+                self._position, self._entered = 0, True
                 self.__enter__()
             if type(module) in LAYERS and torch.is_grad_enabled() and not self._probing and not self._ruled:
                 self._ruled.append(module)
@@ -138,9 +140,10 @@ class Watch(TorchFunctionMode):
                 if id(p) in self._shared:
                     p.requires_grad_(True)
             answer = output if output is None else self._tapped(output, self._own_rules(module, args))
-        if self.depth == 0 and not self._probing:
+        if self.depth == 0 and self._entered and not self._probing:
+            self._entered = False
             self.__exit__(None, None, None)
-            self.outputs = tensors(output)
+            self.outputs += tensors(output) if self.keeps_outputs else []
         return answer
 
     def _own_rules(self, module: nn.Module, args: Any) -> list[Planned]:
@@ -155,6 +158,9 @@ class Watch(TorchFunctionMode):
         inputs = [leaf for leaf in tensors((args, kwargs)) if leaf.dim()]
         if self.records is None and inputs:
             self.records = inputs[0].shape[0]
+        elif inputs and not any(self.records in x.shape[:2] for x in inputs):
+            raise MixedRecords(f"The model was called on inputs of shape {tuple(inputs[0].shape)}, but the batch has "
+                               f"{self.records} records. Call it on the batch as the loader gave it.")
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
         if known is None or known.unsure:
