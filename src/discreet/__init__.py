@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         tables,
         workloads,
     )
+    from discreet import accounting, auditing, mechanisms, random, training
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -70,6 +71,7 @@ _LAZY = {
     "table": "discreet.tables",
     "tables": "",
     "workloads": "",
+    "training": "",
 }
 
 __all__ = [
@@ -107,6 +109,7 @@ __all__ = [
     "table",
     "tables",
     "workloads",
+    "training",
 ]
 
 
