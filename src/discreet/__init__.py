@@ -39,9 +39,9 @@ if TYPE_CHECKING:
         reporting,
         statistics,
         tables,
+        training,
         workloads,
     )
-    from discreet import accounting, auditing, mechanisms, random, training
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
@@ -59,8 +59,8 @@ _LAZY = {
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
-    "Guarantee": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "Guarantee": "discreet.accounting",
     "ledger": "",
     "Ledger": "discreet.ledger",
     "mechanisms": "",
@@ -70,8 +70,8 @@ _LAZY = {
     "statistics": "",
     "table": "discreet.tables",
     "tables": "",
-    "workloads": "",
     "training": "",
+    "workloads": "",
 }
 
 __all__ = [
@@ -108,8 +108,8 @@ __all__ = [
     "statistics",
     "table",
     "tables",
-    "workloads",
     "training",
+    "workloads",
 ]
 
 
