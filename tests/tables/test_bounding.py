@@ -41,7 +41,7 @@ def crowd(units, rows, seed=0):
 @pytest.mark.parametrize("fields", [PACKED, WIDE], ids=["packed", "carried whole"])
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_each_unit_keeps_its_share_and_only_rows_of_its_own(fields, rows):
-    """The permutation is undone exactly: what stays was there, and as many as allowed."""
+    """What stays was there, whole, and as many as allowed."""
     frame = crowd(300, 4)
     found = kept(frame, fields, rows=rows)
     assert len(found) == 300 * min(rows, 4)

@@ -1,20 +1,21 @@
-r"""At most so many rows of each unit, chosen in the engine by a keyed permutation.
+r"""At most so many rows of each unit, chosen in the engine by a keyed hash.
 
-Every row of the pass is packed into one whole number p < 2^62 (its group and its fixed-point values). A permutation of
-[0, 2^62), keyed by a secret of this release and by the unit, turns p into s; the m smallest s of each unit stay, and the
-inverse permutation gives the rows back. So one ``min`` per unit, without a window or a sort, does the choosing.
+Every row of the pass is packed into one whole number p of at most 42 bits (its group and its fixed-point values). A hash
+of p, keyed by a secret of this release and by the unit, is put in front of p: s = hash·2^bits + p < 2^63. The m smallest
+s of each unit stay, and their lower bits are the rows themselves. So one ``min`` per unit, without a window or a sort,
+does the choosing.
 
 *Soundness.* Which rows of a unit stay is a function of that unit's rows and the key alone, neither of their order nor of
 any other unit: adding or removing a unit adds or removes at most m rows and leaves all others as they were. Rows are
 grouped by the identifier itself, not by a hash of it, because two units in one bucket would replace each other's rows.
 Equal rows have equal s, so a tie is between rows that are the same.
 
-*Fairness.* The permutation is a four-round Feistel network on two halves of 31 bits, with multiplications that never
-leave 63 bits, so both engines compute the same s. It need not resist cryptanalysis: privacy does not rest on it, only
-an even choice among a unit's rows does.
+*Fairness.* The hash masks p with a word of the unit and then, three times, multiplies one half of the number by the other.
+No product leaves 62 bits, so both engines compute the same. It need not resist cryptanalysis: privacy does not rest on
+it, only an even choice among a unit's rows does.
 
-Rows too wide for 62 bits, or with text in them, are ordered by a keyed hash of their contents instead, and carried
-whole. Rows without an identifier (NULL) count together as one unit.
+Rows wider than that, or with text in them, are ordered by 62 bits of such hashes and carried whole. Rows without an
+identifier (NULL) count together as one unit.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ __all__ = ["Bounds", "Field", "SecretKey", "bound"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
-ROUNDS = 4
+WIDEST = 42  # bits of a packed row: at least 21 of 63 remain for the hash
+ROUNDS = 3  # two are measurably uneven
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +59,25 @@ class Field:
     name: str
     size: int | None = None
     text: bool = False
+    nullable: bool = True
 
     @property
     def bits(self) -> int:
-        """Bits for the value plus one; zero stands for NULL."""
-        return self.size.bit_length() if self.size is not None else 999
+        """Bits for the value, or for the value plus one if zero stands for NULL."""
+        return (self.size if self.nullable else self.size - 1).bit_length() if self.size is not None else 999
 
 
 @dataclass(frozen=True, slots=True)
 class SecretKey:
-    """Odd multipliers of 30 bits, drawn afresh for each release."""
+    """Odd multipliers of exactly 30 bits, drawn afresh for each release."""
 
     words: tuple[int, ...]
 
     @classmethod
     def draw(cls, rng: Rng) -> SecretKey:
         """From a source of randomness, through the tap, so that replay draws it again."""
-        return cls(tuple(int(word) % (1 << 30) | 1 for word in coins([f"sampling key {i}" for i in range(64)], rng)))
+        drawn = coins([f"sampling key {number}" for number in range(64)], rng)
+        return cls(tuple(int(word) % (1 << 29) | (1 << 29) | 1 for word in drawn))
 
     def __repr__(self) -> str:
         return "SecretKey(...)"
@@ -86,32 +90,35 @@ def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[
     ``groups`` are the fields that name the group.
     """
     names = [field.name for field in fields]
-    words = _unit_words(engine, unit_is_text, key)
+    word = _unit_word(engine, unit_is_text, key)
     if limit.groups < limit.rows and groups:
         by = [field for field in fields if field.name in groups]
-        frame = _permuted(engine, frame, words, _folded(engine, by, key), [*names, "unit_"], key)
+        frame = _ordered(engine, frame, word, by, [*names, "unit_"], key)
         frame = engine.ranked(frame, [*names, "unit_"], "unit_", ", ".join(["s", *groups]), limit.groups)
-    if sum(field.bits for field in fields) <= 2 * HALF:
-        frame = _permuted(engine, frame, words, _packed(fields), ["unit_"], key)
-        frame = engine.smallest(frame, "unit_", "s", limit.rows)
-        return _unpacked(engine, _restored(engine, frame, words, key), fields)
-    frame = _permuted(engine, frame, words, _folded(engine, fields, key), [*names, "unit_"], key)
+    bits = sum(field.bits for field in fields)
+    if bits <= WIDEST:
+        frame = engine.project(frame, ["unit_", word, f"{_packed(fields)} AS p"])
+        room = min(HALF, 63 - bits)
+        frame = _hashed(engine, frame, ["unit_", "p"], key, 0)
+        frame = engine.project(frame, ["unit_", f"{engine.shifted('h0', HALF - room)} * {1 << bits} + p AS s"])
+        return _unpacked(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
+    frame = _ordered(engine, frame, word, fields, [*names, "unit_"], key)
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
 
 
-def _unit_words(engine: Engine, is_text: bool, key: SecretKey) -> list[str]:
-    """Two 31-bit words that depend on the identifier and the key: the unit's share of the permutation."""
+def _unit_word(engine: Engine, is_text: bool, key: SecretKey) -> str:
+    """62 bits that depend on the identifier and the key."""
     whole = engine.digest("unit_") if is_text else "TRY_CAST(unit_ AS BIGINT)"
-    parts = (f"(({whole} & {MASK}) * {key.words[0]})", f"(({engine.shifted(whole, HALF)} & {MASK}) * {key.words[1]})")
-    mixed = f"COALESCE({engine.xor(*parts)}, 0)"
-    return [f"{mixed} & {MASK} AS u0", f"{engine.shifted(mixed, 20)} & {MASK} AS u1"]
+    mixed = engine.xor(f"(({whole} & {MASK}) * {key.words[0]})", f"({engine.shifted(whole, HALF)} & {MASK})")
+    return f"COALESCE({mixed}, 0) AS u"
 
 
 def _packed(fields: Sequence[Field]) -> str:
-    """One number for all fields: each plus one in bits of its own, zero for NULL."""
+    """One number for all fields, each in bits of its own; where there may be a NULL, plus one, and zero for it."""
     terms, shift = [], 0
     for field in fields:
-        terms.append(f"COALESCE({field.name} + 1, 0) * {1 << shift}")
+        value = f"COALESCE({field.name} + 1, 0)" if field.nullable else field.name
+        terms.append(f"{value} * {1 << shift}")
         shift += field.bits
     return " + ".join(terms)
 
@@ -119,14 +126,22 @@ def _packed(fields: Sequence[Field]) -> str:
 def _unpacked(engine: Engine, frame: Any, fields: Sequence[Field]) -> Any:
     columns, shift = [], 0
     for field in fields:
-        part = f"({engine.shifted('p', shift)} & {(1 << field.bits) - 1})"
-        columns.append(f"NULLIF({part}, 0) - 1 AS {field.name}")
+        part = f"({engine.shifted('s', shift)} & {(1 << field.bits) - 1})"
+        columns.append(f"{f'NULLIF({part}, 0) - 1' if field.nullable else part} AS {field.name}")
         shift += field.bits
     return engine.project(frame, columns)
 
 
+def _ordered(engine: Engine, frame: Any, word: str, fields: Sequence[Field], carried: Sequence[str], key: SecretKey) -> Any:
+    """``carried`` columns, and ``s``: 62 bits of keyed hash of ``fields``."""
+    frame = engine.project(frame, [*carried, word, f"{_folded(engine, fields, key)} AS p"])
+    one = _hashed(engine, frame, [*carried, "u", "p"], key, 0)
+    two = _hashed(engine, one, [*carried, "u", "p", "h0"], key, 1)
+    return engine.project(two, [*carried, f"h0 * {1 << HALF} + h1 AS s"])
+
+
 def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
-    """A keyed hash of the fields, below 2^62: products of 31-bit parts with odd multipliers, joined by exclusive or."""
+    """A number below 2^62 from fields of any width: products of 31-bit parts with odd multipliers, joined bit by bit."""
     total = "0"
     for number, field in enumerate(fields):
         whole = engine.digest(field.name) if field.text else f"TRY_CAST({field.name} AS BIGINT)"
@@ -136,26 +151,11 @@ def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
     return total
 
 
-def _permuted(engine: Engine, frame: Any, words: Sequence[str], value: str, carried: Sequence[str], key: SecretKey) -> Any:
-    """``carried`` columns, and ``s``: the keyed permutation of ``value``, a whole number below 2^62."""
-    frame = engine.project(frame, [*carried, *words, f"{value} AS p"])
-    frame = engine.project(frame, [*carried, "u0", "u1", f"{engine.shifted('p', HALF)} AS a", f"p & {MASK} AS b"])
-    for turn in range(ROUNDS):
-        mixed = engine.xor("a", _round(engine, "b", turn, key))
-        frame = engine.project(frame, [*carried, "u0", "u1", "b AS a", f"{mixed} AS b"])
-    return engine.project(frame, [*carried, f"a * {1 << HALF} + b AS s"])
-
-
-def _restored(engine: Engine, frame: Any, words: Sequence[str], key: SecretKey) -> Any:
-    """``p`` again, from ``unit_`` and ``s``: the rounds backwards."""
-    frame = engine.project(frame, [*words, f"{engine.shifted('s', HALF)} AS a", f"s & {MASK} AS b"])
-    for turn in reversed(range(ROUNDS)):
-        mixed = engine.xor("b", _round(engine, "a", turn, key))
-        frame = engine.project(frame, ["u0", "u1", f"{mixed} AS a", "a AS b"])
-    return engine.project(frame, [f"a * {1 << HALF} + b AS p"])
-
-
-def _round(engine: Engine, half: str, turn: int, key: SecretKey) -> str:
-    """31 bits from the middle of a product that stays below 2^61."""
-    product = f"({engine.xor(half, f'u{turn % 2}')} * {key.words[8 + turn]})"
-    return f"({engine.shifted(product, 15)} & {MASK})"
+def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int) -> Any:
+    """``carried`` columns, and ``h0`` or ``h1``: 31 bits of hash of the columns ``p`` and ``u``, both below 2^62."""
+    frame = engine.project(frame, [*carried, f"{engine.xor('p', 'u')} AS x"])
+    frame = engine.project(frame, [*carried, f"(x & {MASK}) * ({engine.shifted('x', HALF)} | 1) AS x"])
+    for turn in range(1, ROUNDS):
+        middle, low = f"({engine.shifted('x', 15)} & {MASK})", f"(x & {MASK})"
+        frame = engine.project(frame, [*carried, f"{middle} * {engine.xor(low, str(key.words[4 + 2 * turn + which]))} AS x"])
+    return engine.project(frame, [*carried, f"{engine.shifted('x', 15)} & {MASK} AS h{which}"])

@@ -58,7 +58,7 @@ class Engine(ABC):
 
     @abstractmethod
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
-        """The ``keep`` smallest values of ``order`` for each unit, beside the unit."""
+        """The ``keep`` smallest values of ``order`` for each unit, in a column of that name."""
 
     @abstractmethod
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
@@ -111,8 +111,8 @@ class DuckDB(Engine):
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
-            return frame.aggregate(f"{unit}, min({order}) AS {order}", unit)
-        return frame.aggregate(f"{unit}, unnest(min({order}, {keep})) AS {order}", unit)
+            return frame.aggregate(f"min({order}) AS {order}", unit)
+        return frame.aggregate(f"unnest(min({order}, {keep})) AS {order}", unit)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
         packed = f"struct_pack({', '.join(f'{name} := {name}' for name in columns)})"
@@ -166,8 +166,8 @@ class Spark(Engine):
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
-            return frame.groupBy(unit).agg({order: "min"}).selectExpr(unit, f"`min({order})` AS {order}")
-        return self.first_rows(frame, unit, order, [unit, order], keep)
+            return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
+        return self.first_rows(frame, unit, order, [order], keep)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
         rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"

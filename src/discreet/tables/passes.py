@@ -175,7 +175,7 @@ class Rows:
         if span := _span(declared):
             code = self._raw(key).cast(nw.Int64) - span[0]
             code = code if declared.other is None else nw.when(self._known(key)).then(code)
-            return Field(name, size=span[1] - span[0] + 1), code
+            return Field(name, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
         return Field(name, text=text), self._raw(key) if declared.other is None else self.column(key)
 
     def _labels(self, key: str) -> Callable[[Any], Value | None]:
@@ -223,13 +223,15 @@ class Rows:
                 frame = frame.filter(mask)
         chosen = [self._key_field(number, name) for number, name in enumerate(self.keys)]
         for number, (name, steps) in enumerate(wanted.sums):
-            chosen.append((Field(f"v{number}", size=self.grid(name, steps).top + 1), self.steps(name, steps)))
+            grid = self.grid(name, steps)
+            field = Field(f"v{number}", size=grid.top + 1, nullable=grid.bounds.missing == "drop")
+            chosen.append((field, self.steps(name, steps)))
         if wanted.bins:
             chosen.append((Field("b", size=wanted.bins.count), self._bin(wanted.bins)))
         if wanted.distinct:
             chosen.append((Field("d", text=self.source.kinds.get(wanted.distinct) == "text"), self._identity(wanted.distinct)))
         if not chosen:
-            chosen.append((Field("one_", size=1), nw.lit(0)))
+            chosen.append((Field("one_", size=1, nullable=False), nw.lit(0)))
         unit = [] if self.limit.unit is None else [nw.col(self.limit.unit).alias(UNIT)]
         frame = frame.with_columns(*unit, *(expression.alias(field.name) for field, expression in chosen))
         fields = [field for field, _ in chosen]
