@@ -190,7 +190,8 @@ class PrivateLoader:
     def state_dict(self) -> dict[str, Any]:
         """Where the loader stands."""
         number, order = self._pass
-        return {"steps": self.steps_done, "position": self.position, "pass": number, "order": None if order is None else torch.from_numpy(order)}
+        return {"steps": self.steps_done, "position": self.position, "pass": number,
+                "order": None if order is None else torch.from_numpy(order)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there."""

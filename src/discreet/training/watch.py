@@ -72,7 +72,8 @@ def _inside(function: Any) -> Any:
 _OPENED: dict[Any, Callable[..., Any]] = {F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
                                           **recurrent.OPENED}
 _QUESTIONS = {"__get__", "__hash__", "__len__", "__repr__", "__set__", "data_ptr", "dim", "get_device", "is_complex",
-              "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride", "type"}
+              "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride",
+              "type"}
 
 
 class Watch(TorchFunctionMode):
