@@ -16,7 +16,7 @@ from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.training import Clipping, PerUser, Quantile, TruncatedPoisson, make_private
 from discreet.training.private import SAMPLERS
 
-brief = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+brief = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Records(Dataset):

@@ -121,8 +121,8 @@ class ClippedSum:
                                    f"batch of {records}. Call the model on the batch as the loader gave it.")
             before = squares[block]
             squares[block] = found.to(self.dtype) if before is None else before + found
-        empty = torch.zeros(records, dtype=self.dtype)
-        known = [empty if square is None else square for square in squares]
+        device = next(iter(self.parameters.values())).device
+        known = [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square for square in squares]
         return (torch.stack(known) if len(known) > 1 else known[0].unsqueeze(0)).clamp(min=0).sqrt_()
 
     def _count(self, norms: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
@@ -143,7 +143,9 @@ class ClippedSum:
                 found = _weighted(use, factors[self.block[place]].to(parameter.dtype)).reshape(-1)
                 whole = found if whole is None else whole + found
                 use.activations = use.gradients = use.instances = None
-            parts.append(torch.zeros(parameter.numel(), dtype=self.dtype) if whole is None else whole.to(self.dtype))
+            if whole is None:
+                whole = torch.zeros(parameter.numel(), dtype=self.dtype, device=parameter.device)
+            parts.append(whole.to(self.dtype))
         return torch.cat(parts)
 
 

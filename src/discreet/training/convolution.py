@@ -66,10 +66,10 @@ class ConvolutionWeight(Rule):
         return zip(activations.split(rows), output_gradients.split(rows), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
-        """As for any outer product, by shapes alone; kept if not much larger than the tensors it replaces."""
+        """As for any outer product, by shapes alone; kept if small, or not larger than the tensors it replaces."""
         steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
-        fits = kept <= max(KEPT // 4, 5 * (activations.numel() + output_gradients.numel()) // 2)
+        fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
         return m * n < 2 * steps * (m + n) and fits
 
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class GaussianNoise:
 
         ``limit`` is the most by which ``total`` may move between neighbours.
         """
-        value = total.numpy()
+        value = total.cpu().numpy()
 
         def draw() -> Any:
             if self._buffer is None or self._buffer.shape != value.shape or self._buffer.dtype != value.dtype:

@@ -149,7 +149,7 @@ class Privacy:
             if flat is None:
                 p.grad = None
                 continue
-            p.grad = flat[start:start + p.numel()].view_as(p).to(p.dtype)
+            p.grad = flat[start:start + p.numel()].view_as(p).to(p.device, p.dtype)
             self._left[name] = p.grad, p.grad._version
 
     def _refuse_foreign_gradients(self) -> None:

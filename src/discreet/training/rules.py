@@ -64,10 +64,10 @@ class Outer(Rule):
         raise NotImplementedError
 
     def prefers_instances(self, activations: Any, output_gradients: Tensor) -> bool:
-        """T·m·n multiplications a record against T²·(m + n), if the gradients fit."""
+        """Where the gradients take no more memory than the factors they replace, they save a second contraction."""
         u, v = self.factors(activations, output_gradients)
         (records, steps, m), n = u.shape, v.shape[2]
-        return steps > 1 and m * n < 2 * steps * (m + n) and records * m * n <= KEPT
+        return steps > 1 and records * m * n <= max(KEPT // 16, u.numel() + v.numel())
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """One batched matrix product."""
@@ -93,10 +93,9 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     found = _gram(u, v)
     terms = (squares(u).sqrt() * squares(v).sqrt()).sum(1)
     cancelled = found < CANCELLED * terms.square()
-    if cancelled.any():
-        exact = _gram(u[cancelled].double(), v[cancelled].double()).clamp(min=0).sqrt()
-        outward = exact + 4 * torch.finfo(u.dtype).eps * terms[cancelled]
-        found[cancelled] = outward.square().to(found.dtype)
+    for i in torch.nonzero(cancelled).flatten().tolist():  # one by one: twice the precision takes twice the memory
+        exact = _gram(u[i:i + 1].double(), v[i:i + 1].double()).clamp(min=0).sqrt()
+        found[i] = (exact + 4 * torch.finfo(u.dtype).eps * terms[i]).square().to(found.dtype)[0]
     return found
 
 

@@ -22,6 +22,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -221,7 +222,7 @@ class PerUser(Sampler):
     ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm.
     """
 
-    users: Any = field(repr=False, default=())
+    users: Any = field(repr=False, compare=False, default=())
     records_per_user: int = 1
 
     def __post_init__(self) -> None:
@@ -229,16 +230,24 @@ class PerUser(Sampler):
         whole("records_per_user", self.records_per_user, low=1)
         object.__setattr__(self, "records_per_unit", self.records_per_user)
 
+    @cached_property
+    def _groups(self) -> tuple[list[object], Indices, Indices]:
+        """Users, their records one user after another, and where each user's begin."""
+        names, of = np.unique(np.asarray(self.users), return_inverse=True)
+        by_user = np.argsort(of, kind="stable")
+        return names.tolist(), by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
+
     def _step(self, z: float) -> events.Event:
         return events.PoissonSampled(rate=self.rate, event=self._gaussian(z))
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins for users, then a choice among the records of each."""
-        names, of = np.unique(np.asarray(self.users), return_inverse=True)
-        chosen = _chosen(self.rate, [*names.tolist()], rng)
+        names, by_user, ends = self._groups
+        if len(by_user) != size:
+            raise ValueError("users does not name one user for each record.")
         found = []
-        for user in chosen:
-            own = np.flatnonzero(of == user)
+        for user in _chosen(self.rate, names, rng):
+            own = by_user[ends[user]:ends[user + 1]]
             if len(own) > self.records_per_user:
                 own = rng.generator.choice(own, self.records_per_user, replace=False)
             found.append(own)

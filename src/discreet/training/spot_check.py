@@ -25,6 +25,7 @@ __all__ = ["LossTape", "refuse_mixing", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 TOLERANCE = 1e-3
+FEW = 4  # records on which a loss is computed again, if that can be done
 LONGEST = 500  # calls of a loss that are written down
 
 
@@ -95,12 +96,11 @@ class LossTape(TorchFunctionMode):
         outputs = [x for x in self.watch.outputs if x.dim() and x.shape[0] == records and x.requires_grad]
         if not records or records < 2 or not outputs:
             return
-        try:
-            before = self._gradient(loss, weight, outputs, list(range(records)))
-            copied = self._gradient(loss, weight, outputs, [0] * records)
-            other = self._gradient(loss, weight, outputs, [0] + [1] * (records - 1))
-        except Exception:
+        few = min(records, FEW) if weight is None else records
+        found = self._gradients(loss, weight, outputs, few) or self._gradients(loss, weight, outputs, records)
+        if found is None:
             return
+        before, copied, other, count = found
         if _differ(before, copied) or _differ(before, other):
             raise MixedRecords("The loss of one record depends on the other records of the batch: a mean over tokens or class "
                                "weights that the whole batch divides by, or a comparison of records. Divide by a constant, or "
@@ -111,11 +111,21 @@ class LossTape(TorchFunctionMode):
             alone = self._gradient(loss, None, outputs, [0])
         except Exception:
             return
-        scale = records if self.reduction == "mean" else 1
+        scale = count if self.reduction == "mean" else 1
         if weight is None and _differ(copied * scale, alone):
             seen = "does not divide" if scale > 1 else "divides"
             raise MixedRecords(f"loss_reduction is {self.reduction!r}, but the loss {seen} by the number of records. Declare "
                                "what it does with the records of a batch: 'mean' or 'sum'.")
+
+    def _gradients(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], count: int
+                   ) -> tuple[Tensor, Tensor, Tensor, int] | None:
+        """The first record's gradient among ``count`` records, among copies of itself, and among copies of the second."""
+        batches = list(range(count)), [0] * count, [0] + [1] * (count - 1)
+        try:
+            before, copied, other = (self._gradient(loss, weight, outputs, rows) for rows in batches)
+        except Exception:  # what cannot be computed again is not judged
+            return None
+        return before, copied, other, count
 
     def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], rows: list[int]) -> Tensor:
         """The gradient of the first record's outputs when the loss is computed again on these records."""

@@ -1,0 +1,85 @@
+"""Training without a loop: the function, its progress line, and the command."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import discreet as dp
+from discreet.cli import main
+from discreet.training import Progress, fit
+from tests.training.test_private import data, network, private
+
+
+def test_fit_releases_a_model_with_its_price():
+    released = fit(network(), data(200), epsilon=2.0, delta=1e-5, epochs=3, batch_size=20, lr=0.5, rng=1)
+    assert isinstance(released, dp.Release)
+    assert released.reproducible
+    assert dp.epsilon(released.event, delta=1e-5) == pytest.approx(2.0, rel=1e-5)
+
+
+def test_fit_learns():
+    """At a generous budget a linear rule is found; the same data with labels at random is not."""
+    records = data(600)
+    x, y = records.tensors
+    torch.manual_seed(0)
+    model = fit(nn.Linear(4, 2), (x, y), epsilon=8.0, delta=1e-5, epochs=10, batch_size=60, lr=1.0, rng=1).value
+    assert float((model(x).argmax(1) == y).float().mean()) > 0.9
+
+
+def test_fit_stops_where_the_budget_ends():
+    released = fit(network(), data(), epsilon=1.0, delta=1e-5, noise_multiplier=2.0, batch_size=10, rng=1)
+    assert dp.epsilon(released.event, delta=1e-5) <= 1.0
+
+
+def test_progress_shows_steps_and_epsilon_and_nothing_private():
+    _, optimizer, loader = private(epochs=1)
+    stream = io.StringIO()
+    line = Progress(optimizer.privacy, 1e-5, stream)
+    loader.steps_done = 6
+    line.update()
+    assert "step 6/6, ε 2." in stream.getvalue() or "step 6/6, ε" in stream.getvalue()
+    assert "loss" not in stream.getvalue()
+
+
+TOML = """
+[model]
+layers = [4, 8, 2]
+[data]
+path = "train.npz"
+[training]
+optimizer = "Adam"
+lr = 0.05
+batch_size = 20
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+epochs = 2
+"""
+
+
+def discreet(*words):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code
+
+
+def test_the_command_trains_what_a_file_says(tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    np.savez(tmp_path / "train.npz", x=x, y=(x.sum(1) > 0).astype(np.int64))
+    (tmp_path / "run.toml").write_text(TOML)
+    assert discreet("train", str(tmp_path / "run.toml"), "--out", str(tmp_path / "m.pt"), "--seed", "1", "--quiet") == 0
+    assert "PoissonSampled" in capsys.readouterr().out
+    assert set(torch.load(tmp_path / "m.pt", weights_only=True)) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+@pytest.mark.parametrize(("line", "reason"), [("[privcy]", "privcy"), ("[privacy]\nsigma = 1", "sigma"),
+                                              ("[model]\nlayers = [4]", "two sizes"), ("[model]\nfactory = 'x'", "module:function")])
+def test_a_wrong_file_is_refused_in_one_sentence(line, reason, tmp_path, capsys):
+    (tmp_path / "run.toml").write_text(line + "\n")
+    assert discreet("train", str(tmp_path / "run.toml")) == 2
+    assert reason in capsys.readouterr().err
