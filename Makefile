@@ -42,7 +42,7 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[postgres,report,cli,tables,spark]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[postgres,report,cli,tables,spark,sklearn]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test

@@ -19,7 +19,8 @@ from benchmarks import peers
 TABLE = ((0.01, 4, 10_000, 1e-5), (256 / 60_000, 1.1, 14_062, 1e-5), (0.001, 0.8, 100_000, 1e-6), (0.02, 0.6, 5_000, 1e-5),
          (1, 30, 1_000, 1e-6), (1e-4, 0.7, 1_000_000, 1e-8), (0.01, 4, 10_000, 1e-18))
 WARM = {"steps": [(0.05, 2.0, 7)], "delta": 1e-4}
-PEERS = ("dp-accounting", "prv-accountant", "opacus")
+OURS = "discreet.accounting"
+PEERS = {"dp-accounting": "dp_accounting.pld", "prv-accountant": "prv_accountant", "opacus": "opacus.accountants"}  # to import
 LIMIT = 150.0  # seconds a peer may take
 PROCESSES = 5
 LONG = 5.0  # seconds after which a second process would tell nothing new
@@ -32,11 +33,11 @@ class Row:
     delta: float
     error: float  # the epsilon error asked of the PRV accountants
     width: float  # the relative width we owe
-    peers: tuple[str, ...] = PEERS
+    peers: tuple[str, ...] = tuple(PEERS)
 
     def question(self, peer: str = "") -> dict[str, Any]:
-        extra = {"peer": peer, "error": self.error}
-        return {"warm": WARM | {"peer": peer, "error": 0.1}, "question": {"steps": self.steps, "delta": self.delta} | extra}
+        asked = {"peer": peer, "steps": self.steps, "delta": self.delta, "error": self.error}
+        return {"load": PEERS.get(peer, OURS), "warm": WARM | {"peer": peer, "error": 0.1}, "question": asked}
 
 
 def distinct(number: int) -> Row:

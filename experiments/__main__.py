@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-EXPERIMENTS = ("quickstart",)
+EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS

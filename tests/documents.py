@@ -2,7 +2,7 @@
 
 A ``python`` block with prompts is a doctest. One without is run, and what it prints must be the ``text`` block that
 follows at once, if there is one. A ``console`` block is a session of ``$ discreet ...`` lines, each followed by its
-output. The blocks of a page share their names, in order; a fence marked ``{.example}`` is only read, never run.
+output. The blocks of a page share their names, in order. A fence written as ``{ .python }`` in braces is for reading only.
 """
 
 from __future__ import annotations

@@ -59,12 +59,13 @@ COMMANDS = commands(typer.main.get_command(cli.app()), ("discreet",))
 
 
 def section(name: str) -> str:
-    """The part of the documentation under the heading that names a command."""
+    """The part of the documentation under the heading that names a command, or the page that is named after it."""
     for page in PAGES:
-        found = re.search(rf"^(#+) `{name}`$(.*?)(?=^#{{1,3}} |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
+        found = re.search(rf"^(#+) `?{name}`?$(.*?)(?=^#{{1,3}} |\Z)", page.read_text(), re.MULTILINE | re.DOTALL)
         if found:
             return found[2]
-    return ""
+    page = ROOT / "docs" / f"{name.split()[-1]}.md"
+    return page.read_text() if page.exists() and f"`{name}" in page.read_text() else ""
 
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS, ids=[name for name, _ in COMMANDS])

@@ -29,36 +29,59 @@ from discreet.release import Release
 from discreet.schema import Bounded, Categories, Schema, Unlisted
 
 if TYPE_CHECKING:
-    from discreet import accounting, auditing, mechanisms, random, tables
+    from discreet import (
+        accounting,
+        auditing,
+        datasets,
+        ledger,
+        mechanisms,
+        random,
+        reporting,
+        statistics,
+        tables,
+        workloads,
+    )
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
+    from discreet.ledger import Book, Ledger
+    from discreet.reporting import report
     from discreet.tables.table import table
 
 __version__ = "0.1.0"
 
 # Where each lazy name lives: numpy, scipy and numba load when one of these is first used, not before.
 _LAZY = {
-    "Guarantee": "discreet.accounting",
     "accounting": "",
     "auditing": "",
+    "Book": "discreet.ledger",
     "calibrate": "discreet.accounting",
+    "datasets": "",
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
+    "Guarantee": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "ledger": "",
+    "Ledger": "discreet.ledger",
     "mechanisms": "",
     "random": "",
+    "report": "discreet.reporting",
+    "reporting": "",
+    "statistics": "",
     "table": "discreet.tables",
     "tables": "",
+    "workloads": "",
 }
 
 __all__ = [
     "Adjacency",
+    "Book",
     "Bounded",
     "BudgetExceeded",
     "Categories",
     "DiscreetError",
     "Event",
     "Guarantee",
+    "Ledger",
     "MissingExtra",
     "NotCertified",
     "Release",
@@ -69,15 +92,21 @@ __all__ = [
     "accounting",
     "auditing",
     "calibrate",
+    "datasets",
     "delta",
     "epsilon",
     "epsilon_bounds",
     "events",
     "guarantee",
+    "ledger",
     "mechanisms",
     "random",
+    "report",
+    "reporting",
+    "statistics",
     "table",
     "tables",
+    "workloads",
 ]
 
 

@@ -454,7 +454,7 @@ def _walk(event: Event, times: int) -> Iterator[tuple[Event, int]]:
             stack.extend((part, count) for part in node.events)
         elif isinstance(node, Repeated):
             stack.append((node.event, count * node.count))
-        elif isinstance(node, Parallel) and len(set(node.events)) == 1:
+        elif isinstance(node, Parallel) and len(node.events) == 1:
             stack.append((node.events[0], count))
         elif count:
             yield node, count

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet as dp
 from discreet import events as ev
 from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
@@ -93,6 +94,36 @@ def test_bounded_range_is_the_worst_of_all_its_members():
         chance = (math.exp(epsilon) - math.exp(t)) / math.expm1(epsilon)
         member = chance * np.maximum(0, -np.expm1(POINTS - t)) + (1 - chance) * np.maximum(0, -np.expm1(POINTS - t + epsilon))
         assert np.all(member <= worst + 1e-12)
+
+
+def test_the_bounded_range_curve_is_the_largest_of_its_members():
+    pair = BoundedRange(1.3)
+    for order in (1.2, 2.0, 9.0, 60.0):
+        members = [np.log(m.masses @ np.exp((order - 1) * m.losses)) / (order - 1) for m in pair.members]
+        assert max(members) <= pair.divergence(np.array([order]))[0] <= min(1.3, order * 1.3**2 / 8) + 1e-9
+
+
+def test_lower_bounds_rest_on_what_is_attained():
+    """Envelopes are for upper bounds only: no other account may lie below a certified lower bound."""
+    many = ev.Exponential(epsilon=0.4) * 60
+    sampled_pair = ev.PoissonSampled(rate=0.2, event=ev.Laplace(noise_multiplier=2) + ev.Gaussian(noise_multiplier=2)) * 9
+    parallel = (ev.Gaussian(noise_multiplier=0.6) | ev.DiscreteLaplace(scale=2)) * 12
+    for event, delta, other in ((many, 1e-5, "rdp"), (sampled_pair, 1e-6, "basic"), (parallel, 1e-9, "rdp")):
+        low, high = dp.epsilon_bounds(event, delta)
+        assert 0 < low <= high < math.inf
+        assert low <= dp.epsilon(event, delta, accountant=other)
+
+
+def test_near_the_largest_loss_the_bounds_stay_close():
+    low, high = dp.epsilon_bounds(ev.PureDP(epsilon=1.73) * 11, 1.14e-12)
+    assert 19.0299 < low <= high <= 19.03
+
+
+def test_a_delta_inside_a_sample_is_sampled_too():
+    event = ev.PoissonSampled(rate=0.01, event=ev.ApproxDP(epsilon=1.2, delta=1e-5)) * 100
+    low, high = dp.epsilon_bounds(event, 1e-4)
+    assert high < low * 1.01
+    assert dp.epsilon(event, 0.9e-5) == math.inf
 
 
 def normal(x):

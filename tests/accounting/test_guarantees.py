@@ -146,6 +146,18 @@ def test_pure_epsilons_add_up():
     assert pure_epsilon(sampled) == pytest.approx(math.log1p(0.1 * math.expm1(1.0)))
 
 
+def test_a_delta_that_just_covers_the_leaves_own_is_enough():
+    assert dp.epsilon(ev.ApproxDP(epsilon=0.5, delta=1e-6), 1e-6) == 0.5
+    assert dp.epsilon(ev.ApproxDP(epsilon=0.5, delta=0.25) * 2, 0.5) <= 1.0
+    assert dp.epsilon(ev.ApproxDP(epsilon=0.5, delta=1e-6), 0.9e-6) == math.inf
+
+
+def test_curves_refuse_what_has_a_chance_of_overflow():
+    event = ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=20, dataset_size=100, event=ev.Gaussian(noise_multiplier=1))
+    with pytest.raises(dp.UnsupportedEvent, match="overflow"):
+        rdp_curve(event, [2.0])
+
+
 def test_optimal_composition_is_the_binomial_sum():
     """Two randomized responses by hand."""
     e = 0.7

@@ -84,6 +84,15 @@ def test_under_replace_a_record_may_leave_one_part_and_enter_another():
         dp.epsilon(mixed, 0, adjacency=REPLACE)
 
 
+def test_equal_parts_are_still_parts():
+    part = ev.Gaussian(noise_multiplier=1)
+    assert dp.epsilon(part | part, 1e-5) == dp.epsilon(part, 1e-5)
+    assert dp.epsilon(part | part, 1e-5, adjacency=REPLACE) == pytest.approx(dp.epsilon(part, 1e-5, adjacency=REPLACE))
+    local = ev.Gaussian(noise_multiplier=1, adjacency=REPLACE)
+    with pytest.raises(dp.UnsupportedAdjacency, match="leave one part and enter another"):
+        dp.epsilon(local | local, 1e-5, adjacency=REPLACE)
+
+
 def test_a_shuffled_pass_costs_one_event_and_balls_in_bins_too():
     inner = ev.Gaussian(noise_multiplier=2)
     shuffled = dp.epsilon(ev.Shuffled(event=inner) * 5, 1e-5, adjacency=REPLACE)

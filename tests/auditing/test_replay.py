@@ -30,7 +30,6 @@ from discreet.mechanisms import (
 from discreet.random import exact_sum, seeded
 from discreet.random.tap import coins
 
-pytest_plugins = ["discreet.auditing.pytest_plugin"]
 brief = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 

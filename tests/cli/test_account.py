@@ -82,6 +82,13 @@ def test_an_infinite_epsilon_is_said_and_is_valid_json(discreet):
     assert (code, out.splitlines()[0]) == (0, "epsilon = inf at delta = 1e-05 (add-remove)")
 
 
+def test_epsilon_of_what_only_a_curve_can_price_has_no_certificate(discreet):
+    code, out, err = discreet("epsilon", "zcdp(0.1)", "--delta", "1e-5")
+    assert (code, err) == (0, "")
+    assert "epsilon = " in out
+    assert "certified" not in out
+
+
 def test_delta_is_the_librarys(discreet):
     """At one epsilon, in both forms."""
     found = answer(discreet("delta", EVENT, "--epsilon", "1", "--json"))

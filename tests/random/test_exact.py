@@ -16,8 +16,8 @@ from discreet.random import (
     seeded,
 )
 from discreet.random import exact as exact_module
-from discreet.random._bounds import exp_bounds, uniform_below
 from discreet.random._kernel import GAUSSIAN, LAPLACE, _exp_minus, exp_table
+from discreet.random.bounds import exp_bounds, uniform_below
 from discreet.random.cauchy import cauchy_cell
 
 FALSE_ALARM = 1e-6

@@ -24,6 +24,8 @@ def test_integers_never_wrap(values):
 def test_unsigned_and_narrow_types():
     assert exact_sum(np.array([2**64 - 1] * 3, np.uint64)) == 3 * (2**64 - 1)
     assert exact_sum(np.array([-128, 127], np.int8)) == -1
+    assert exact_sum(np.array([255, 255], np.uint8)) == 510
+    assert exact_sum(np.array([2**32 - 1] * 2, np.uint32)) == 2**33 - 2
     assert exact_sum(np.array([True, True])) == 2
     assert exact_sum(np.array([0.1], np.float32)) == Fraction(float(np.float32(0.1)))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.accounting.basic import Basic, leaf_epsilon, pure_sum, shared_delta, smallest_delta
+from discreet.accounting.basic import Basic, divided, leaf_epsilon, smallest_delta
 from discreet.accounting.neighbours import Leaf, Resolved
 from discreet.accounting.views import fold, hopeless
 
@@ -32,17 +32,16 @@ class Advanced:
         Basic(self.resolved)  # refuses what has no guarantee of its own
 
     def epsilon(self, delta: float) -> float:
-        """Upper bound, half of delta spent on the deviation and half on the leaves; all of it where they are pure."""
+        """Upper bound: what the leaves do not bring of delta is spent on the deviation, half of it if they share."""
         if hopeless(self.resolved):
             return math.inf
         plain = Basic(self.resolved).epsilon(delta)
         if delta <= 0:
             return plain
-        pure = pure_sum(self.resolved) < math.inf
-        deviation = delta if pure else delta / 2
-        share = shared_delta(self.resolved, delta - deviation)
-        if share is None:
+        division = divided(self.resolved, delta, keep=True)
+        if division is None or division[1] <= 0:
             return plain
+        share, deviation = division
 
         def price(leaf: Leaf) -> tuple[float, float]:
             epsilon = leaf_epsilon(leaf, share)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet import events as ev
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
@@ -88,12 +89,16 @@ def own_delta(leaf: Leaf) -> float:
     return leaf.event.delta if isinstance(leaf.event, ev.ApproxDP) else 0.0
 
 
-def shared_delta(resolved: Resolved, delta: float) -> float | None:
-    """What one repetition of a leaf that is not pure may spend; None if the budget does not cover their own deltas."""
+def divided(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, float] | None:
+    """How delta is divided: what a repetition that is not pure may spend, and what is kept for a deviation.
 
-    def price(leaf: Leaf) -> tuple[float, int]:
-        own = own_delta(leaf)
-        return (own, 0) if own else (0.0, 0 if pure_of(leaf) < math.inf else 1)
+    The leaves' own deltas come first, exactly; None if delta does not cover them. With ``keep``, all that is left is
+    kept where no leaf needs a share, and half of it elsewhere.
+    """
+
+    def price(leaf: Leaf) -> tuple[Fraction, int]:
+        own = Fraction(own_delta(leaf))
+        return (own, 0) if own else (own, 0 if pure_of(leaf) < math.inf else 1)
 
     fixed, sharers = fold(
         resolved.parts,
@@ -101,12 +106,15 @@ def shared_delta(resolved: Resolved, delta: float) -> float | None:
         lambda a, b: (a[0] + b[0], a[1] + b[1]),
         lambda cost, n: (cost[0] * n, cost[1] * n),
         lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-        (0.0, 0),
+        (Fraction(0), 0),
     )
-    left = delta - fixed * _UP
-    if left < 0 or (sharers and left <= 0):
+    left = Fraction(delta) - fixed
+    if left < 0 or (left == 0 and sharers):
         return None
-    return left / sharers if sharers else 0.0
+    if not sharers:
+        return 0.0, float(left) * (1 - 1e-15) if keep else 0.0
+    kept = left / 2 if keep else Fraction(0)
+    return float((left - kept) / sharers) * (1 - 1e-15), float(kept) * (1 - 1e-15)
 
 
 def leaf_epsilon(leaf: Leaf, share: float) -> float:
@@ -129,9 +137,10 @@ class Basic:
         """Upper bound."""
         if hopeless(self.resolved):
             return math.inf
-        share = shared_delta(self.resolved, delta)
-        if share is None:
+        division = divided(self.resolved, delta, keep=False)
+        if division is None:
             return math.inf
+        share, _ = division
         return fold(
             self.resolved.parts,
             lambda leaf: leaf_epsilon(leaf, share),

@@ -43,7 +43,7 @@ __all__ = ["Contour", "Interval"]
 
 
 _UNIT = 2.0**-53
-_DIGITS = 23.0  # each part of the error aims at exp(-23) = 1e-10 of delta
+_MANY = 20  # distinct mixtures, above which six digits of delta have to do instead of ten
 _MAX_TERMS = 20_000
 _RIGHT_OF_C = (1.02, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
 
@@ -59,8 +59,13 @@ class Contour:
 
     @cached_property
     def repetitions(self) -> float:
-        """The largest count: what multiplies every error of a single loss."""
-        return 1.0 if self.mixtures is None else max(1.0, float(self.mixtures.counts.max()))
+        """How many sampled losses are added up: what multiplies the error of one."""
+        return 1.0 if self.mixtures is None else max(1.0, float(self.mixtures.counts.sum()))
+
+    @property
+    def digits(self) -> float:
+        """Each part of the error aims at exp(-digits) of delta: 1e-10, or 1e-6 where every node costs much."""
+        return 14.0 if self.mixtures is not None and len(self.mixtures.counts) > _MANY else 23.0
 
     @property
     def ceiling(self) -> float:
@@ -126,6 +131,14 @@ class Contour:
             epsilon = line.solve(delta)
         return line.outward(epsilon, delta, -1), line.outward(epsilon, delta, +1)
 
+    def delta_upper(self, epsilon: float) -> float:
+        """Certified upper bound on delta(epsilon)."""
+        return self.delta_bounds(epsilon)[1]
+
+    def epsilon_upper(self, delta: float) -> float:
+        """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
+        return self.epsilon_bounds(delta)[1]
+
 
 @dataclass(frozen=True)
 class Line:
@@ -156,7 +169,7 @@ class Line:
     @cached_property
     def period(self) -> float:
         """Long enough for both aliases to fall below the tolerance."""
-        wanted = _DIGITS - self.log_delta
+        wanted = self.parts.digits - self.log_delta
         points, values = self._chernoff
         right = float(np.min((values - points * self.centre + wanted) / (points - self.c)))
         return max(wanted / self.c, right)
@@ -171,7 +184,7 @@ class Line:
     @cached_property
     def _goal(self) -> float:
         """How small the integrand must be on the real axis' scale, in logs, before it may be dropped."""
-        return -(_DIGITS + self._cumulants[0] - self.c * self.centre - self.log_delta)
+        return -(self.parts.digits + self._cumulants[0] - self.c * self.centre - self.log_delta)
 
     @cached_property
     def _far(self) -> tuple[float, float]:
@@ -179,7 +192,7 @@ class Line:
         t = 2 / math.sqrt(self._cumulants[2]) * 1.15 ** np.arange(140)
         bound = -((self.parts.mu * t) ** 2) / 2
         for piece in self.parts.pieces():
-            scan = piece.rule(self.c, 0.0, 34.0 + math.log(self.parts.repetitions))
+            scan = piece.rule(self.c, 0.0, self.parts.digits + 11 + math.log(self.parts.repetitions))
             cells = scan.refined(0.05 / max(1.0, float(np.max((self.c + 1) ** 0.5 / piece.sigmas))))
             bound = bound + piece.counts @ np.log(far_envelope(cells, t))
         done = np.flatnonzero(bound - np.log(math.pi * t) <= self._goal)
@@ -228,7 +241,7 @@ class Line:
         k = self.parts.mu**2 * z * (z + 1) / 2
         error = 8 * _UNIT * np.abs(k)
         for piece in self.parts.pieces():
-            rule = piece.rule(self.c, float(t[-1]), 37.0 + math.log(self.parts.repetitions))
+            rule = piece.rule(self.c, float(t[-1]), self.parts.digits + 14 + math.log(self.parts.repetitions))
             value, slip = self._sampled(rule, t)
             k, error = k + value, error + slip
         for transform, repeats in self.parts.closed:

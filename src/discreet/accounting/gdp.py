@@ -15,7 +15,7 @@ from functools import cached_property
 from discreet import events as ev
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise_multiplier
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.views import exact_only, fold, hopeless, unsupported
 from discreet.adjacency import Adjacency
 
 __all__ = [
@@ -46,7 +46,7 @@ def mu(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> fl
     >>> mu(ev.Gaussian(noise_multiplier=2.0) * 4)
     1.0
     """
-    return GaussianDP(resolve(event, Adjacency(adjacency))).mu
+    return GaussianDP(exact_only("gdp", resolve(event, Adjacency(adjacency)))).mu
 
 
 @dataclass(frozen=True)

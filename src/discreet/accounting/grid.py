@@ -83,12 +83,6 @@ class Grid:
                 reason = error
         raise reason
 
-    def _ask_lower(self, tail: float, question: Callable[[Composition], Interval]) -> float:
-        """The best of the lower bounds, over the parts a neighbour may sit in."""
-        if not any(isinstance(pair, Supremum) for pair, _ in self.parts):
-            return self._ask(lower, tail, question)[0]
-        return max(Grid(parts)._ask(lower, tail, question)[0] for parts in _single_choices(self.parts))
-
     @property
     def _alone(self) -> Pair | None:
         """The only pair, when it is run once: then its profile is the answer."""
@@ -99,7 +93,7 @@ class Grid:
         if self._alone is not None:
             return _profile_bounds(self._alone, epsilon)
         high = self.delta_upper(epsilon)
-        return min(self._ask_lower(1e-30, lambda whole: whole.delta(epsilon)), high), high
+        return min(self._ask(lower, 1e-30, lambda whole: whole.delta(epsilon))[0], high), high
 
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
@@ -118,7 +112,7 @@ class Grid:
         if self._alone is not None:
             pair = self._alone
             return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11)), high
-        return min(self._ask_lower(_tail(delta), lambda whole: whole.epsilon(delta)), high), high
+        return min(self._ask(lower, _tail(delta), lambda whole: whole.epsilon(delta))[0], high), high
 
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
@@ -140,15 +134,6 @@ def _union(chances: list[tuple[float, int]]) -> float:
     if any(p >= 1 for p, n in chances if n):
         return 1.0
     return -math.expm1(sum(n * math.log1p(-p) for p, n in chances))
-
-
-def _single_choices(parts: tuple[tuple[Pair, int], ...]) -> list[tuple[tuple[Pair, int], ...]]:
-    """Parallel parts: a neighbour that sits in one and the same part all along is a valid lower bound."""
-    most = max((len(pair.pairs) for pair, _ in parts if isinstance(pair, Supremum)), default=1)
-    return [
-        tuple((pair.pairs[min(k, len(pair.pairs) - 1)] if isinstance(pair, Supremum) else pair, count) for pair, count in parts)
-        for k in range(most)
-    ]
 
 
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
@@ -249,7 +234,11 @@ class Composition:
             return math.inf, math.inf
         window = self._window(log_delta=math.log(delta - self.infinity))
         high = solve_epsilon(lambda e: window.delta(e)[1], delta)
-        return _last_above(lambda e: window.delta(e)[0], delta, high, 1e-6 / window.c), high
+        low, gentler = 0.0, window
+        while low == 0 and gentler.c > 1e-3:  # near the largest loss the best tilt is steep, and its rounding large
+            low = _last_above(lambda e, tilt=gentler: tilt.delta(e)[0], delta, high, 1e-6 / window.c)  # type: ignore[misc]
+            gentler = Window(self, gentler.c / 30)
+        return low, high
 
 
 def _last_above(low_delta: Callable[[float], float], delta: float, start: float, stride: float) -> float:
@@ -358,13 +347,30 @@ def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int]:
     return fft.rfft(folded), centre
 
 
-def compose(parts: Sequence[tuple[Pair, int]]) -> Atoms:
-    """A pair on a lattice that dominates the composition, for use inside a sampler or a parallel part.
+@dataclass(frozen=True)
+class Composite(Atoms):
+    """A composition as one pair on a lattice that dominates it; ``below`` is one that it dominates."""
+
+    below: Atoms | None = None
+
+
+def compose(parts: Sequence[tuple[Pair, int]]) -> Composite:
+    """The pair of a composition, for use inside a sampler or a parallel part.
 
     Not tilted, so the rounding error, some 1e-13, joins the infinite loss: good for any delta well above that.
     """
     lattice = Grid(tuple(parts))
-    whole = Composition(lattice._laws(upper, lattice.step(1e-18), 1e-18))
-    losses, masses, each = Window(whole, 0.0).law
-    extra = 2 * math.exp(-_OUTSIDE) + each * len(masses)
-    return Atoms(losses, np.maximum(masses, 0.0) + 1e-300, min(1.0, whole.infinity + extra))
+    step = lattice.step(1e-18)
+    high = _untilted(lattice._laws(upper, step, 1e-18))
+    low = _untilted(lattice._laws(lower, step, 1e-18))
+    wrong = 2 * math.exp(-_OUTSIDE)
+    losses, masses, each = high.law
+    extra = wrong + each * len(masses)
+    infinite = min(1.0, high.whole.infinity + extra)
+    below_losses, below_masses, below_each = low.law
+    below = Atoms(below_losses, np.maximum(below_masses - below_each - wrong, 0.0), low.whole.infinity)
+    return Composite(losses, np.maximum(masses, 0.0) + 1e-300, infinite, below)
+
+
+def _untilted(laws: list[tuple[Lattice, int]]) -> Window:
+    return Window(Composition(laws), 0.0)

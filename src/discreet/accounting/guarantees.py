@@ -15,7 +15,7 @@ from types import MappingProxyType
 from discreet.accounting.advanced import Advanced
 from discreet.accounting.basic import Basic, pure_sum
 from discreet.accounting.gdp import GaussianDP
-from discreet.accounting.neighbours import Resolved, resolve
+from discreet.accounting.neighbours import Resolved, each_leaf, resolve
 from discreet.accounting.optimal import Optimal
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
@@ -24,7 +24,7 @@ from discreet.accounting.views import Account, solve_epsilon
 from discreet.accounting.zcdp import ZeroConcentrated
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedAdjacency, UnsupportedEvent, nonnegative, probability, whole
-from discreet.events import Event
+from discreet.events import Event, Exponential
 
 __all__ = ["ACCOUNTANTS", "Guarantee", "delta", "epsilon", "epsilon_bounds", "guarantee"]
 
@@ -56,6 +56,11 @@ class Tightest:
                 raise UnsupportedEvent(f"No accountant can price this event: {reason}") from None
 
     @cached_property
+    def _sharp(self) -> bool:
+        """Whether the numerical account is the best there is; not for bounded range, whose envelope nothing attains."""
+        return not any(isinstance(leaf.event, Exponential) for leaf in each_leaf(self._resolved.parts))
+
+    @cached_property
     def _others(self) -> list[Account]:
         found: list[Account] = []
         for name, view in ACCOUNTANTS.items():
@@ -70,21 +75,28 @@ class Tightest:
         """The smallest bound there is."""
         if delta > 0 and self._numerical is not None:
             try:
-                return min(self._numerical.epsilon(delta), self._pure)
+                best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
-                pass
+                best = math.inf
+            if best < math.inf and self._sharp:  # else delta may just cover the leaves' own, which sums see exactly
+                return best
+            return min([best, *(view.epsilon(delta) for view in self._others)])
         return min([self._pure, *(view.epsilon(delta) for view in self._others)])
 
     def delta(self, epsilon: float) -> float:
         """The smallest bound there is."""
         if epsilon >= self._pure:
             return 0.0
+        best = 1.0
         if self._numerical is not None:
             try:
-                return self._numerical.delta(epsilon)
+                best = self._numerical.delta(epsilon)
             except NotCertified:
                 pass
-        return min([1.0, *(view.delta(epsilon) for view in self._others)])
+            else:
+                if self._sharp:
+                    return best
+        return min([best, *(view.delta(epsilon) for view in self._others)])
 
 
 class Grouped:
@@ -209,7 +221,9 @@ def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = A
     low, high = account.epsilon_bounds(delta)
     if resolved.slack:
         high = Slackened(account, resolved.slack).epsilon(delta)
-    return min(low, pure), min(high, pure)
+    elif high == math.inf or not (tightest := Tightest(resolved))._sharp:
+        high = min(high, tightest.epsilon(delta) if high < math.inf else Tightest(resolved).epsilon(delta))
+    return min(low, pure, high), min(high, pure)
 
 
 @dataclass(frozen=True)

@@ -143,21 +143,19 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
     Under replace the record may stay in its part, or leave one and enter another: the worst of all.
     """
     parts = list(dict.fromkeys(leaf.events))
+    crosses = wanted is Adjacency.REPLACE  # the new record may lie in another part
+    if len(parts) == 1 and not crosses:
+        return resolve(parts[0] * count, wanted, group)
     if group > 1:
-        raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole instead")
+        raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole")
     options = [option for part in parts if (option := _without_slack(part, wanted))]
-    if wanted is Adjacency.REPLACE and len(leaf.events) > 1:
-        crossing = parts if len(parts) > 1 else parts * 2
-        for left, entered in permutations(crossing, 2):
-            try:
-                out, into = (_without_slack(part, Adjacency.ADD_REMOVE) for part in (left, entered))
-            except UnsupportedAdjacency as reason:
-                raise _refusal(
-                    leaf,
-                    wanted,
-                    f"a record may leave one part and enter another, so every part must hold under 'add-remove', but {reason}",
-                ) from None
-            options.append(out + tuple(_flipped(part) for part in into))
+    for left, entered in permutations(parts if len(parts) > 1 else parts * 2, 2) if crosses else ():
+        try:
+            out, into = (_without_slack(part, Adjacency.ADD_REMOVE) for part in (left, entered))
+        except UnsupportedAdjacency as reason:
+            why = "a record may leave one part and enter another, so every part must hold under 'add-remove', but "
+            raise _refusal(leaf, wanted, f"{why}{reason}".rstrip(".")) from None
+        options.append(out + tuple(_flipped(part) for part in into))
     return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
 
 

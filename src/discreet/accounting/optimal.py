@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.basic import Basic, leaf_epsilon, own_delta, pure_of, shared_delta, smallest_delta
+from discreet.accounting.basic import Basic, divided, leaf_epsilon, own_delta, pure_of, smallest_delta
 from discreet.accounting.neighbours import Choice, Leaf, Resolved
 from discreet.accounting.views import hopeless, solve_epsilon
 from discreet.errors import UnsupportedEvent
@@ -56,16 +56,15 @@ class Optimal:
         """Upper bound; leaves that are not pure get half of delta, shared equally."""
         if hopeless(self.resolved):
             return math.inf
-        pure = all(pure_of(leaf) < math.inf for leaf in self._leaves)
-        own = all(pure_of(leaf) < math.inf or own_delta(leaf) for leaf in self._leaves)
-        share = 0.0 if own else shared_delta(self.resolved, delta / 2)
-        if share is None:
+        division = divided(self.resolved, delta, keep=True)
+        if division is None:
             return math.inf
+        share, _ = division
         epsilons = [leaf_epsilon(leaf, share) for leaf in self._leaves]
         if not all(map(math.isfinite, epsilons)):
             return math.inf
         if delta <= 0:
-            return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True)) if pure else math.inf
+            return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True))
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
         losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
         kept = math.exp(

@@ -153,6 +153,27 @@ class BoundedRange(Pair):
         """Losses lie within ±epsilon."""
         return -self.epsilon, self.epsilon
 
+    @property
+    def members(self) -> tuple[Atoms, ...]:
+        """Some mechanisms of this range, with losses t and t - epsilon: each is a lower bound on what the worst does."""
+        e = self.epsilon
+        chances = [(t, -math.expm1(t - e) / -math.expm1(-e)) for t in (0.5 * e, 0.6 * e, 0.75 * e, 0.9 * e)]
+        return tuple(Atoms(np.array([t - e, t]), np.array([1 - p, p])) for t, p in chances)
+
+    def divergence(self, order: Array) -> Array:
+        r"""Largest Rényi divergence of any member.
+
+        With :math:`A = e^\epsilon` and :math:`x = e^t`, :math:`E[(P/Q)^{\alpha-1}] = x^{\alpha-1}((A - A^{1-\alpha}) -
+        x(1 - A^{1-\alpha}))/(A-1)`, largest at :math:`x = \frac{\alpha-1}{\alpha}\frac{A - A^{1-\alpha}}{1 -
+        A^{1-\alpha}}`. The envelope's own divergence is larger, because it is worst at all orders at once.
+        """
+        e = self.epsilon
+        c = order - 1
+        whole, part = -np.expm1(-order * e), -np.expm1(-c * e)  # (A - A^{1-α})/A and 1 - A^{1-α}
+        log_x = np.clip(np.log(c / order) + e + np.log(whole / part), 0.0, e)
+        inside = whole - np.exp(log_x - e) * part
+        return np.asarray(np.minimum((c * log_x + np.log(inside / -math.expm1(-e))) / c * (1 + 1e-9) + 1e-15 / c, e))
+
     def tails(self, losses: Array) -> Tails:
         """Integrals of exp(±l/2)."""
         e = self.epsilon

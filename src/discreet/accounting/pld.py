@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from discreet.errors import NotCertified, UnsupportedEvent
 __all__ = ["PLD", "pair_of"]
 
 T = TypeVar("T")
+Engine: TypeAlias = Contour | grid.Grid
+Engines: TypeAlias = tuple[Contour | None, grid.Grid]  # of one direction
 
 _MAX_ATOMS = 200_000
 _SMALLEST = 1e-60
@@ -193,26 +195,38 @@ class PLD:
         return math.sqrt(total)
 
     @cached_property
-    def _directions(self) -> list[tuple[Contour | None, grid.Grid]]:
+    def _directions(self) -> list[Engines]:
+        return self._engines(lambda pair: pair)
+
+    @cached_property
+    def _attained(self) -> list[list[Engines]]:
+        """What lower bounds rest on: pairs that are only envelopes give way to what is below them, one at a time."""
+        choices = [(pair, _choices(pair)) for _, lattice in self._directions for pair, _ in lattice.parts]
+        if all(found[0] is pair for pair, found in choices):
+            return []
+        most = max(len(found) for _, found in choices)
+        return [
+            self._engines(lambda pair, k=k: _choices(pair)[min(k, len(_choices(pair)) - 1)])  # type: ignore[misc]
+            for k in range(most)
+        ]
+
+    def _engines(self, change: Callable[[Pair], Pair]) -> list[Engines]:
         result = []
         for forward in (True, False):
-            pairs = tuple(_pairs(self.resolved.parts, forward=forward))
+            pairs = tuple((change(pair), count) for pair, count in _pairs(self.resolved.parts, forward=forward))
             result.append((_contour(pairs), grid.Grid(pairs)))
             if all(reverse(pair) is pair for pair, _ in pairs):
                 break  # symmetric: the other direction is the same
         return result
 
-    def _worst(self, ask_contour: Callable[[Contour], T], ask_grid: Callable[[grid.Grid], T]) -> list[T]:
-        """Ask each direction, by the contour where it can certify an answer."""
-        answers = []
-        for contour, lattice in self._directions:
-            try:
-                if contour is None:
-                    raise NotCertified("no contour")
-                answers.append(ask_contour(contour))
-            except NotCertified:
-                answers.append(ask_grid(lattice))
-        return answers
+    def _bounds(self, both: Callable[[Engine], Interval], top: Callable[[Engine], float]) -> Interval:
+        """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
+        if not self._attained:
+            answers = _asked(self._directions, both)
+            return max(low for low, _ in answers), max(high for _, high in answers)
+        high = max(_asked(self._directions, top))
+        low = max(low for engines in self._attained for low, _ in _asked(engines, both))
+        return min(low, high), high
 
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
@@ -224,34 +238,60 @@ class PLD:
         """Certified bounds on the smallest epsilon for a delta in (0, 1)."""
         if (exact := self._exact()) is not None:
             return _gaussian_epsilons(exact[0], delta)
-        answers = self._worst(lambda line: line.epsilon_bounds(delta), lambda lattice: lattice.epsilon_bounds(delta))
-        low, high = max(low for low, _ in answers), max(high for _, high in answers)
+        low, high = self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
         return (low if low > 1e3 * _SMALLEST else 0.0), high
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
         if (exact := self._exact()) is not None:
             return _gaussian_deltas(exact[0], epsilon)
-        answers = self._worst(lambda line: line.delta_bounds(epsilon), lambda lattice: lattice.delta_bounds(epsilon))
-        return max(low for low, _ in answers), max(high for _, high in answers)
+        return self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
         if self._exact() is not None or delta <= 0 or delta >= 1:
             return self.epsilon_bounds(delta)[1] if 0 < delta < 1 else (0.0 if delta >= 1 else self._at_zero())
-        return max(self._worst(lambda line: line.epsilon_bounds(delta)[1], lambda lattice: lattice.epsilon_upper(delta)))
+        return max(_asked(self._directions, lambda engine: engine.epsilon_upper(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
         if self._exact() is not None:
             return self.delta_bounds(epsilon)[1]
-        return max(self._worst(lambda line: line.delta_bounds(epsilon)[1], lambda lattice: lattice.delta_upper(epsilon)))
+        return max(_asked(self._directions, lambda engine: engine.delta_upper(epsilon)))
 
     def _at_zero(self) -> float:
         """Epsilon at delta zero: the largest possible loss."""
         if (exact := self._exact()) is not None:
             return math.inf if exact[0] else 0.0
         return max(sum(n * p.highest for p, n in g.parts) if not g.infinity else math.inf for _, g in self._directions)
+
+
+def _asked(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:
+    """Ask each direction, by the contour where it can certify an answer."""
+    answers = []
+    for contour, lattice in engines:
+        try:
+            if contour is None:
+                raise NotCertified("no contour")
+            answers.append(ask(contour))
+        except NotCertified:
+            answers.append(ask(lattice))
+    return answers
+
+
+def _choices(pair: Pair) -> tuple[Pair, ...]:
+    """What a neighbour or a mechanism can really be, where the pair is an envelope; the pair itself elsewhere."""
+    match pair:
+        case Supremum():
+            return tuple(choice for part in pair.pairs for choice in _choices(part))
+        case BoundedRange():
+            return pair.members
+        case grid.Composite():
+            return (pair.below,) if pair.below is not None else (pair,)
+        case Sampled() | Reversed() | Symmetric():
+            inside = _choices(pair.pair)
+            return (pair,) if inside[0] is pair.pair else tuple(replace(pair, pair=choice) for choice in inside)
+    return (pair,)
 
 
 def _gaussian_epsilons(mu: float, delta: float) -> Interval:

@@ -24,11 +24,11 @@ from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.pairs import GaussianShift, Pair
+from discreet.accounting.pairs import BoundedRange, GaussianShift, Pair
 from discreet.accounting.pld import pair_of
 from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
 from discreet.accounting.transforms import Transform
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.views import exact_only, fold, hopeless, unsupported
 from discreet.accounting.zcdp import rho_of
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
@@ -55,7 +55,7 @@ def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = A
     >>> rdp_curve(ev.Gaussian(noise_multiplier=1.0), [2.0, 3.0]).tolist()
     [1.0, 1.5]
     """
-    return _total(resolve(event, Adjacency(adjacency)), tuple(np.asarray(orders, float).tolist()))
+    return _total(exact_only("rdp", resolve(event, Adjacency(adjacency))), tuple(np.asarray(orders, float).tolist()))
 
 
 def _total(resolved: Resolved, orders: tuple[float, ...]) -> Array:
@@ -86,7 +86,9 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     except UnsupportedEvent as reason:
         raise unsupported("rdp", leaf.event, "no curve is proved for it") from reason
     if pair.infinity > 0:
-        raise unsupported("rdp", leaf.event, "something inside it has a delta, which allows any divergence")
+        raise unsupported("rdp", leaf.event, "its loss may be infinite, by a delta inside it or by rounding")
+    if isinstance(pair, BoundedRange):
+        return pair.divergence(alpha)
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
     return np.asarray(np.max([_pair_curve(each, alpha) for each in directions], axis=0))
 

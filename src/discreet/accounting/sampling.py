@@ -74,7 +74,9 @@ class Sampled(Pair):
     @property
     def support(self) -> Interval:
         """Never below log(1-q)."""
-        return float(self._outer(np.array([self.pair.lowest]))[0]), float(self._outer(np.array([self.pair.highest]))[0])
+        low = -math.inf if self.pair.infinity else self.pair.lowest  # where P may have nothing, Q loses everything
+        low, high = self._outer(np.array([low, self.pair.highest])).tolist()
+        return low, high
 
     @property
     def atom(self) -> float:

@@ -61,6 +61,13 @@ def hopeless(resolved: Resolved) -> bool:
     return any(isinstance(leaf.event, ev.NonPrivate) for leaf in each_leaf(resolved.parts))
 
 
+def exact_only(accountant: str, resolved: Resolved) -> Resolved:
+    """Refuse what a curve of this kind cannot hold: a sampler that differs from its ideal with some probability."""
+    if resolved.slack:
+        raise UnsupportedEvent(f"The {accountant} curve cannot hold TruncatedPoissonSampled: its overflow is a delta.")
+    return resolved
+
+
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
     """Smallest epsilon, from above and to about eleven digits, at which a decreasing delta(epsilon) is at most ``delta``."""
     if delta_of(0.0) <= delta:

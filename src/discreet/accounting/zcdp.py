@@ -18,7 +18,7 @@ from discreet import events as ev
 from discreet.accounting.basic import pure_of
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.views import exact_only, fold, hopeless, unsupported
 from discreet.adjacency import Adjacency
 
 __all__ = ["ZeroConcentrated", "rho"]
@@ -54,7 +54,7 @@ def rho(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> f
     >>> rho(ev.Gaussian(noise_multiplier=2.0) * 8)
     1.0
     """
-    return ZeroConcentrated(resolve(event, Adjacency(adjacency))).rho
+    return ZeroConcentrated(exact_only("zcdp", resolve(event, Adjacency(adjacency)))).rho
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The ``replay`` fixture. Enable it in a conftest: ``pytest_plugins = ["discreet.auditing.pytest_plugin"]``.
+"""The ``replay`` fixture. In a conftest: ``from discreet.auditing.pytest_plugin import replay``.
 
     def test_my_pipeline(replay):
         replay(my_pipeline, data, neighbour)      # both orders are tried

@@ -48,7 +48,7 @@ def epsilon(
     """The epsilon of an event at a given delta."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
     upper = dp.epsilon(event, delta=delta, accountant=accountant, adjacency=adjacency)
-    lower = None if accountant else dp.epsilon_bounds(event, delta=delta, adjacency=adjacency)[0]
+    lower = None if accountant else _lower(event, delta, adjacency)
     if json:
         show.as_json({"epsilon": upper, "lower": lower, "delta": delta, "adjacency": str(adjacency),
                       "accountant": accountant, "event": event.to_dict()})
@@ -56,6 +56,14 @@ def epsilon(
     show.say(f"epsilon = {show.ceiling(upper)} at delta = {delta:g} ({adjacency}{', ' + accountant if accountant else ''})")
     if lower is not None:
         show.say(f"certified: no smaller epsilon than {show.floor(min(lower, upper))} holds")
+
+
+def _lower(event: dp.Event, delta: float, adjacency: Adjacency) -> float | None:
+    """The certified lower bound, where the numerical account can price the event."""
+    try:
+        return dp.epsilon_bounds(event, delta=delta, adjacency=adjacency)[0]
+    except dp.DiscreetError:
+        return None
 
 
 def delta(

@@ -36,7 +36,6 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
-from discreet.mechanisms._grid import in_range
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
 from discreet.release import Release
@@ -64,8 +63,10 @@ class ClusteredMean:
     delta: float
 
     def __post_init__(self) -> None:
-        store(self, radius=in_range("radius", self.radius), dimension=whole("dimension", self.dimension, low=1),
-              size=whole("size", self.size, low=16), epsilon=positive("epsilon", self.epsilon),
+        # Inside these limits no square of a distance that matters can underflow to zero or overflow.
+        store(self, radius=number("radius", self.radius, low=2.0**-400, high=2.0**400),
+              dimension=whole("dimension", self.dimension, low=1), size=whole("size", self.size, low=16),
+              epsilon=positive("epsilon", self.epsilon),
               delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True))
 
     @property

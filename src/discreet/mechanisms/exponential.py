@@ -34,7 +34,7 @@ class Exponential:
 
     Guarantee: range-bounded by epsilon, hence epsilon-DP and better under composition.
 
-    Large sets: an array of scores costs one pass and on average at most one proposal per candidate (10 ns each).
+    Large sets: an array of scores costs one pass and on average at most one proposal per candidate (about 25 ns each).
     For sets too large to list, ``release_by_sampling`` draws from the base measure.
     Time depends on the scores, so do not let strangers time a release.
 

@@ -28,7 +28,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.mechanisms._common import slack, spent_delta, store
 from discreet.mechanisms._grid import above
-from discreet.random._bounds import exp_bounds
+from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 from discreet.release import Release
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.errors import whole
-from discreet.random._bounds import Interval, uniform_below
+from discreet.random.bounds import Interval, uniform_below
 from discreet.random.source import RngLike, as_rng
 
 __all__ = ["cauchy_cell"]

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import whole
-from discreet.random._bounds import Interval, exp_bounds, uniform_below
 from discreet.random._kernel import exp_table, pick, walk
+from discreet.random.bounds import Interval, exp_bounds, uniform_below
 from discreet.random.exact import Integers
 from discreet.random.source import Rng, RngLike, as_rng
 

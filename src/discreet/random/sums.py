@@ -40,8 +40,7 @@ def exact_sum(values: ArrayLike) -> Fraction:
 
 def _integer_sum(values: NDArray[Any]) -> int:
     """High and low halves are added apart: neither can wrap, whatever the width of the type."""
-    if values.dtype.kind != "u":
-        values = values.astype(np.int64)
+    values = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64)
     high, low = values >> 32, values & 0xFFFFFFFF
     return (int(high.sum()) << 32) + int(low.sum())
 

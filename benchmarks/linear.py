@@ -1,0 +1,157 @@
+"""Private linear models: accuracy and time beside diffprivlib, fit time beside scikit-learn, bytes moved by DP-CD.
+
+Every figure comes from one run. Times are the best of three after a small warm-up. Writes ``build/bench-linear.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import peers
+
+SEEDS = 3
+ROWS, COLUMNS = 100_000, 100
+OWED_RATIO, OWED_BANDWIDTH = 3.0, 0.5
+
+
+def best(action: Callable[[], Any], times: int = 3) -> float:
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        action()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def questions() -> list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[float, ...]]]:
+    """Data sets with rows of norm one: name, parts, public facts, epsilons."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    from experiments import adult
+
+    found: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[float, ...]]] = []
+    if (parts := adult.load()) is not None:
+        found.append(("adult", (*parts[0], *parts[1]), {"delta": 1e-6, "feature_norm": 1.0}, (0.05, 0.1, 0.5, 1.0)))
+    x, y = load_digits(return_X_y=True)
+    x = x / np.linalg.norm(x, axis=1, keepdims=True)
+    a, b, c, d = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
+    facts = {"delta": 1e-5, "feature_norm": 1.0, "classes": tuple(range(10))}
+    return [*found, ("digits", (a, c, b, d), facts, (1.0, 10.0))]
+
+
+def saved(name: str, parts: tuple[Any, ...]) -> Path:
+    peers.BUILD.mkdir(exist_ok=True)
+    path = peers.BUILD / f"bench-linear-{name}.npz"
+    np.savez(path, **dict(zip(("x", "y", "test", "labels"), parts, strict=True)))
+    return path
+
+
+def accuracy() -> list[dict[str, Any]]:
+    from discreet.linear import LogisticRegression
+
+    results = []
+    for name, parts, facts, epsilons in questions():
+        path = saved(name, parts)
+        for epsilon in epsilons:
+            models = [LogisticRegression(epsilon=epsilon, random_state=seed, **facts).fit(*parts[:2]) for seed in range(SEEDS)]
+            theirs = peers.ask(peers.python("linear"), peers.ROOT / "benchmarks" / "peers_linear.py",
+                               {"data": str(path), "epsilon": epsilon, "seeds": SEEDS})
+            results.append({"data": name, "epsilon": epsilon,
+                            "ours": float(np.mean([model.score(*parts[2:]) for model in models])),
+                            "diffprivlib": theirs.reason if isinstance(theirs, peers.Failure) else theirs["accuracy"]})
+    return results
+
+
+def large() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(ROWS, COLUMNS))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x, (rng.random(ROWS) < 1 / (1 + np.exp(-20 * x[:, 0] + 10 * x[:, 1]))).astype(int)
+
+
+def speed() -> dict[str, float]:
+    """Seconds to fit 10⁵ × 100: scikit-learn's own, then ours by solver, then diffprivlib's."""
+    from sklearn.linear_model import LogisticRegression as Ordinary
+
+    from discreet.linear import LogisticRegression
+
+    x, y = large()
+    found = {"scikit-learn (not private)": best(lambda: Ordinary().fit(x, y))}
+    for solver in ("output", "objective", "gd"):
+        model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, solver=solver, random_state=0)
+        model.fit(x[:100], y[:100])
+        found[solver] = best(lambda model=model: model.fit(x, y))
+    path = saved("large", (x, y, x[:0], y[:0]))
+    theirs = peers.ask(peers.python("linear"), peers.ROOT / "benchmarks" / "peers_linear.py",
+                       {"data": str(path), "epsilon": 1.0, "seeds": 1})
+    if not isinstance(theirs, peers.Failure):
+        found["diffprivlib"] = theirs["seconds"]
+    return found
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second that one core reads and writes when it copies 256 MB."""
+    source = np.ones(1 << 25)
+    target = np.empty_like(source)
+    return 2 * source.nbytes / best(lambda: np.copyto(target, source), 5)
+
+
+def coordinate_bandwidth(loss: str) -> dict[str, float]:
+    """DP-CD on 10⁵ × 100: 56 bytes a record and coordinate (see ``solvers.cd``), over the time of a pass."""
+    from discreet.linear import LinearRegression, LogisticRegression
+
+    x, y = large()
+    kind: Any = LinearRegression if loss == "squared" else LogisticRegression
+    facts = {"epsilon": 1.0, "delta": 1e-6, "feature_norm": 1.0, "solver": "cd", "fit_intercept": False, "random_state": 0}
+    few, many = (kind(**facts, solver_options={"passes": passes}) for passes in (1, 6))
+    few.fit(x, y)
+    seconds = (best(lambda: many.fit(x, y)) - best(lambda: few.fit(x, y))) / 5
+    return {"seconds a pass": seconds, "bytes a pass": 56.0 * ROWS * COLUMNS, "bytes a second": 56 * ROWS * COLUMNS / seconds}
+
+
+def main() -> None:
+    console = Console(width=max(120, Console().width))
+    scores = accuracy()
+    table = Table(title=f"Test accuracy, default hyper-parameters, {SEEDS} seeds, one run")
+    for header in ("data", "epsilon", "ours", "diffprivlib"):
+        table.add_column(header, justify="right")
+    for row in scores:
+        theirs = row["diffprivlib"]
+        table.add_row(row["data"], f"{row['epsilon']:g}", f"{row['ours']:.1%}",
+                      theirs[:40] if isinstance(theirs, str) else f"{theirs:.1%}")
+    console.print(table)
+    seconds = speed()
+    own = seconds["scikit-learn (not private)"]
+    table = Table(title=f"Seconds to fit {ROWS:,} × {COLUMNS}")
+    for header in ("method", "seconds", "over scikit-learn"):
+        table.add_column(header, justify="right")
+    for name, value in seconds.items():
+        table.add_row(name, f"{value:.2f}", f"{value / own:.2f}")
+    console.print(table)
+    copied, moved = copy_bandwidth(), {loss: coordinate_bandwidth(loss) for loss in ("squared", "logistic")}
+    for loss, found in moved.items():
+        console.print(f"DP-CD, {loss}: {found['bytes a pass'] / 1e9:.2f} GB a pass in {found['seconds a pass']:.3f} s = "
+                      f"{found['bytes a second'] / 1e9:.1f} GB/s; one core copies at {copied / 1e9:.1f} GB/s "
+                      f"({found['bytes a second'] / copied:.0%})")
+    for solver in ("output", "objective"):
+        if seconds[solver] > OWED_RATIO * own:
+            console.print(f"MISSES  {solver}: {seconds[solver] / own:.1f}x scikit-learn's time, above {OWED_RATIO:g}x")
+    if moved["squared"]["bytes a second"] < OWED_BANDWIDTH * copied:
+        console.print("MISSES  DP-CD moves fewer bytes than half of the copy bandwidth")
+    peers.BUILD.mkdir(exist_ok=True)
+    report = {"accuracy": scores, "seconds": seconds, "copy": copied, "cd": moved}
+    (peers.BUILD / "bench-linear.json").write_text(json.dumps(report, indent=2))
+    console.print("Wrote build/bench-linear.json.")
+
+
+if __name__ == "__main__":
+    main()

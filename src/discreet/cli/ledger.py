@@ -1,0 +1,213 @@
+"""``discreet ledger``: open, show, history, verify, export, plot. Each command parses, calls the library and prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+    from rich.console import Console
+    from rich.table import Table
+
+if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
+    from discreet.ledger import Book, Entry, Ledger
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True)
+
+Address = Annotated[
+    str, typer.Option("--ledger", "-l", envvar="DISCREET_LEDGER", help="Where the ledger is kept.", show_default=True)
+]
+Name = Annotated[str, typer.Argument(help="The book, by name or path: 'census', 'census/alice'.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DEFAULT = "sqlite:///budget.db"
+
+
+class Format(StrEnum):
+    """How history is exported."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+@app.command("open")
+def open_book(
+    name: Annotated[str, typer.Argument(help="Name of the book; 'census/alice' makes a sub-book of 'census'.")],
+    epsilon: Annotated[float, typer.Option(help="Limit on epsilon.")],
+    delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
+    adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
+    unit: Annotated[str, typer.Option(help="Whose presence is protected, in words.")] = "one record",
+    filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
+    ledger: Address = DEFAULT,
+) -> None:
+    """Open a book; limits never change. A sub-book takes adjacency, unit and filter from the book above."""
+    with _ledger(ledger, create=True) as books:
+        if "/" in name:
+            above, inner = name.rsplit("/", 1)
+            book = books.book(above).sub(inner, epsilon=epsilon, delta=delta)
+        else:
+            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, filter=filter)
+        typer.echo(f"{book.name}: {book.terms.describe()}")
+        typer.echo(f"head {books.head()}")
+
+
+@app.command()
+def show(
+    name: Annotated[str | None, typer.Argument(help="A book; without it, all of them.")] = None,
+    as_json: Json = False,
+    ledger: Address = DEFAULT,
+) -> None:
+    """What each book has proved, and what is left."""
+    from discreet.reporting import words
+
+    with _ledger(ledger) as books:
+        chosen = _all(books) if name is None else [books.book(name), *_all(books, books.book(name))]
+        rows = [_state(book) for book in chosen]
+        head = books.head()
+    if as_json:
+        typer.echo(json.dumps({"head": head, "books": rows}, indent=2))
+        return
+    table = Table("book", "ε proved", "ε limit", "δ", "left", "charges", "adjacency", "proof")
+    for row in rows:
+        table.add_row(
+            row["book"], words.number(row["epsilon"]), words.number(row["limit"]), words.number(row["delta"]),
+            f"{100 * row['left']:.1f} %", f"{row['charges']:,}", row["adjacency"], row["proof"],
+        )  # fmt: skip
+    _print(table)
+    typer.echo(f"head {head}")
+
+
+@app.command()
+def history(
+    name: Name,
+    newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the last entries.")] = 20,
+    as_json: Json = False,
+    ledger: Address = DEFAULT,
+) -> None:
+    """The last entries of a book and of the books inside it."""
+    from discreet.reporting import words
+
+    with _ledger(ledger) as books:
+        entries = books.book(name).entries(newest=newest)
+    if as_json:
+        typer.echo(json.dumps([entry.to_dict() for entry in entries], indent=2))
+        return
+    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "event", "ε after")
+    for entry in entries:
+        what = words.describe(entry.cost) if entry.cost else ""
+        after = words.number(float(entry.epsilon)) if entry.epsilon else ""
+        table.add_row(str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
+                      what, after)  # fmt: skip
+    _print(table)
+
+
+@app.command()
+def verify(
+    head: Annotated[str | None, typer.Option(help="An anchored head, 'number:hash', or a file that holds one.")] = None,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
+    if head is not None and ":" not in head and Path(head).is_file():
+        head = Path(head).read_text(encoding="utf-8").strip()
+    with _ledger(ledger) as books:
+        found = books.verify(head)
+    against = " against the anchored head" if found.anchored else ""
+    typer.echo(f"{found.entries:,} entries in {found.books:,} books verified{against}")
+    typer.echo(f"head {found.head}")
+
+
+@app.command()
+def export(
+    name: Annotated[str | None, typer.Argument(help="A book; without it, the whole ledger.")] = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the terminal.")] = None,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Every entry, with every column, for other programs."""
+    with _ledger(ledger) as books:
+        entries = books.entries() if name is None else books.book(name).entries()
+        head = books.head()
+    text = _csv(entries) if format is Format.CSV else _json(entries, head)
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8", newline="")
+
+
+@app.command()
+def plot(
+    name: Name,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the SVG figure goes.")] = Path("burn-down.svg"),
+    ledger: Address = DEFAULT,
+) -> None:
+    """Draw how the budget was used, as SVG."""
+    from discreet.reporting import figures, report
+
+    with _ledger(ledger) as books:
+        facts = report(books.book(name), entries=1).facts
+    output.write_text(figures.burn_down(facts), encoding="utf-8")
+    typer.echo(str(output))
+
+
+def _ledger(address: str, create: bool = False) -> Ledger:
+    from discreet.ledger import Ledger
+
+    return Ledger(address, create=create)
+
+
+def _all(books: Ledger, inside: Book | None = None) -> list[Book]:
+    found: list[Book] = []
+    for book in books.books(inside):
+        found += [book, *_all(books, book)]
+    return found
+
+
+def _state(book: Book) -> dict[str, Any]:
+    spent, remaining = book.spent(), book.remaining()
+    return {
+        "book": book.name,
+        "kind": book.terms.kind,
+        "epsilon": spent.epsilon,
+        "limit": book.terms.epsilon,
+        "delta": book.terms.delta,
+        "adjacency": str(book.terms.adjacency),
+        "unit": book.terms.unit,
+        "filter": book.terms.filter,
+        "proof": spent.proof,
+        "left": remaining.fraction,
+        "charges": spent.entries,
+    }
+
+
+def _json(entries: list[Entry], head: str) -> str:
+    return json.dumps({"head": head, "entries": [entry.to_dict() for entry in entries]}, indent=2) + "\n"
+
+
+def _csv(entries: list[Entry]) -> str:
+    """Columns as written. A cell that a spreadsheet would run as a formula gets a quote in front."""
+    from discreet.ledger import Entry
+
+    columns = [field.name for field in fields(Entry)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(columns)
+    for entry in entries:
+        writer.writerow(_inert(getattr(entry, column)) for column in columns)
+    return buffer.getvalue()
+
+
+def _inert(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
+
+
+def _print(table: Table) -> None:
+    Console(highlight=False, markup=False).print(table)

@@ -1,0 +1,35 @@
+"""``discreet report``: the privacy report of a book, as a page or as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+
+__all__ = ["report"]
+
+
+def report(
+    name: Annotated[str, typer.Argument(help="The book, by name or path: 'census', 'census/alice'.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; .json gives JSON. Default: the book's name, .html.")
+    ] = None,
+    entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
+    ledger: Annotated[
+        str, typer.Option("--ledger", "-l", envvar="DISCREET_LEDGER", help="Where the ledger is kept.")
+    ] = "sqlite:///budget.db",
+) -> None:
+    """Write the privacy report of a book: what was released, at what cost, and what an attacker could learn."""
+    from discreet.ledger import Ledger
+    from discreet.reporting import report as make
+
+    with Ledger(ledger, create=False) as books:
+        made = make(books.book(name), entries=entries)
+    target = output or Path(f"{name.replace('/', '-')}.html")
+    made.save(target)
+    typer.echo(str(target))
+    typer.echo(f"head {made.facts['ledger']['head']}")

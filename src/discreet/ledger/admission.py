@@ -1,0 +1,68 @@
+"""Whether the books on the way up admit a price, at which prices an event may be a plan, and why it is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from discreet.events import Event
+from discreet.ledger import pricing, tree
+from discreet.ledger.amounts import Amounts, Number, exact
+from discreet.ledger.filters import admits, overdraws_delta, reading
+from discreet.ledger.tree import Node
+
+__all__ = ["planned", "refusal", "refusing"]
+
+
+def refusing(path: list[Node], price: Amounts) -> Node | None:
+    """The first book on the way up that cannot stand the price; for a plan, also one whose answers were seen."""
+    for before, after in zip(path, tree.advance(path, price), strict=True):
+        if price.planned and before.amounts.adaptive:
+            return after
+        if after.enforces and not admits(after.terms.limit, after.amounts):
+            return after
+    return None
+
+
+def planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Amounts]:
+    """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
+    if any(node.amounts.adaptive for node in path):
+        return
+    for share in _shares(path) if delta is None else [exact(delta)]:
+        price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
+        if price and refusing(path, price) is None:
+            yield price
+    summed = pricing.summed_price(event, path[0].terms.adjacency) if delta is None else None
+    if summed and refusing(path, summed) is None:
+        yield summed
+
+
+def _shares(path: list[Node]) -> list[Number]:
+    """Half and all of the delta left on the path, and of that left in the book itself: the books above a part may have
+    none left and still bear it, when another part has paid as much."""
+    lefts = [node.terms.limit.less(node.amounts).delta for node in path if node.enforces]
+    return sorted({share for left in (min(lefts), lefts[0]) if left > 0 for share in (exact(float(left / 2)), left)})
+
+
+def refusal(path: list[Node], price: Amounts, label: str) -> str:
+    """What the analyst is told: which book, which limit, why, and what to do."""
+    moved = tree.advance(path, price)
+    node = next(after for after in moved if after.enforces and not admits(after.terms.limit, after.amounts))
+    total = reading(node.terms.limit, node.amounts).epsilon
+    remedy = "Nothing was released. Use more noise, or ask the data owner to raise the limit."
+    if overdraws_delta(node.terms.limit, node.amounts):
+        return (
+            f"{label!r} would use more of delta={node.terms.delta:g} for events that may fail outright than the filter "
+            f"{node.terms.filter!r} of book {node.name!r} allows. {remedy}"
+        )
+    if total == math.inf:
+        left = node.terms.limit.less(node.amounts)
+        return (
+            f"{label!r} has no finite epsilon at delta={float(left.delta):g}, which is what plans left of book "
+            f"{node.name!r} with limit delta={node.terms.delta:g}. {remedy}"
+        )
+    return (
+        f"{label!r} would raise epsilon to {total:.3f} at delta={node.terms.delta:g}, above the limit "
+        f"{node.terms.epsilon:g} of book {node.name!r}. {remedy}"
+    )

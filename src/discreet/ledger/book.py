@@ -1,0 +1,235 @@
+"""A book: a budget that is charged before data is read, and refuses what would exceed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded, UnsupportedEvent
+from discreet.events import Event
+from discreet.ledger import chain, pricing, tree
+from discreet.ledger.admission import planned, refusal, refusing
+from discreet.ledger.amounts import Amounts, exact
+from discreet.ledger.chain import Entry
+from discreet.ledger.filters import Reading, reading
+from discreet.ledger.reservation import Reservation
+from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.trail import trail
+from discreet.ledger.tree import Node
+
+if TYPE_CHECKING:
+    from discreet.ledger.ledger import Ledger
+
+__all__ = ["Book", "Remaining", "Spent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a book has proved: everything charged so far is (epsilon, delta)-DP, by the named theorem.
+
+    ``fraction`` is the used part of the filter that has most left; it moves with every charge, while ``epsilon`` of the
+    Gaussian filter stands at the limit until that filter is used up.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    proof: str
+    fraction: float
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What a book has left: epsilon up to its limit, and the unused part of the filter that has most left."""
+
+    epsilon: float
+    fraction: float
+
+
+class Book:
+    """A budget in a ledger, from ``Ledger.open``; it satisfies the ``Book`` protocol of ``discreet.release``."""
+
+    def __init__(self, ledger: Ledger, name: str, terms: Terms) -> None:
+        self.ledger = ledger
+        self.name = name
+        self.terms = terms
+
+    def __repr__(self) -> str:
+        return f"<Book {self.name!r}: {self.terms.describe()}>"
+
+    # --- charging --------------------------------------------------------------------------------------------------
+
+    def charge(self, event: Event, label: str = "", *, delta: float | None = None) -> Entry:
+        """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
+
+        The event may be chosen after seeing earlier answers. With ``delta``, the whole event is priced by the tight
+        account at that part of the book's delta, instead of leaf by leaf. The first charge of a fresh book, if no
+        filter admits it, is taken as a plan: it was fixed before any answer was seen.
+        """
+        return self._charge(event, label, "charge", delta)
+
+    def plan(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+        """Charge everything that will be done, declared up front, at the price of the tight account.
+
+        The tight account holds for events fixed in advance, so it is used while the book has no adaptive charge; later
+        a plan is charged like any other event. By default a plan takes half of the book's delta, or all of it if it
+        fits only so; ``delta`` says otherwise. Draw on the plan with its own ``charge``.
+        """
+        return Reservation(self._charge(event, label, "plan", delta), event)
+
+    def reserve(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+        """Charge a long job before it starts; the job draws on the reservation with its own ``charge``.
+
+        A crash keeps the charge, and so does leaving the block early: there are no refunds.
+        """
+        return Reservation(self._charge(event, label, "reserve", delta), event)
+
+    def _charge(self, event: Event, label: str, kind: str, delta: float | None) -> Entry:
+        if not isinstance(event, Event):
+            raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
+        self._refuse_partition()
+        if not isinstance(label, str):
+            raise ValueError(f"label is a {type(label).__name__}, but must be text.")
+        price = None if kind == "plan" else self._quick(event, delta)
+        while True:
+            if price and (entry := self._commit(event, label, kind, price)):
+                return entry
+            # not admitted as an adaptive event, or someone else charged in between: look at what is left
+            price = self._choose(self._path(), event, label, kind, delta)
+
+    def _quick(self, event: Event, delta: float | None) -> Amounts | None:
+        """The usual price, which needs no look at the book; a book that does not admit it is looked at."""
+        try:
+            return pricing.price(event, self.terms.adjacency, delta)
+        except UnsupportedEvent:
+            return None
+
+    def _choose(self, path: list[Node], event: Event, label: str, kind: str, delta: float | None) -> Amounts:
+        """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
+        by a state that is a moment old is still right; an admission is checked again under the lock."""
+        pricing.refuse_nonprivate(event)
+        plans = planned(path, event, delta)
+        if kind == "plan" and (price := next(plans, None)):
+            return price
+        try:
+            price = pricing.price(event, self.terms.adjacency, delta)
+        except UnsupportedEvent:
+            if fallback := next(plans, None):
+                return fallback
+            raise
+        if refusing(path, price) is None:
+            return price
+        if fallback := next(plans, None):
+            return fallback
+        raise BudgetExceeded(refusal(path, price, label))
+
+    def _commit(self, event: Event, label: str, kind: str, price: Amounts) -> Entry | None:
+        with self.ledger._store.write() as connection:
+            path = tree.load(connection, self.name)
+            if refusing(path, price) is not None:
+                return None
+            moved = tree.advance(path, price)
+            after = reading(moved[0].terms.limit, moved[0].amounts)
+            tree.save(connection, moved)
+            return self.ledger._append(
+                connection, book=self.name, kind=kind, label=label, event=event.to_json(), price=price.to_json(),
+                epsilon=repr(after.epsilon), delta=repr(self.terms.delta), fraction=repr(after.fraction),
+                proof=after.proof,
+            )  # fmt: skip
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def _path(self) -> list[Node]:
+        with self.ledger._store.read() as connection:
+            return tree.load(connection, self.name)
+
+    @property
+    def amounts(self) -> Amounts:
+        """The running totals in every currency."""
+        return self._path()[0].amounts
+
+    def spent(self) -> Spent:
+        """What the book has proved so far; not a recount of the events that happened to be charged."""
+        node = self._path()[0]
+        now = reading(node.terms.limit, node.amounts)
+        return Spent(now.epsilon, self.terms.delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
+
+    def remaining(self) -> Remaining:
+        """What is left. ``affords`` says it in numbers of a given event."""
+        spent = self.spent()
+        return Remaining(max(0.0, self.terms.epsilon - spent.epsilon), max(0.0, 1 - spent.fraction))
+
+    def reading_at(self, delta: float) -> Reading:
+        """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
+        node = self._path()[0]
+        return reading(node.terms.limit, node.amounts, exact(delta))
+
+    def affords(self, event: Event) -> int:
+        """How many more times ``event`` could be charged, if nothing else were, up to a million."""
+        path = self._path()
+        price = pricing.price(event, self.terms.adjacency)
+        fits, fails = 0, 1_000_001
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            fits, fails = (middle, fails) if refusing(path, price * middle) is None else (fits, middle)
+        return fits
+
+    def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
+        """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
+        with self.ledger._store.read() as connection:
+            return list(chain.read(connection, book=self.name, below=below, newest=newest))
+
+    def trail(self, points: int = 400) -> list[tuple[Entry, Reading]]:
+        """What this book had proved after its entries, and those of books inside it, at up to so many of them."""
+        node = self._path()[0]
+        with self.ledger._store.read() as connection:
+            return trail(connection, self.name, node.entries, points)
+
+    # --- books inside ----------------------------------------------------------------------------------------------
+
+    def sub(self, name: str, *, epsilon: float, delta: float = 0.0) -> Book:
+        """A book for one analyst or purpose: charged to it means charged here as well."""
+        terms = self._inherit(epsilon, delta, "book")
+        return self.ledger._open({f"{self.name}/{check_name(name)}": terms})[0]
+
+    def split(self, name: str, parts: Sequence[str], *, epsilon: float | None = None, delta: float | None = None
+              ) -> dict[str, Book]:  # fmt: skip
+        """Books over disjoint parts of the records, all declared now: this book pays for the costliest part only.
+
+        Which part a record is in must be a fixed function of the record. Refused under replace adjacency, where a
+        record may leave one part and enter another.
+        """
+        if self.terms.adjacency is Adjacency.REPLACE:
+            raise ValueError(
+                "adjacency is 'replace', but a partition needs 'add-remove' or 'zero-out': a replaced record may leave "
+                "one part and enter another, and then costs both."
+            )
+        if not parts or len(set(parts)) != len(parts):
+            raise ValueError(f"parts has {len(parts)} names, {len(set(parts))} distinct, but needs distinct ones.")
+        path = f"{self.name}/{check_name(name)}"
+        wanted = {path: self._inherit(None, None, "partition")}
+        wanted |= {f"{path}/{check_name(part)}": self._inherit(epsilon, delta, "part") for part in parts}
+        return dict(zip(parts, self.ledger._open(wanted, partition=path)[1:], strict=True))
+
+    def books(self) -> list[Book]:
+        """The books directly inside this one."""
+        return self.ledger.books(self)
+
+    def _refuse_partition(self) -> None:
+        """A partition stands at the largest of its declared parts; nothing else may be charged or opened there."""
+        if self.terms.kind == "partition":
+            raise ValueError(f"{self.name!r} is a partition, whose parts are fixed: use one of them, or the book above.")
+
+    def _inherit(self, epsilon: float | None, delta: float | None, kind: str) -> Terms:
+        self._refuse_partition()
+        return Terms(
+            epsilon=self.terms.epsilon if epsilon is None else epsilon,
+            delta=self.terms.delta if delta is None else delta,
+            adjacency=self.terms.adjacency,
+            unit=self.terms.unit,
+            filter=self.terms.filter,
+            kind=kind,
+        )

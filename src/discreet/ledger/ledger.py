@@ -1,0 +1,162 @@
+"""The ledger: every book of an organisation in one append-only, tamper-evident history."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from discreet.adjacency import Adjacency
+from discreet.ledger import chain, schema, tree
+from discreet.ledger.amounts import NOTHING
+from discreet.ledger.book import Book
+from discreet.ledger.chain import Entry
+from discreet.ledger.errors import LedgerError
+from discreet.ledger.store import Store
+from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.verification import Verification, verify
+
+__all__ = ["Ledger"]
+
+_BLANK = dict.fromkeys(("label", "event", "price", "terms", "epsilon", "delta", "fraction", "proof"), "")
+_OTHER_PARTS = "The partition {!r} exists with other parts. Parts are fixed when they are declared."
+
+
+class Ledger:
+    """Books kept in a database, charged durably and one at a time.
+
+    ``url`` is ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or ``postgresql://…``.
+    ``who`` is written into every entry, by default the operating system's user; ``clock`` is for tests. With
+    ``create=False`` a ledger that does not exist is an error, which protects against a mistyped address.
+
+    >>> from discreet import events
+    >>> book = Ledger("sqlite://").open("census", epsilon=1.0)
+    >>> for _ in range(10):
+    ...     entry = book.charge(events.PureDP(epsilon=0.1), label="count")
+    >>> book.spent().epsilon, book.remaining().epsilon
+    (1.0, 0.0)
+    >>> book.charge(events.PureDP(epsilon=0.1), label="one more")
+    Traceback (most recent call last):
+    ...
+    discreet.errors.BudgetExceeded: 'one more' would raise epsilon to 1.100 at delta=0, above the limit 1 of book
+    'census'. Nothing was released. Use more noise, or ask the data owner to raise the limit.
+    """
+
+    def __init__(self, url: str = "sqlite:///budget.db", *, who: str | None = None,
+                 clock: Callable[[], datetime] | None = None, create: bool = True) -> None:  # fmt: skip
+        self.who = _user() if who is None else who
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._store = Store(url, create=create)
+
+    def __repr__(self) -> str:
+        return f"<Ledger {self._store.name}>"
+
+    @property
+    def name(self) -> str:
+        """The address, without its password."""
+        return self._store.name
+
+    def open(self, name: str, *, epsilon: float, delta: float = 0.0, adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+             unit: str = "one record", filter: str = "mixed") -> Book:  # fmt: skip
+        """The book of that name, made if there is none; a book that exists with other limits is an error.
+
+        ``unit`` says in words whose presence is protected. ``filter`` says how delta is divided: ``mixed`` suits most,
+        ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give all of it to one theorem.
+        """
+        terms = Terms(epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), unit=unit, filter=filter)
+        return self._open({check_name(name): terms})[0]
+
+    def book(self, name: str) -> Book:
+        """A book that exists, by its name or path (``census/alice``)."""
+        with self._store.read() as connection:
+            return Book(self, name, tree.load(connection, name)[0].terms)
+
+    def books(self, inside: Book | None = None) -> list[Book]:
+        """The outermost books, or those directly inside one, by name."""
+        with self._store.read() as connection:
+            nodes = tree.below(connection, inside.name if inside else None)
+        return [Book(self, node.name, node.terms) for node in nodes]
+
+    def head(self) -> str:
+        """Number and hash of the last entry. Keep it elsewhere: a cut or rewritten ledger cannot reproduce it."""
+        with self._store.read() as connection:
+            seq, _, digest = chain.tip(connection)
+        return f"{seq}:{digest}"
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Recompute everything from the entries; raise ``ChainBroken`` at the first that does not fit.
+
+        With an anchored ``head``, also find a cut tail or a history rewritten as a whole.
+        """
+        with self._store.read() as connection:
+            return verify(connection, head)
+
+    def now(self) -> datetime:
+        """What the ledger's clock says, in UTC."""
+        return self._clock().astimezone(UTC)
+
+    def entries(self) -> list[Entry]:
+        """The whole history in order."""
+        with self._store.read() as connection:
+            return list(chain.read(connection))
+
+    def close(self) -> None:
+        """Give the database connections back."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def _append(self, connection: sa.Connection, **columns: str) -> Entry:
+        stamps = {"who": self.who, "version": chain.library_version()}
+        return chain.append(connection, self._clock(), **(_BLANK | stamps | columns))
+
+    def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
+        """Make the books that are missing, all in one transaction; those that exist must have these terms."""
+        with self._store.read() as connection:  # the common case needs no lock, and works on a read-only file
+            found = _terms(connection, wanted)
+        if set(found) != set(wanted):
+            with self._store.write() as connection:
+                found = _terms(connection, wanted)
+                if partition in found:
+                    raise LedgerError(_OTHER_PARTS.format(partition))
+                for name, terms in wanted.items():
+                    if name not in found:
+                        self._make(connection, name, terms)
+        for name, terms in wanted.items():
+            if name in found and found[name] != terms:
+                raise LedgerError(
+                    f"Book {name!r} exists with {found[name].describe()}, but was opened with "
+                    f"{terms.describe()}. Limits are fixed when a book is first opened; use another name."
+                )
+        if partition:
+            self._check_parts(partition, len(wanted) - 1)
+        return [Book(self, name, terms) for name, terms in wanted.items()]
+
+    def _make(self, connection: sa.Connection, name: str, terms: Terms) -> None:
+        above = tree.lineage(name)[1:]
+        row = {"name": name, "parent": above[0] if above else None, "terms": terms.to_json(), "entries": 0}
+        connection.execute(sa.insert(schema.books), row | {"amounts": NOTHING.to_json()})
+        self._append(connection, book=name, kind="open", terms=terms.to_json())
+
+    def _check_parts(self, partition: str, count: int) -> None:
+        with self._store.read() as connection:
+            if len(tree.below(connection, partition)) != count:
+                raise LedgerError(_OTHER_PARTS.format(partition))
+
+
+def _terms(connection: sa.Connection, names: Iterable[str]) -> dict[str, Terms]:
+    rows = connection.execute(sa.select(schema.books).where(schema.books.c.name.in_(names)))
+    return {row.name: Terms.from_json(row.terms) for row in rows}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container without an entry for its user
+        return "unknown"

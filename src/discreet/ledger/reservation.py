@@ -1,0 +1,49 @@
+"""Something already charged, to be drawn on by a long job or along a plan."""
+
+from __future__ import annotations
+
+import threading
+
+from discreet.errors import BudgetExceeded
+from discreet.events import Event, leaves
+from discreet.ledger.chain import Entry
+
+__all__ = ["Reservation"]
+
+
+class Reservation:
+    """Something already charged, to be drawn on: satisfies the ``Book`` protocol, and refuses more than was charged.
+
+    The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
+    distributions, so the order, chosen along the way, is post-processing.
+    """
+
+    def __init__(self, entry: Entry, event: Event) -> None:
+        self.entry = entry
+        self.event = event
+        self._left = leaves(event)
+        self._open = True
+        self._lock = threading.Lock()
+
+    def charge(self, event: Event, label: str = "") -> Entry:
+        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``."""
+        with self._lock:
+            needed = leaves(event)
+            if not self._open:
+                raise BudgetExceeded(f"{label!r} came after the reservation {self.entry.label!r} was closed. "
+                                     "Nothing was released.")  # fmt: skip
+            for leaf, count in needed.items():
+                if count > (left := self._left.get(leaf, 0)):
+                    raise BudgetExceeded(
+                        f"{label!r} needs {leaf.tag} {count} times, but the reservation {self.entry.label!r} has "
+                        f"{left} of that kind left. Nothing was released. Charge the book itself."
+                    )
+            for leaf, count in needed.items():
+                self._left[leaf] -= count
+            return self.entry
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self._open = False

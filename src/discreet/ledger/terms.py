@@ -1,0 +1,68 @@
+"""The terms of a book: its limits, fixed when it is opened, and its place among the other books.
+
+A book may hold sub-books (an analyst, a purpose): what they are charged, it is charged. It may be split into parts that
+hold disjoint records; a partition costs a record no more than the costliest part, whichever that is in each currency.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from discreet.adjacency import Adjacency
+from discreet.errors import positive, probability
+from discreet.ledger.amounts import exact
+from discreet.ledger.filters import POLICIES, Limit
+
+__all__ = ["Terms", "check_name"]
+
+KINDS = ("book", "partition", "part")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What was agreed when the book was opened. A partition bears the limits of its book, and enforces none."""
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: str = "one record"
+    filter: str = "mixed"
+    kind: str = "book"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", probability("delta", self.delta))
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if self.delta >= 1:
+            raise ValueError(f"delta is {self.delta:g}, but must be below 1: at 1 nothing is promised.")
+        if self.filter not in POLICIES:
+            raise ValueError(f"filter is {self.filter!r}, but must be one of {', '.join(map(repr, POLICIES))}.")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, but must be one of {', '.join(map(repr, KINDS))}.")
+
+    @property
+    def limit(self) -> Limit:
+        """The limit as the filters read it."""
+        return Limit(exact(self.epsilon), exact(self.delta), self.filter)
+
+    def to_json(self) -> str:
+        """Canonical JSON."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Terms:
+        """The terms a JSON text describes."""
+        return Terms(**json.loads(text))
+
+    def describe(self) -> str:
+        """Limits in words, for messages."""
+        words = f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
+        return f"{words}, unit={self.unit!r}, filter={self.filter!r}"
+
+
+def check_name(name: str) -> str:
+    """A name that can be part of a path: printable, without a slash, not empty."""
+    if not name or name != name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
+        raise ValueError(f"name is {name!r}, but must be 1 to 200 printable characters without '/'.")
+    return name

@@ -1,0 +1,95 @@
+"""What a charge does to the books above: the one place where totals are advanced.
+
+The same function runs when charging and when verifying, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from discreet.ledger import schema
+from discreet.ledger.amounts import NOTHING, Amounts
+from discreet.ledger.errors import LedgerError
+from discreet.ledger.terms import Terms
+
+__all__ = ["Node", "advance", "lineage", "load"]
+
+
+# Built once: composing a statement costs more than running it.
+_BY_NAME = sa.select(schema.books).where(schema.books.c.name.in_(sa.bindparam("names", expanding=True)))
+_ADVANCE = (
+    sa.update(schema.books)
+    .where(schema.books.c.name == sa.bindparam("n"))
+    .values(amounts=sa.bindparam("a"), entries=sa.bindparam("e"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A book as the tree sees it."""
+
+    name: str
+    terms: Terms
+    amounts: Amounts = NOTHING
+    entries: int = 0
+
+    @property
+    def enforces(self) -> bool:
+        """Whether this node has a limit of its own."""
+        return self.terms.kind != "partition"
+
+
+def lineage(name: str) -> list[str]:
+    """The book and all above it, nearest first.
+
+    >>> lineage("census/region/north")
+    ['census/region/north', 'census/region', 'census']
+    """
+    parts = name.split("/")
+    return ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
+
+
+def load(connection: sa.Connection, name: str) -> list[Node]:
+    """The book and all above it, nearest first, in one query."""
+    names = lineage(name)
+    rows = connection.execute(_BY_NAME, {"names": names}).all()
+    found = {row.name: _node(row) for row in rows}
+    if missing := [name for name in names if name not in found]:
+        raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
+    return [found[name] for name in names]
+
+
+def below(connection: sa.Connection, name: str | None) -> list[Node]:
+    """The books directly below one, or the outermost ones, by name."""
+    own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
+    return [_node(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
+
+
+def _node(row: sa.Row[tuple[str, str, str, str, int]]) -> Node:
+    return Node(row.name, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+
+
+def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
+    """The nodes after the nearest one is charged ``price``.
+
+    A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
+    it advances only by what the part has beyond that.
+    """
+    moved: list[Node] = []
+    for node in path:
+        if moved and node.terms.kind == "partition":
+            amounts = node.amounts.join(moved[-1].amounts)
+            price = amounts.above(node.amounts)
+        else:
+            amounts = node.amounts + price
+        moved.append(replace(node, amounts=amounts, entries=node.entries + 1))
+    return moved
+
+
+def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:
+    """Write the running totals."""
+    for node in nodes:
+        connection.execute(_ADVANCE, {"n": node.name, "a": node.amounts.to_json(), "e": node.entries})

@@ -1,0 +1,175 @@
+"""What all estimators share: public facts in, a plan with its event, and one ``fit`` that charges before it reads."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import events, random
+from discreet.adjacency import Adjacency
+from discreet.errors import extra
+from discreet.linear import solvers
+from discreet.linear.losses import Loss
+from discreet.linear.problem import Problem, Solution
+from discreet.linear.rows import Map
+from discreet.release import Book
+
+with extra("sklearn"):
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["PrivateLinearModel", "source"]
+
+
+def source(random_state: Any) -> random.Rng:
+    """The source a ``random_state`` means: none is the operating system's, a seed or a generator is reproducible."""
+    if random_state is None or isinstance(random_state, random.Rng):
+        return random.as_rng(random_state)
+    if isinstance(random_state, Integral):
+        return random.seeded(int(random_state))
+    if isinstance(random_state, np.random.RandomState):
+        return random.seeded(int(random_state.randint(2**31 - 1)))
+    if isinstance(random_state, np.random.Generator):
+        return random.seeded(int(random_state.integers(2**63 - 1)))
+    raise ValueError(f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator.")
+
+
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators; a subclass says what its loss is and how it reads targets."""
+
+    epsilon: float
+    delta: float
+    feature_norm: float | None
+    bounds: Any
+    regularization: float | None
+    solver: str
+    solver_options: dict[str, Any] | None
+    fit_intercept: bool
+    dataset_size: int | None
+    adjacency: str
+    random_state: Any
+    _l1: float = 0.0
+
+    # --- what a subclass says ------------------------------------------------------------------------------------
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _read_targets(self, y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Class numbers or scaled targets, and which are usable."""
+        raise NotImplementedError
+
+    def _ridge(self) -> float | None:
+        return self.regularization
+
+    # --- public facts --------------------------------------------------------------------------------------------
+
+    def privacy_event(self, n_features: int | None = None) -> events.Event:
+        """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged.
+
+        ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with one
+        entry a feature, or an estimator that was fitted).
+        """
+        event: events.Event = self._plan(self._known_features(n_features))[0].event
+        return event
+
+    def _known_features(self, n_features: int | None) -> int:
+        if n_features is not None:
+            return n_features
+        if hasattr(self, "n_features_in_"):
+            return int(self.n_features_in_)
+        if self.bounds is not None and np.ndim(np.asarray(self.bounds, object)) > 1:
+            return len(self.bounds[0])
+        if self.solver in ("gd", "sgd", "svrg") or (self.solver == "auto" and self._loss().name != "squared" and self.delta):
+            return 1  # their cost does not depend on it
+        raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
+
+    def _plan(self, features: int) -> tuple[Any, Map, str]:
+        """The solver, the map of the rows, and why this solver."""
+        mapping = Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
+        problem = Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=mapping.square,
+                          features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
+                          size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+        name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
+        return solvers.make(name, problem, dict(self.solver_options or {})), mapping, reason
+
+    # --- fitting -------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, *, book: Book | None = None) -> Any:
+        """Fit privately. ``book`` is charged before anything is read; what ``fit`` then does cannot cost more.
+
+        Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
+        """
+        rows = self._table(X, reset=True)
+        targets = _column(y, len(rows))
+        plan, mapping, reason = self._plan(rows.shape[1])
+        rng = source(self.random_state)
+        if book is not None:
+            book.charge(plan.event, label=type(self).__name__)
+        read, usable = self._read_targets(targets)
+        solution = plan.solve(mapping.records(rows, read, usable), rng)
+        self._learn(plan, mapping, solution, reason, rng)
+        return self
+
+    def _learn(self, plan: Any, mapping: Map, solution: Solution, reason: str, rng: random.Rng) -> None:
+        self.event_: events.Event = plan.event
+        self.adjacency_ = Adjacency(self.adjacency)
+        self.solver_ = next(name for name, home in solvers._HOMES.items() if home == type(plan).__name__)
+        self.solver_reason_ = reason
+        self.regularization_ = solution.regularization
+        self.reproducible_ = rng.reproducible
+        self.n_iter_ = int(getattr(plan, "steps", 1))
+        self._solution, self._map = solution, mapping
+        self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
+
+    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+        self.coef_: NDArray[np.float64] = coefficients
+        self.intercept_: Any = intercept
+
+    def _table(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
+        """X as floats; an error never quotes a value. When fitting, NaN and emptiness are not errors: they are private."""
+        try:
+            rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False,
+                                 ensure_min_samples=0 if reset else 1)
+        except (TypeError, ValueError) as error:
+            text = str(error)
+            if "could not convert" in text or "must be a string or a real number" in text or "not 'complex'" in text:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind("X must hold real numbers: argument must be a string or a number that can be converted to "
+                           "float. Encode categories by a public list of levels first.") from None
+            raise
+        return np.asarray(rows, np.float64)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        rows = self._table(X, reset=False)
+        rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
+        within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
+        return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _column(y: Any, rows: int) -> NDArray[Any]:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        import warnings
+
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=3)
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"y has {values.ndim} dimensions, but must have one entry a record.")
+    if len(values) != rows:
+        raise ValueError("X and y have inconsistent numbers of samples.")
+    return values
+

@@ -1,0 +1,132 @@
+"""What is to be minimised and under which budget: public facts, known before any record is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import events, mechanisms, random
+from discreet.accounting.gaussian import gaussian_noise_multiplier
+from discreet.adjacency import Adjacency
+from discreet.errors import nonnegative, number, positive, whole
+from discreet.mechanisms._common import store
+
+if TYPE_CHECKING:
+    from discreet.linear.losses import Loss
+
+__all__ = ["Problem", "Solution", "count", "counting", "noise_multiplier"]
+
+_MARGIN = 1 + 1e-9  # what calibrated noise exceeds the smallest by, so that no account's rounding tells them apart
+
+
+@lru_cache(maxsize=256)
+def noise_multiplier(epsilon: float, delta: float) -> float:
+    """The Gaussian noise multiplier that (epsilon, delta) allows all steps together, and a hair more."""
+    return gaussian_noise_multiplier(epsilon=epsilon, delta=delta) * _MARGIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    r"""Minimise :math:`\sum_i \ell(W^\top x_i, y_i) + \tfrac{\Lambda}{2}\|W\|^2 + \alpha\|W\|_1` over rows of norm at most R.
+
+    A sum and not a mean: with a public Λ nothing then depends on the number of records, which is private under add-remove.
+
+    ``size`` is the number of records where that is public: the data's own under replace, a declared figure otherwise.
+    It sets step sizes, never sensitivities. ``radius`` confines the weights to a ball.
+    """
+
+    loss: Loss
+    epsilon: float
+    delta: float
+    square: float  # R²
+    features: int  # with the intercept's column
+    regularization: float | None = None  # Λ; None: the solver's own, from the noise
+    l1: float = 0.0
+    radius: float | None = None
+    size: int | None = None
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency,
+              delta=number("delta", self.delta, low=0, high=1, open_high=True), l1=nonnegative("l1", self.l1),
+              features=whole("features", self.features, low=1))
+        for name in ("regularization", "radius"):
+            if getattr(self, name) is not None:
+                store(self, **{name: positive(name, getattr(self, name))})
+        if self.size is not None:
+            store(self, size=whole("dataset_size", self.size, low=1))
+        if self.adjacency is Adjacency.ZERO_OUT:
+            raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
+
+    @property
+    def norm(self) -> float:
+        """R."""
+        return math.sqrt(self.square)
+
+    @property
+    def changes(self) -> int:
+        """How many records a neighbour adds or removes: replacing one is both."""
+        return 2 if self.adjacency is Adjacency.REPLACE else 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the weights."""
+        return self.features, self.loss.outputs
+
+    @property
+    def scale(self) -> float:
+        """Noise over sensitivity that the whole budget buys, for one entry: exact for Gaussian, typical for pure noise."""
+        if self.delta > 0:
+            return noise_multiplier(self.epsilon, self.delta)
+        return math.sqrt(self.features * self.loss.outputs) / self.epsilon
+
+    def ridge(self, sensitivity: float) -> float:
+        """Λ: as declared, or where the noise moves an entry of the minimiser by at most 3 in directions without data.
+
+        Noise of scale s on the gradient moves the minimiser by s/Λ there. Weights of useful models on rows of unit norm
+        are of that size, so that a smaller Λ buys noise and a larger one costs signal.
+        """
+        return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 3
+
+    def gaussian(self, sensitivity: float, rho: float) -> mechanisms.Gaussian:
+        """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost."""
+        return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency)
+
+    def laplace(self, sensitivity: float, epsilon: float) -> mechanisms.Laplace:
+        """As ``gaussian``, pure, on an L1 sensitivity."""
+        return mechanisms.Laplace(sensitivity=self.changes * sensitivity, epsilon=epsilon, adjacency=self.adjacency)
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Private weights (p × k), and public facts about how they were found: the Λ used, and the noise where it is known."""
+
+    weights: NDArray[np.float64]
+    regularization: float
+    clip: float | None = None
+    gradient_noise: float | None = None  # standard deviation of the noise on a sum of gradients, all steps together
+    facts: dict[str, Any] | None = None
+
+
+def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> float:
+    """The public size, or a noisy count of usable records, never below its own error."""
+    if mechanism is None:
+        return float(problem.size if problem.size is not None else max(len(records), 1))
+    noisy = float(mechanism.release(int(records.usable.sum()), rng).value)
+    return max(noisy, float(mechanism.error(0.7)))
+
+
+def counting(problem: Problem, share: float) -> tuple[Any, events.Event | None]:
+    """The mechanism that counts the records for ``share`` of the budget, unless their number is public."""
+    if problem.size is not None or problem.adjacency is Adjacency.REPLACE:
+        return None, None
+    if problem.delta > 0:
+        counter: Any = problem.gaussian(1.0, share / (2 * noise_multiplier(problem.epsilon, problem.delta) ** 2))
+    else:
+        counter = problem.laplace(1.0, share * problem.epsilon)
+    return counter, counter.event

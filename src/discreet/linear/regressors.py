@@ -1,0 +1,190 @@
+"""Private linear regression: least squares, ridge, lasso, elastic net, or a loss of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import extra, nonnegative, number
+from discreet.linear.base import PrivateLinearModel
+from discreet.linear.losses import CustomLoss, Loss, Squared
+
+with extra("sklearn"):
+    from sklearn.base import RegressorMixin
+
+__all__ = ["ElasticNet", "Lasso", "LinearRegression", "LinearRegressor", "Ridge"]
+
+
+class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Targets scaled from declared bounds to [-1, 1] and cut there."""
+
+    target_bounds: Any
+
+    def _interval(self) -> tuple[float, float]:
+        try:
+            low, high = (float(side) for side in self.target_bounds)
+        except (TypeError, ValueError):
+            low, high = 0.0, 0.0
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers.")
+        return low, high
+
+    def _loss(self) -> Loss:
+        return Squared()
+
+    def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        low, high = self._interval()
+        try:
+            values = np.asarray(y, np.float64)
+        except (TypeError, ValueError):
+            raise ValueError("y must hold real numbers.") from None
+        usable = np.isfinite(values)
+        return np.clip((np.where(usable, values, low) - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
+
+    def _plan(self, features: int) -> Any:
+        self._interval()
+        return super()._plan(features)
+
+    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+        low, high = self._interval()
+        half = (high - low) / 2
+        self.coef_, self.intercept_ = coefficients[0] * half, float(intercept[0] * half + (low + high) / 2)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """The linear function's values."""
+        return np.asarray(self._scores(X)[:, 0])
+
+
+class LinearRegression(_Regressor):
+    r"""Differentially private least squares, by noisy sufficient statistics unless another solver is asked for.
+
+    ``target_bounds=(lower, upper)`` is declared, and targets are cut to it; the other parameters and the guarantee are as
+    in ``LogisticRegression``. ``regularization`` is the least Λ; what the noise demands is added where it is larger.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2)); y = 3 * X[:, 0] - X[:, 1] + 1
+    >>> model = LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(-4, 6), random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [3, -1]).max() < 0.2), model.solver_
+    (True, 'statistics')
+    """
+
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
+                 target_bounds: Any = (-1.0, 1.0), regularization: float | None = None, solver: str = "auto",
+                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
+                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_norm = feature_norm
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.regularization = regularization
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.dataset_size = dataset_size
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+
+class _Penalised(_Regressor):
+    """Penalties in units of the scaled problem: rows of norm one, targets in [-1, 1], a sum over records."""
+
+    alpha: float
+
+    def __init__(self, alpha: float = 1.0, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
+                 bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
+                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
+                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_norm = feature_norm
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.dataset_size = dataset_size
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+
+class Ridge(_Penalised):
+    """Private least squares with the penalty α/2·‖w‖², on a *sum* over records whose rows and targets are scaled to one.
+
+    >>> X = np.linspace(-1, 1, 5000)[:, None]
+    >>> model = Ridge(alpha=1.0, epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0).fit(X, X[:, 0] / 2)
+    >>> bool(abs(model.coef_[0] - 0.5) < 0.1)
+    True
+    """
+
+    def _ridge(self) -> float | None:
+        return nonnegative("alpha", self.alpha) or None
+
+
+class Lasso(_Penalised):
+    """Private least squares with the penalty α·‖w‖₁, the intercept's weight included; units as in ``Ridge``.
+
+    >>> X = np.linspace(-1, 1, 5000)[:, None] * [[1.0, 0.0]]
+    >>> model = Lasso(alpha=200.0, epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0).fit(X, X[:, 0] / 2)
+    >>> bool(model.coef_[0] > 0.2), float(model.coef_[1])
+    (True, 0.0)
+    """
+
+    def _ridge(self) -> float | None:
+        return None
+
+    @property
+    def _l1(self) -> float:  # type: ignore[override]
+        return nonnegative("alpha", self.alpha)
+
+
+class ElasticNet(_Penalised):
+    """Private least squares with the penalty α·(ρ·‖w‖₁ + (1 - ρ)/2·‖w‖²), ρ = ``l1_ratio``; units as in ``Ridge``."""
+
+    def __init__(self, alpha: float = 1.0, *, l1_ratio: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6,
+                 feature_norm: float | None = None, bounds: Any = None, target_bounds: Any = (-1.0, 1.0),
+                 solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
+                 dataset_size: int | None = None, adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(alpha, epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds,
+                         target_bounds=target_bounds, solver=solver, solver_options=solver_options,
+                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
+                         random_state=random_state)
+        self.l1_ratio = l1_ratio
+
+    def _ridge(self) -> float | None:
+        return nonnegative("alpha", self.alpha) * (1 - number("l1_ratio", self.l1_ratio, low=0, high=1)) or None
+
+    @property
+    def _l1(self) -> float:  # type: ignore[override]
+        return nonnegative("alpha", self.alpha) * number("l1_ratio", self.l1_ratio, low=0, high=1)
+
+
+class LinearRegressor(_Regressor):
+    """A differentially private linear regressor with a loss of one's own (``losses.CustomLoss``), on targets in [-1, 1].
+
+    Parameters and guarantee as in ``LinearRegression``; only solvers that clip are offered.
+    """
+
+    def __init__(self, loss: CustomLoss, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
+                 bounds: Any = None, target_bounds: Any = (-1.0, 1.0), regularization: float | None = None,
+                 solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
+                 dataset_size: int | None = None, adjacency: str = "add-remove", random_state: Any = None) -> None:
+        self.loss = loss
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_norm = feature_norm
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.regularization = regularization
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.dataset_size = dataset_size
+        self.adjacency = adjacency
+        self.random_state = random_state
+
+    def _loss(self) -> Loss:
+        return self.loss

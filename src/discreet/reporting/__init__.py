@@ -1,0 +1,7 @@
+"""The privacy report: what a book released, at what cost, and what that means, for people and for machines."""
+
+from __future__ import annotations
+
+from discreet.reporting.document import Report, report
+
+__all__ = ["Report", "report"]

@@ -1,0 +1,154 @@
+"""Everything the report says, gathered from a book as plain data: the JSON report is this, the HTML one shows it."""
+
+from __future__ import annotations
+
+import math
+import platform
+from typing import Any
+
+import numpy as np
+
+from discreet import accounting
+from discreet.events import Event
+from discreet.ledger.book import Book
+from discreet.ledger.chain import Entry, library_version
+from discreet.ledger.filters import POLICIES
+from discreet.reporting import words
+from discreet.reporting.attacker import trade_off, true_positive_rate
+
+__all__ = ["gather"]
+
+ALARMS = (0.01, 0.001)
+
+ASSUMPTIONS = (
+    "Every release from this data was charged to this book before the data was read. What was released elsewhere is "
+    "not counted here.",
+    "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes "
+    "them for its own operations; events written by hand are taken at their word.",
+    "One unit of privacy is as stated. Whoever contributes several units is protected less: the guarantee degrades "
+    "with their number.",
+    "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
+    "Noise was drawn from the operating system's entropy. Seeded releases serve tests and are not private.",
+)
+
+
+def gather(book: Book, entries: int) -> dict[str, Any]:
+    """The facts, JSON-ready; infinities become null."""
+    spent, remaining, terms = book.spent(), book.remaining(), book.terms
+    pairs, source = _pairs(book)
+    limit = [(terms.delta, terms.epsilon)]
+    rates, misses = trade_off(pairs)
+    return {
+        "book": book.name,
+        "generated": book.ledger.now().isoformat(timespec="seconds"),
+        "ledger": {"address": book.ledger.name, "head": book.ledger.head()},
+        "unit": terms.unit,
+        "adjacency": str(terms.adjacency),
+        "neighbours": words.neighbours(terms.adjacency, terms.unit),
+        "limit": {"epsilon": terms.epsilon, "delta": terms.delta, "filter": terms.filter},
+        "spent": {
+            "epsilon": _finite(spent.epsilon),
+            "delta": spent.delta,
+            "proof": spent.proof,
+            "filter_used": _finite(spent.fraction),
+            "charges": spent.entries,
+        },
+        "remaining": {"epsilon": remaining.epsilon, "filter": remaining.fraction},
+        "attacker": [
+            {"false_positive_rate": x, "now": true_positive_rate(x, pairs), "at_limit": true_positive_rate(x, limit)}
+            for x in ALARMS
+        ],
+        "curve": [{"delta": delta, "epsilon": _finite(epsilon)} for delta, epsilon in pairs],
+        "curve_source": source,
+        "trade_off": {
+            "false_positive_rate": rates,
+            "false_negative_rate_now": misses,
+            "false_negative_rate_at_limit": trade_off(limit)[1],
+        },
+        "trail": [
+            {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
+            for entry, then in book.trail()
+        ],
+        "books": [_inner(inner) for inner in book.books()],
+        "theorems": _theorems(book),
+        "entries": [_entry(entry) for entry in book.entries(newest=entries)],
+        "assumptions": list(ASSUMPTIONS),
+        "versions": {
+            "discreet": library_version(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "written_by": sorted({entry.version for entry in book.entries(newest=entries)}),
+        },
+    }
+
+
+def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
+    """(delta, epsilon) pairs that are proved now, from small deltas to large, and how."""
+    deltas = [float(f"{x:.3g}") for x in np.logspace(-12, -1, 45)]
+    if book.terms.delta:
+        deltas = sorted({*deltas, book.terms.delta})
+    planned = _only_plan(book)
+    if planned is not None:
+        guarantee = accounting.guarantee(planned, adjacency=book.terms.adjacency)
+        return [(delta, guarantee.epsilon(delta)) for delta in deltas], "the tight account of the plan"
+    pure = book.amounts.pure if not (book.amounts.planned or book.amounts.delta) else math.inf
+    pairs = [(0.0, float(pure)), *((delta, book.reading_at(delta).epsilon) for delta in deltas)]
+    # what is proved at a delta holds at every larger one
+    best = np.minimum.accumulate([epsilon for _, epsilon in pairs])
+    proved = [(delta, float(epsilon)) for (delta, _), epsilon in zip(pairs, best, strict=True)]
+    return proved, "the filters, read as an odometer at each delta"
+
+
+def _only_plan(book: Book) -> Event | None:
+    """The event of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
+    amounts = book.amounts
+    if amounts.adaptive or not amounts.planned or book.spent().entries != 1:
+        return None
+    return book.entries(newest=1)[0].cost
+
+
+def _theorems(book: Book) -> list[dict[str, Any]]:
+    shares = POLICIES[book.terms.filter]
+    left = book.terms.delta - float(book.amounts.planned_delta)
+    listed: list[dict[str, Any]] = []
+    if book.amounts.planned:
+        listed.append({"text": words.theorem("plan"), "delta": float(book.amounts.planned_delta)})
+    listed.append({"text": words.theorem("pure"), "delta": 0.0})
+    for kind, part in shares.items():
+        if part and left:
+            listed.append({"text": words.theorem(kind), "delta": left * float(part)})
+    return listed
+
+
+def _inner(book: Book) -> dict[str, Any]:
+    spent = book.spent()
+    return {
+        "name": book.name,
+        "kind": book.terms.kind,
+        "epsilon": _finite(spent.epsilon),
+        "limit": book.terms.epsilon,
+        "delta": book.terms.delta,
+        "charges": spent.entries,
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    event = entry.cost
+    return {
+        "seq": entry.seq,
+        "at": entry.at,
+        "who": entry.who,
+        "book": entry.book,
+        "kind": entry.kind,
+        "label": entry.label,
+        "what": words.describe(event) if event else "opened",
+        "event": event.to_dict() if event else None,
+        "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
+        "delta": float(entry.delta) if entry.delta else None,
+        "proof": entry.proof,
+        "hash": entry.hash,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

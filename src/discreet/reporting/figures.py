@@ -1,0 +1,111 @@
+"""The report's figures, as SVG text that can stand inside a page.
+
+Drawn small with large type, so that they stay readable on a phone. No pyplot: nothing here touches global state.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from discreet.errors import extra
+
+with extra("report"):
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+__all__ = ["burn_down", "epsilon_of_delta", "trade_off"]
+
+INK, QUIET, NOW, LIMIT = "#22303c", "#8a97a3", "#0f6e84", "#b4532a"
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["system-ui", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "DejaVu Sans"],
+    "font.size": 11.5,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "axes.grid": True,
+    "grid.color": "#e6eaee",
+    "legend.frameon": False,
+}
+
+
+def burn_down(facts: dict[str, Any]) -> str:
+    """Epsilon proved after each charge, against the limit."""
+    trail = [point for point in facts["trail"] if point["epsilon"] is not None]
+    numbers = range(len(trail) + 1)
+    figure, axes = _blank()
+    axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, lw=2, label="proved")
+    axes.plot(numbers[-1], trail[-1]["epsilon"] if trail else 0.0, "o", color=NOW, markersize=5, clip_on=False)
+    axes.axhline(facts["limit"]["epsilon"], color=LIMIT, linewidth=1.6, linestyle=(0, (5, 3)), label="limit")
+    axes.set_ylim(0, facts["limit"]["epsilon"] * 1.12)
+    axes.set_xlim(0, max(1, len(trail)) * 1.04)
+    charges = facts["spent"]["charges"]
+    axes.set_xlabel("charges" if charges == len(trail) else f"{len(trail)} points over {charges:,} charges")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylabel("ε")
+    axes.legend(loc="lower right", handlelength=1.6, frameon=False)
+    return _svg(figure, "burn")
+
+
+def epsilon_of_delta(facts: dict[str, Any]) -> str:
+    """The proved epsilon at every delta, and the limit as a point."""
+    points = [p for p in facts["curve"] if p["epsilon"] is not None and p["delta"] > 0]
+    figure, axes = _blank()
+    axes.plot([p["delta"] for p in points], [p["epsilon"] for p in points], color=NOW, linewidth=2, label="proved now")
+    limit = facts["limit"]
+    axes.plot([limit["delta"] or 1e-12], [limit["epsilon"]], "D", color=LIMIT, markersize=7, label="limit")
+    axes.set_xscale("log")
+    axes.set_xlim(1e-12, 1e-1)
+    axes.set_ylim(0, max([limit["epsilon"], *(p["epsilon"] for p in points)]) * 1.12)
+    axes.set_xlabel("δ")
+    axes.set_ylabel("ε")
+    axes.legend(loc="best", handlelength=1.6, frameon=False)
+    return _svg(figure, "curve")
+
+
+def trade_off(facts: dict[str, Any]) -> str:
+    """The attacker's errors: between no privacy (the corner) and perfect privacy (the diagonal)."""
+    curve = facts["trade_off"]
+    rates = curve["false_positive_rate"]
+    figure, axes = _blank()
+    axes.plot([0, 1], [1, 0], color=QUIET, linewidth=1.4, linestyle=(0, (5, 3)), label="perfect privacy")
+    axes.plot(rates, curve["false_negative_rate_now"], color=NOW, linewidth=2, label="proved now")
+    axes.plot(rates, curve["false_negative_rate_at_limit"], color=LIMIT, linewidth=1.6, label="at the limit")
+    axes.plot([0, 0, 1], [1, 0, 0], color=INK, linewidth=1.2, linestyle=":", label="no privacy", clip_on=False)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("false positives")
+    axes.set_ylabel("false negatives")
+    axes.legend(loc="upper right", handlelength=1.6, frameon=False)
+    return _svg(figure, "trade")
+
+
+def _blank() -> tuple[Figure, Axes]:
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(4.6, 3.3), layout="constrained")
+        return figure, figure.add_subplot()
+
+
+def _svg(figure: Figure, prefix: str) -> str:
+    buffer = io.StringIO()
+    with matplotlib.rc_context(_STYLE | {"svg.hashsalt": prefix}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # several figures share a page, so that their ids must differ; the size follows the page
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{prefix}-\2"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
+    return re.sub(r'<svg([^>]*?) width="[^"]+"([^>]*?)>', r'<svg\1\2 aria-hidden="true">', text, count=1).replace(
+        ' height="237.6pt"', "", 1
+    )

@@ -1,0 +1,98 @@
+"""Events and numbers in words a privacy officer can read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from discreet.adjacency import Adjacency
+from discreet.events import Composed, Event, Parallel, Repeated
+
+__all__ = ["describe", "neighbours", "number", "percent", "theorem"]
+
+_NEIGHBOURS = {
+    Adjacency.ADD_REMOVE: "with and without {unit}",
+    Adjacency.REPLACE: "that differ in the contents of {unit}",
+    Adjacency.ZERO_OUT: "with and without the contents of {unit}, of the same size",
+}
+
+_THEOREMS = {
+    "pure": "Pure filter: the privacy loss never exceeds the sum of the epsilons, whatever is chosen when. "
+    "Rogers, Roth, Ullman and Vadhan (2016).",
+    "gaussian": "Gaussian filter: a process whose squared GDP parameters sum to at most mu² is mu-GDP. "
+    "Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023).",
+    "renyi": "Rényi filter: at each order, the exponential of loss minus cost is a supermartingale, so its bound holds "
+    "at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and Steinke (2020).",
+    "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
+    "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
+    "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
+    "composed with the rest by basic composition.",
+}
+
+
+def describe(event: Event) -> str:
+    """An event on one line.
+
+    >>> from discreet.events import Gaussian, PoissonSampled
+    >>> describe(PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=4.0)) * 1000)
+    'PoissonSampled(rate 0.01, Gaussian(noise multiplier 4)) × 1,000'
+    """
+    if isinstance(event, Repeated):
+        return f"{_grouped(event.event)} × {event.count:,}"
+    if isinstance(event, Composed):
+        return _few([describe(part) for part in event.events], " + ") or "nothing"
+    if isinstance(event, Parallel):
+        return "in parallel: " + _few([_grouped(part) for part in event.events], " | ")
+    parts = [_parameter(f.name, getattr(event, f.name)) for f in fields(event) if f.name != "adjacency"]  # type: ignore[arg-type]
+    return f"{event.tag}({', '.join(parts)})"
+
+
+def _grouped(event: Event) -> str:
+    return f"({describe(event)})" if isinstance(event, Composed | Parallel) else describe(event)
+
+
+def _few(parts: list[str], joint: str, most: int = 4) -> str:
+    return joint.join(parts[:most]) + (f"{joint}… {len(parts) - most} more" if len(parts) > most else "")
+
+
+def _parameter(name: str, value: Any) -> str:
+    if isinstance(value, Event):
+        return describe(value)
+    if isinstance(value, tuple):
+        return f"{len(value)} {name}"
+    return f"{name.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with few digits, and powers of ten the way people write them.
+
+    >>> number(0.94691), number(1e-6), number(float("inf"))
+    ('0.9469', '1e-6', '∞')
+    """
+    if math.isinf(value):
+        return "∞"
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    mantissa, exponent = text.split("e")
+    return f"{mantissa}e{int(exponent)}"
+
+
+def percent(value: float) -> str:
+    """A probability as a percentage, rounded up so that a bound stays one.
+
+    >>> percent(0.01), percent(0.017321), percent(1.0)
+    ('1 %', '1.74 %', '100 %')
+    """
+    return f"{min(100.0, math.ceil(value * 1e4 - 1e-6) / 100):g} %"
+
+
+def neighbours(adjacency: Adjacency, unit: str) -> str:
+    """The two data sets an attacker tries to tell apart."""
+    return _NEIGHBOURS[adjacency].format(unit=unit)
+
+
+def theorem(kind: str) -> str:
+    """What was applied, with its reference."""
+    return _THEOREMS[kind]

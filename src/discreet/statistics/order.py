@@ -1,0 +1,218 @@
+"""Quantiles of bounded records: one, the median, or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import events
+from discreet.adjacency import Adjacency
+from discreet.errors import number, whole
+from discreet.mechanisms._common import store
+from discreet.random import Rng, RngLike, as_rng
+from discreet.random.tap import coins
+from discreet.release import Book, Release
+from discreet.statistics._base import Statistic, released, selection_epsilon
+from discreet.statistics._ranks import UNIT, RankChoice
+from discreet.statistics._records import Bounds, check_bounds, column, positions
+
+__all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
+
+_STEPS = 1 << 20
+_JITTER = 20  # bits; breaks ties among records of one cell, so that many quantiles can share an atom
+
+
+def _check_grid(statistic: Quantile | Quantiles) -> None:
+    steps = whole("steps", statistic.steps, low=1)
+    if steps > 1 << 32:
+        raise ValueError(f"steps is {steps}, but must be a whole number of at most 2^32.")
+    store(statistic, bounds=check_bounds(statistic.bounds), steps=steps)
+
+
+def _in_range(each: float) -> float:
+    """An epsilon of one selection for which scales fit in 53 bits."""
+    return number("epsilon of one selection", each, low=2.0**-30, high=2.0**10)
+
+
+def _value(bounds: Bounds, place: int, steps: int) -> float:
+    return min(bounds[1], bounds[0] + (bounds[1] - bounds[0]) * (place / steps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile(Statistic):
+    """A value that has about a share ``q`` of the records below it, by the exponential mechanism.
+
+    Records are moved to the nearest of ``bounds`` if beyond it, and each is rounded to a public grid of ``steps`` equal
+    steps between them; the answer is a point of that grid. A missing record is left out. q is rounded to 2^-20.
+    Without records every point is as likely as another.
+
+    Guarantee: of range ε (``epsilon=``), sampled exactly (``statistics._ranks``). One record moves scores by max(q, 1-q)
+    ranks, so the median of add-remove neighbours pays half of what a maximum would. ``error`` is in ranks.
+    Reference: McSherry and Talwar (2007); Smith (2011).
+
+    >>> operation = Quantile(q=0.5, bounds=(0, 100), epsilon=1.0)
+    >>> round(operation.error(confidence=0.95), 1)
+    16.9
+    >>> round(operation.release(np.linspace(0, 80, 10_000), rng=1).value)
+    40
+    """
+
+    q: float = 0.5
+    bounds: Bounds
+    steps: int = _STEPS
+
+    def __post_init__(self) -> None:
+        self._check()
+        if self.delta is not None:
+            raise ValueError("delta is given, but one quantile costs epsilon alone: leave delta out.")
+        store(self, q=number("q", self.q, low=0, high=1))
+        _check_grid(self)
+        _ = self.event
+
+    @property
+    def mechanism(self) -> RankChoice:
+        """The choice of a point of the grid, and its cost."""
+        each = _in_range(selection_epsilon(1, self.epsilon, None, self.rho))
+        return RankChoice(round(self.q * UNIT), 0, self.steps, each, self.adjacency)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, known from public facts alone."""
+        return self.mechanism.event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records the answer's rank may miss q·n, with at least this confidence."""
+        return self.mechanism.error(number("confidence", confidence, low=0, high=1, open_high=True))
+
+    def release(self, values: Any, rng: RngLike = None) -> Release[float]:
+        """The noisy quantile."""
+        source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
+        chosen = self.mechanism.choose(np.sort(place[place >= 0]), source)
+        return Release(_value(self.bounds, chosen, self.steps), self.event, reproducible=source.reproducible)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles(Statistic):
+    """Values that have about the shares ``q`` of the records below them, in increasing order.
+
+    The middle quantile is chosen first; it splits the records, and the quantiles on either side are chosen among the
+    records there, and so on. A record takes part in one choice on each of ⌈log₂(m + 1)⌉ levels, so m quantiles cost as
+    much as that many. Records that share a point of the grid are told apart by random bits of their own.
+
+    Guarantee: one selection of bounded range a level; on one level the choices are on disjoint records. Only for
+    add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the levels.
+    Reference: Kaplan, Schnapp and Stemmer (2022), "Differentially private approximate quantiles", Algorithm 1.
+
+    >>> operation = Quantiles(q=(0.25, 0.5, 0.75), bounds=(0, 100), epsilon=1.0)
+    >>> operation.levels, round(operation.error(confidence=0.95), 1)
+    (2, 254.6)
+    >>> operation.release(np.linspace(0, 80, 100_000), rng=1).value.round()
+    array([20., 40., 60.])
+    """
+
+    q: tuple[float, ...]
+    bounds: Bounds
+    steps: int = _STEPS
+
+    def __post_init__(self) -> None:
+        self._check()
+        shares = tuple(number("q", share, low=0, high=1) for share in self.q)
+        if not shares or any(not low < high for low, high in pairwise(shares)):
+            raise ValueError("q must be at least one share, in increasing order.")
+        store(self, q=shares)
+        _check_grid(self)
+        if self._replace and len(shares) > 1:
+            raise ValueError("adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
+                             "that, and read the event's epsilon with adjacency='replace'.")
+        _ = self.event
+
+    @property
+    def levels(self) -> int:
+        """In how many choices a record takes part."""
+        return len(self.q).bit_length()
+
+    @property
+    def _each(self) -> float:
+        return _in_range(selection_epsilon(self.levels, self.epsilon, self.delta, self.rho))
+
+    def _choice(self, share: float, low: int, high: int) -> RankChoice:
+        return RankChoice(min(UNIT, max(0, round(share * UNIT))), low, high, self._each, self.adjacency)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost: a selection on each level."""
+        return events.Exponential(epsilon=self._each, adjacency=self.adjacency) * self.levels
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records any of the ranks may miss, with at least this confidence."""
+        confidence = number("confidence", confidence, low=0, high=1, open_high=True)
+        return self.levels * self._choice(1.0, 0, self._top).error(1 - (1 - confidence) / len(self.q))
+
+    @property
+    def _top(self) -> int:
+        return ((self.steps + 1) << _JITTER) - 1
+
+    def release(self, values: Any, rng: RngLike = None) -> Release[NDArray[np.float64]]:
+        """The noisy quantiles."""
+        source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
+        cells = place[place >= 0]
+        words = coins(cells, source)  # type: ignore[arg-type]  # an array is a sequence of keys
+        spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)
+        chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, source)
+        found = np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
+        return Release(found, self.event, reproducible=source.reproducible)
+
+    def _split(self, records: NDArray[np.int64], low: int, high: int, shares: tuple[float, ...], first: float,
+               last: float, rng: Rng) -> list[int]:
+        """The quantiles ``shares`` of records that should be the part from ``first`` to ``last`` of all."""
+        if not shares:
+            return []
+        middle = len(shares) // 2
+        share = shares[middle]
+        point = self._choice((share - first) / (last - first) if last > first else 0.5, low, high).choose(records, rng)
+        cut = np.searchsorted(records, point, side="right")
+        left = self._split(records[:cut], low, point, shares[:middle], first, share, rng)
+        right = self._split(records[cut:], point, high, shares[middle + 1:], share, last, rng)
+        return [*left, point, *right]
+
+
+def quantile(values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
+             rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None, label: str = "quantile",
+             rng: RngLike = None) -> Release[float]:
+    """A quantile of bounded records: see ``Quantile``.
+
+    >>> round(quantile(np.arange(10_000), 0.9, bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
+    9000.0
+    """
+    operation = Quantile(q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency))
+    return released(operation, values, book, label, rng)
+
+
+def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None, rho: float | None = None,
+           adjacency: str = "add-remove", book: Book | None = None, label: str = "median",
+           rng: RngLike = None) -> Release[float]:
+    """The median of bounded records: ``quantile`` at 0.5.
+
+    >>> round(median(np.arange(10_000), bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
+    5000.0
+    """
+    return quantile(values, 0.5, bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=adjacency, book=book,
+                    label=label, rng=rng)
+
+
+def quantiles(values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
+              delta: float | None = None, rho: float | None = None, adjacency: str = "add-remove",
+              book: Book | None = None, label: str = "quantiles", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+    """Several quantiles of bounded records: see ``Quantiles``.
+
+    >>> quantiles(np.arange(100_000), [0.1, 0.9], bounds=(0, 1e5), epsilon=1.0, rng=1).value.round(-3)
+    array([10000., 90000.])
+    """
+    operation = Quantiles(q=tuple(q), bounds=bounds, steps=steps, epsilon=epsilon, delta=delta, rho=rho,
+                          adjacency=Adjacency(adjacency))
+    return released(operation, values, book, label, rng)

@@ -1,0 +1,155 @@
+"""The commonest part, and the k commonest, without the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import events
+from discreet.adjacency import Adjacency
+from discreet.errors import whole
+from discreet.mechanisms import Exponential, PermuteAndFlip
+from discreet.mechanisms import TopK as Peeling
+from discreet.mechanisms._common import store
+from discreet.random import RngLike
+from discreet.release import Book, Release
+from discreet.statistics._base import Statistic, released, selection_epsilon
+from discreet.statistics._partition import Partition
+
+__all__ = ["Mode", "TopK", "mode", "top_k"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode(Statistic):
+    """The public bin (as a pair of edges) or category that holds most records, chosen by noisy counts.
+
+    Noise: permute-and-flip with ``epsilon=`` (report noisy max with exponential noise; never worse than the exponential
+    mechanism), the exponential mechanism with ``rho=``. Guarantee: one record moves one count by 1, all in the same
+    direction unless it is replaced, so the noise has scale 1/ε (2/ε under replace), whatever the number of parts.
+    Records in no part are left out. Reference: McKenna and Sheldon (2020).
+
+    >>> operation = Mode(categories=("red", "green", "blue"), epsilon=1.0)
+    >>> round(operation.error(confidence=0.95), 2)
+    4.09
+    >>> operation.release(["red"] * 40 + ["blue"] * 60 + [None], rng=1).value
+    'blue'
+    """
+
+    bins: tuple[float, ...] | None = None
+    categories: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._check()
+        if self.delta is not None:
+            raise ValueError("delta is given, but choosing one part costs epsilon alone: leave delta out.")
+        parts = Partition.of(self.bins, self.categories)
+        store(self, bins=parts.bins, categories=parts.categories)
+        _ = self.event
+
+    @property
+    def parts(self) -> Partition:
+        """The public bins or categories."""
+        return Partition(self.bins, self.categories)
+
+    @property
+    def mechanism(self) -> PermuteAndFlip | Exponential:
+        """The choice by counts, and its cost."""
+        kind = Exponential if self.epsilon is None else PermuteAndFlip
+        each = selection_epsilon(1, None, None, self.rho) if self.epsilon is None else self.epsilon
+        return kind(sensitivity=1.0, epsilon=each, monotone=not self._replace, adjacency=self.adjacency)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, known from public facts alone."""
+        return self.mechanism.event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records the chosen part may fall short of the commonest, with at least this confidence."""
+        return self.mechanism.error(confidence, size=len(self.parts))
+
+    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
+        """The label of the chosen part."""
+        chosen = self.mechanism.release(self.parts.counts(values), rng)
+        return Release(self.parts.labels[chosen.value], chosen.event, reproducible=chosen.reproducible)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopK(Statistic):
+    """The ``k`` commonest public bins or categories, in the order in which they were chosen: one after another.
+
+    Each of the k choices is by the exponential mechanism among the parts that are left. The budget holds for all
+    together: ``epsilon=`` alone is divided by k; with ``delta=``, or as ``rho=``, the k choices compose as what they
+    are, of bounded range, and each gets more. Guarantee and reference: ``mechanisms.TopK``.
+
+    >>> operation = TopK(k=2, categories="abcd", epsilon=1.0)
+    >>> operation.release(list("a" * 5 + "b" * 80 + "c" * 120), rng=1).value
+    ('c', 'b')
+    """
+
+    k: int
+    bins: tuple[float, ...] | None = None
+    categories: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self._check()
+        parts = Partition.of(self.bins, self.categories)
+        store(self, k=whole("k", self.k, low=1), bins=parts.bins, categories=parts.categories)
+        if self.k > len(parts):
+            raise ValueError(f"k is {self.k}, but there are only {len(parts)} parts.")
+        _ = self.event
+
+    @property
+    def parts(self) -> Partition:
+        """The public bins or categories."""
+        return Partition(self.bins, self.categories)
+
+    @property
+    def mechanism(self) -> Peeling:
+        """The choices by counts, and their cost."""
+        each = selection_epsilon(self.k, self.epsilon, self.delta, self.rho)
+        return Peeling(k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace,
+                       adjacency=self.adjacency)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, known from public facts alone."""
+        return self.mechanism.event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records any choice may fall short of the commonest part left, with at least this confidence."""
+        return self.mechanism.error(confidence, size=len(self.parts))
+
+    def release(self, values: Any, rng: RngLike = None) -> Release[tuple[Any, ...]]:
+        """The labels of the chosen parts."""
+        chosen = self.mechanism.release(self.parts.counts(values), rng)
+        labels = tuple(self.parts.labels[i] for i in chosen.value)
+        return Release(labels, chosen.event, reproducible=chosen.reproducible)
+
+
+def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
+         epsilon: float | None = None, rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None,
+         label: str = "mode", rng: RngLike = None) -> Release[Any]:
+    """The commonest public bin or category: see ``Mode``.
+
+    >>> mode([3, 3, 3, 4] * 20, categories=range(10), epsilon=1.0, rng=1).value
+    3
+    """
+    parts = Partition.of(bins, categories)
+    operation = Mode(bins=parts.bins, categories=parts.categories, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency))
+    return released(operation, values, book, label, rng)
+
+
+def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
+          epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
+          adjacency: str = "add-remove", book: Book | None = None, label: str = "top k",
+          rng: RngLike = None) -> Release[tuple[Any, ...]]:
+    """The k commonest public bins or categories: see ``TopK``.
+
+    >>> top_k([3] * 300 + [4] * 150, k=2, categories=range(10), epsilon=1.0, rng=1).value
+    (3, 4)
+    """
+    parts = Partition.of(bins, categories)
+    operation = TopK(k=k, bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
+                     adjacency=Adjacency(adjacency))
+    return released(operation, values, book, label, rng)

@@ -1,0 +1,57 @@
+"""Linear queries: workload, strategy, measure, infer. One path for everything linear.
+
+A *workload* is what must be answered, a *strategy* what is measured in its place. Noise is added to the strategy's
+answers; least squares, with what else is known, turns them into one histogram and that into consistent answers.
+
+>>> import numpy as np
+>>> w = AllRanges(256)
+>>> s = optimise(w, noise="gaussian")
+>>> query = Query(workload=w, strategy=s, rho=0.5)      # cost and error are known here
+>>> round(query.rmse, 3)
+2.902
+>>> release = query.release(np.ones(256, int), rng=1)   # data is read here
+>>> bool(abs(np.asarray(release.value)[w.index(0, 255)] - 256) < 10)
+True
+"""
+
+from __future__ import annotations
+
+from discreet.workloads.comparison import Comparison, compare
+from discreet.workloads.explicit import Explicit, four_queries
+from discreet.workloads.inference import Constraints, infer, project
+from discreet.workloads.marginals import Marginals
+from discreet.workloads.matrices import Matrix, all_queries
+from discreet.workloads.products import Product
+from discreet.workloads.query import Answers, Query, answer
+from discreet.workloads.selection import fourier, hierarchy, identity, optimise, svd_bound, unit_error, wavelet
+from discreet.workloads.strategy import Strategy
+from discreet.workloads.workload import AllRanges, Identity, Prefix, Workload
+
+__all__ = [
+    "AllRanges",
+    "Answers",
+    "Comparison",
+    "Constraints",
+    "Explicit",
+    "Identity",
+    "Marginals",
+    "Matrix",
+    "Prefix",
+    "Product",
+    "Query",
+    "Strategy",
+    "Workload",
+    "all_queries",
+    "answer",
+    "compare",
+    "four_queries",
+    "fourier",
+    "hierarchy",
+    "identity",
+    "infer",
+    "optimise",
+    "project",
+    "svd_bound",
+    "unit_error",
+    "wavelet",
+]

@@ -1,0 +1,175 @@
+r"""Inference: from noisy measurements to one histogram that fits them best and satisfies what is known for certain.
+
+Without constraints this is least squares, which each strategy solves in its own fast way. With them the least-squares
+histogram z is moved to the nearest one that satisfies them,
+
+.. math:: \min_x \lVert M (x - z) \rVert^2 \quad\text{subject to}\quad x \in C,
+
+C any of: no negative counts, counts that rise or fall from cell to cell, a known total. All are post-processing: they
+cost no privacy. Consistency of sums needs no constraint, because every answer is computed from the one histogram.
+
+**Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate z
+in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
+any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``infer`` takes
+M = W for a given workload: its total squared error never grows, in any run. Without one it takes M = A, the norm of the
+measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on many
+empty cells has a bias that adds up in wide ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import isotonic_regression, minimize
+
+from discreet.errors import number
+from discreet.workloads.strategy import Strategy
+from discreet.workloads.workload import AllRanges, Floats, Identity, Prefix, Workload
+
+__all__ = ["Constraints", "Monotone", "infer", "project"]
+
+Monotone = Literal["increasing", "decreasing"]
+Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
+_ROUNDS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What is known of the histogram from public facts. ``total`` must be public: under add-remove it usually is not.
+
+    >>> Constraints(nonnegative=True, total=100)
+    Constraints(nonnegative=True, monotone=None, total=100.0)
+    """
+
+    nonnegative: bool = False
+    monotone: Monotone | None = None
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.monotone not in (None, "increasing", "decreasing"):
+            raise ValueError(f"monotone is {self.monotone!r}, but must be 'increasing', 'decreasing' or None.")
+        if self.total is not None:
+            total = number("total", self.total, low=0.0 if self.nonnegative else -2.0**53, high=2.0**53)
+            object.__setattr__(self, "total", total)
+
+    def __bool__(self) -> bool:
+        return self.nonnegative or self.monotone is not None or self.total is not None
+
+
+def project(x: Any, *, nonnegative: bool = False, monotone: Monotone | None = None, total: float | None = None) -> Floats:
+    """The nearest histogram, cell by cell (Euclidean), that satisfies the constraints; exact.
+
+    Isotonic regression (pool adjacent violators) first; then a shift for the total, or the shift and cut of the simplex;
+    or a cut at zero. Shifts and cuts are monotone functions of a cell, so they do not undo the first step, and the
+    conditions of optimality show the result to be the projection on the intersection.
+
+    >>> project([3.0, -1.0, 2.0], nonnegative=True, total=4.0).tolist()
+    [2.5, 0.0, 1.5]
+    >>> project([1.0, 3.0, 2.0], monotone="increasing").tolist()
+    [1.0, 2.5, 2.5]
+    """
+    facts = Constraints(nonnegative=nonnegative, monotone=monotone, total=total)
+    z = np.array(x, np.float64)
+    if facts.monotone is not None:
+        z = np.asarray(isotonic_regression(z, increasing=facts.monotone == "increasing").x)
+    if facts.total is not None:
+        return _simplex(z, facts.total) if facts.nonnegative else z + (facts.total - z.sum()) / z.size
+    return np.maximum(z, 0.0) if facts.nonnegative else z
+
+
+def _simplex(z: Floats, total: float) -> Floats:
+    """max(z - τ, 0) with the τ that gives the total (Held, Wolfe and Crowder 1974)."""
+    down = np.sort(z.reshape(-1))[::-1]
+    shifts = (np.cumsum(down) - total) / np.arange(1, down.size + 1)
+    last = int(np.flatnonzero(down >= shifts)[-1]) if (down >= shifts).any() else 0
+    return np.asarray(np.maximum(z - shifts[last], 0.0))
+
+
+def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
+    """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload's answers.
+
+    Without a workload the norm is that of the measurements; without constraints it is plain least squares.
+    No negative counts under ``Prefix`` and ``AllRanges`` is isotonic regression of the running sums, exact in linear time.
+    Otherwise L-BFGS-B on implicit matrices handles bounds; a monotone histogram is written as the running sum of its steps,
+    which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved round by round.
+
+    >>> from discreet.workloads.trees import Hierarchy
+    >>> infer(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
+    [2.0, 0.0, 4.0]
+    """
+    z = strategy.estimate(y)
+    if not constraints:
+        return z
+    if constraints.total is not None:  # first the shift that the total asks for, where the measurements resist it least
+        pull = strategy.covariance(np.ones(strategy.shape))
+        z = z + pull * ((constraints.total - z.sum()) / pull.sum())
+    if not (constraints.nonnegative or constraints.monotone):
+        return np.asarray(z)
+    if constraints.monotone and len(strategy.shape) != 1:
+        raise ValueError(f"monotone is {constraints.monotone!r}, but cells of shape {strategy.shape} have no single order.")
+    if isinstance(workload, (Prefix, AllRanges)) and constraints == Constraints(nonnegative=True):
+        return _rising_sums(z, workload)
+    if isinstance(workload, Identity):
+        return project(z, nonnegative=constraints.nonnegative, monotone=constraints.monotone, total=constraints.total)
+    if workload is None:
+        return _bounded(strategy.gram_apply, strategy.adjoint(y), z, constraints)
+    gram = _on_tables(workload)
+    return _bounded(gram, gram(z), z, constraints)
+
+
+def _rising_sums(z: Floats, workload: Prefix | AllRanges) -> Floats:
+    """Counts are not negative when running sums rise. ‖Wx‖² is the sum of squares of the running sums s under ``Prefix``,
+    and n + 1 times the variance of 0 and s under ``AllRanges``, where a shift of all sums changes nothing."""
+    if isinstance(workload, Prefix):
+        sums = np.maximum(isotonic_regression(np.cumsum(z)).x, 0.0)
+        return np.diff(sums, prepend=0.0)
+    return np.diff(isotonic_regression(np.cumsum(np.append(0.0, z))).x)
+
+
+def _on_tables(workload: Workload) -> Quadratic:
+    return lambda v: workload.gram_apply(v.reshape(-1)).reshape(v.shape)
+
+
+def _bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> Floats:
+    """min ½ xᵀMᵀM x - linearᵀx over the constraints, started at z; a total is met by multipliers (Hestenes 1969)."""
+    if facts.total is None:
+        return _least(gram, linear, z, facts)
+    total, ones = facts.total, np.ones(z.shape)
+    weight = 10 * float(gram(ones).sum()) / z.size**2  # ten times the curvature in the direction of the total
+    x, multiplier = z, 0.0
+    for _ in range(_ROUNDS):
+        x = _least(lambda v: gram(v) + weight * v.sum(), linear + multiplier + weight * total, x, facts)
+        gap = total - float(x.sum())
+        if abs(gap) <= 1e-9 * (1 + abs(total)):
+            break
+        multiplier += weight * gap
+    return x
+
+
+def _least(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -> Floats:
+    """min ½ xᵀMᵀM x - linearᵀx over the bounds."""
+    flip = slice(None, None, -1 if facts.monotone == "decreasing" else 1)
+    shape = start.shape
+
+    def cells(s: Floats) -> Floats:  # from free variables to cells
+        return np.cumsum(s)[flip] if facts.monotone else s.reshape(shape)
+
+    def pull(g: Floats) -> Floats:  # its transpose
+        return np.cumsum(g[flip][::-1])[::-1] if facts.monotone else g.reshape(-1)
+
+    def objective(s: Floats) -> tuple[float, Floats]:
+        x = cells(s)
+        product = gram(x)
+        return float((x * (product / 2 - linear)).sum()), pull(product - linear)
+
+    guess = project(start, nonnegative=facts.nonnegative, monotone=facts.monotone)
+    first = np.diff(guess[flip], prepend=0.0) if facts.monotone else guess.reshape(-1)
+    floor: list[Any] = [0.0] * first.size
+    if facts.monotone and not facts.nonnegative:
+        floor[0] = None
+    done = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=[(low, None) for low in floor],
+                    options={"maxiter": 5000, "maxfun": 20_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9})
+    return np.asarray(cells(np.asarray(done.x)))

@@ -1,0 +1,113 @@
+"""The ledger and report commands: thin, complete, documented."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from discreet import events
+from discreet.cli.ledger import app
+from discreet.cli.report import report
+from discreet.ledger import ChainBroken, Ledger, LedgerError
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    address = f"sqlite:///{tmp_path / 'budget.db'}"
+    with Ledger(address, who="alice") as ledger:
+        book = ledger.open("census", epsilon=3.0, delta=1e-6)
+        book.charge(events.Laplace(noise_multiplier=4.0), label="=income mean")
+        book.sub("bob", epsilon=1.0).charge(events.PureDP(epsilon=0.5), label="[red]ages[/red]")
+    return address
+
+
+def run(*arguments: str, on: typer.Typer = app) -> Result:
+    result = CliRunner().invoke(on, list(arguments), env={"COLUMNS": "200"})
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def reporter() -> typer.Typer:
+    alone = typer.Typer(add_completion=False)
+    alone.command()(report)
+    return alone
+
+
+def test_open_makes_a_book_and_its_sub_book(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'new.db'}"
+    opened = run("open", "survey", "--epsilon", "2", "--delta", "1e-6", "--unit", "one person", "--ledger", address)
+    assert "survey: epsilon=2, delta=1e-06" in opened.output
+    assert "epsilon=0.5" in run("open", "survey/eve", "--epsilon", "0.5", "-l", address).output
+    with Ledger(address, create=False) as ledger:
+        assert ledger.book("survey/eve").terms.unit == "one person"
+        assert ledger.head() in run("open", "survey/eve", "--epsilon", "0.5", "-l", address).output
+    with pytest.raises(LedgerError, match="Limits are fixed"):
+        run("open", "survey", "--epsilon", "9", "-l", address)
+
+
+def test_show_lists_books_and_the_head(url: str) -> None:
+    shown = run("show", "-l", url).output
+    assert "census/bob" in shown
+    assert "pure sum" in shown
+    with Ledger(url, create=False) as ledger:
+        assert ledger.head() in shown
+    data = json.loads(run("show", "census", "--json", "-l", url).output)
+    assert [row["book"] for row in data["books"]] == ["census", "census/bob"]
+    assert data["books"][0]["epsilon"] == 0.75
+
+
+def test_history_prints_labels_as_they_are(url: str) -> None:
+    shown = run("history", "census", "-l", url).output
+    assert "[red]ages[/red]" in shown
+    assert "Laplace(noise multiplier 4)" in shown
+    data = json.loads(run("history", "census", "-n", "1", "--json", "-l", url).output)
+    assert [entry["book"] for entry in data] == ["census/bob"]
+
+
+def test_verify_against_a_head_in_a_file(url: str, tmp_path: Path) -> None:
+    with Ledger(url, create=False) as ledger:
+        (tmp_path / "anchor").write_text(ledger.head() + "\n")
+    anchored = run("verify", "--head", str(tmp_path / "anchor"), "-l", url).output
+    assert "4 entries in 2 books verified against" in anchored
+    assert "4 entries in 2 books verified\n" in run("verify", "-l", url).output
+    with pytest.raises(ChainBroken):
+        run("verify", "--head", "3:" + "0" * 64, "-l", url)
+
+
+def test_export_gives_every_column(url: str, tmp_path: Path) -> None:
+    data = json.loads(run("export", "-l", url).output)
+    assert len(data["entries"]) == 4
+    run("export", "census", "--format", "csv", "--output", str(tmp_path / "out.csv"), "-l", url)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8"), newline="")))
+    assert len(rows) == 4
+    assert rows[1]["label"] == "'=income mean", "a spreadsheet must not run a label as a formula"
+    assert set(rows[0]) >= {"seq", "at", "who", "event", "epsilon", "hash", "previous"}
+
+
+def test_plot_writes_a_figure(url: str, tmp_path: Path) -> None:
+    run("plot", "census", "--output", str(tmp_path / "figure.svg"), "-l", url)
+    assert (tmp_path / "figure.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_report_writes_html_or_json_and_prints_the_head(url: str, tmp_path: Path) -> None:
+    for name in ("report.html", "report.json"):
+        printed = run("census", "--output", str(tmp_path / name), "--entries", "2", "-l", url, on=reporter()).output
+        with Ledger(url, create=False) as ledger:
+            assert ledger.head() in printed
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["entries"]) == 2
+
+
+def test_looking_at_a_ledger_never_makes_one(tmp_path: Path) -> None:
+    missing = f"sqlite:///{tmp_path / 'none.db'}"
+    for command in (["show"], ["history", "x"], ["verify"], ["export"], ["plot", "x"]):
+        with pytest.raises(LedgerError, match="There is no ledger"):
+            run(*command, "-l", missing)
+    assert not list(tmp_path.iterdir())

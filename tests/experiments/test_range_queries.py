@@ -1,0 +1,59 @@
+"""The lectures' comparison of strategies for range queries, with comparable totals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from experiments import range_queries
+
+SIZES = (16, 64, 256)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.name: row.totals for row in range_queries.rows(SIZES)}
+
+
+def test_totals_grow_as_their_laws_say(rows):
+    """From 64 to 256 cells: k⁶ and k⁵ for all ranges, k³ for cells, and less than k³ for a hierarchy."""
+    growth = {name: np.log(totals[2] / totals[1]) / np.log(4) for name, totals in rows.items()}
+    assert growth["1: all ranges, as they come"] == pytest.approx(6, abs=0.1)
+    assert growth["1 with least squares"] == pytest.approx(5, abs=0.1)
+    assert growth["2: cells"] == pytest.approx(3, abs=0.05)
+    assert 2 < growth["3: binary hierarchy"] < 2.6
+
+
+def test_closed_forms_of_strategies_one_and_two(rows):
+    """2(Δ/ε)² per query with Δ = (k/2)(k/2 + 1); 2/ε² per cell of each of k(k + 1)(k + 2)/6 cell visits."""
+    for n, first, second in zip(SIZES, rows["1: all ranges, as they come"], rows["2: cells"], strict=True):
+        assert first == pytest.approx(n * (n + 1) / 2 * 2 * (n / 2 * (n / 2 + 1)) ** 2)
+        assert second == pytest.approx(2 * n * (n + 1) * (n + 2) / 6)
+
+
+def test_the_optimised_strategy_is_the_best_and_above_the_bound(rows):
+    for i in range(len(SIZES)):
+        assert rows["SVD lower bound"][i] < rows["optimised"][i] <= min(
+            totals[i] for name, totals in rows.items() if name != "SVD lower bound") * (1 + 1e-9)
+
+
+def test_measured_error_on_a_histogram_is_the_stated_one():
+    x, strategy = np.arange(64), dp.workloads.hierarchy(64)
+    query = dp.workloads.Query(workload=dp.workloads.Identity(64), strategy=strategy, epsilon=range_queries.EPSILON)
+    assert range_queries.measured(x, strategy, runs=50)[1] == pytest.approx(query.rmse, rel=0.1)
+
+
+def test_the_job_prints_and_draws(tmp_path, monkeypatch, capsys):
+    """Without the real histograms, too: it says where to put them."""
+    monkeypatch.setattr(range_queries, "BUILD", tmp_path)
+    monkeypatch.setattr(range_queries, "SIZES", SIZES)
+    monkeypatch.setattr(range_queries.rows, "__defaults__", (SIZES,))
+    monkeypatch.setattr(range_queries.table, "__defaults__", (SIZES,))
+    monkeypatch.setattr(range_queries.plot, "__defaults__", (SIZES,))
+    monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "140")
+    range_queries.main()
+    assert "3: binary hierarchy" in (printed := capsys.readouterr().out)
+    assert "DISCREET_DATA" in printed
+    assert (tmp_path / "range_queries.png").read_bytes().startswith(b"\x89PNG")

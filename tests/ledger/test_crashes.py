@@ -1,0 +1,71 @@
+"""Killed at any point: what was acknowledged is there, and nothing was released without its charge."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import warnings
+from pathlib import Path
+
+from discreet import events
+from discreet.ledger import Ledger
+
+KILLS = 200
+STEP = events.PureDP(epsilon=0.0001)
+
+
+def charge_until_killed(url: str, life: int, pipe: int) -> None:
+    """In the child: charge, acknowledge, release, for ever. Lines are short, so each write is all or nothing."""
+    book = Ledger(url, create=False).book("fragile")
+    for turn in range(1_000_000):
+        book.charge(STEP, label=f"{life}/{turn}")
+        os.write(pipe, f"charged {life}/{turn}\n".encode())
+        os.write(pipe, f"released {life}/{turn}\n".encode())
+
+
+def live_and_die(url: str, life: int, patience: float) -> list[str]:
+    """Fork, let the child charge, kill it after ``patience`` seconds beyond its first words; return what it said."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            charge_until_killed(url, life, writer)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    said = os.read(reader, 65536)
+    select.select([], [], [], patience)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "the child must die by the signal, not by an error"
+    while more := os.read(reader, 65536):
+        said += more
+    os.close(reader)
+    return said.decode().splitlines()
+
+
+def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    with Ledger(url) as ledger:
+        ledger.open("fragile", epsilon=1_000.0)
+    chance = random.Random(4)
+    charged: set[str] = set()
+    released: set[str] = set()
+    for life in range(KILLS):
+        for line in live_and_die(url, life, chance.uniform(0, 0.006)):
+            verb, label = line.split()
+            (charged if verb == "charged" else released).add(label)
+        if life % 40 == 39:  # reopening after a kill rolls the torn transaction back
+            with Ledger(url, create=False) as ledger:
+                ledger.verify()
+    with Ledger(url, create=False) as ledger:
+        found = ledger.verify()
+        labels = [entry.label for entry in ledger.book("fragile").entries() if entry.kind == "charge"]
+    assert len(labels) == len(set(labels)) == found.entries - 1
+    assert released <= charged <= set(labels)
+    assert len(set(labels) - charged) <= KILLS  # at most one a life was committed but not yet acknowledged
+    assert len(charged) >= KILLS

@@ -1,0 +1,281 @@
+"""Estimators: the cost is known first and never exceeded, nothing is read off the data, odd data have a meaning."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import discreet as dp
+from discreet.auditing import mu_lower_bound
+from discreet.errors import BudgetExceeded
+from discreet.linear import (
+    CustomLoss,
+    ElasticNet,
+    Lasso,
+    LinearClassifier,
+    LinearRegression,
+    LinearRegressor,
+    LinearSVC,
+    LogisticRegression,
+    Ridge,
+    solvers,
+)
+from discreet.linear.losses import Logistic, Softmax, Squared
+from discreet.linear.problem import Problem
+from discreet.linear.solvers.gd import GradientDescent
+from discreet.random import seeded
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2000, 3))
+Y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=2000) > 0).astype(int)
+OPTIONS = {"gd": {"steps": 20}, "sgd": {"steps": 20, "rate": 0.2}, "svrg": {"rounds": 3, "inner": 3, "rate": 0.2},
+           "cd": {"passes": 3}, "output": {}, "objective": {}, "statistics": {}}
+CASES = [(name, adjacency) for name in OPTIONS if name != "statistics" for adjacency in ("add-remove", "replace")]
+
+
+class Pocket:
+    """A book that remembers, and may refuse."""
+
+    def __init__(self, limit=math.inf):
+        self.limit, self.charged = limit, []
+
+    def charge(self, event, label=""):
+        if dp.epsilon(event, 1e-5) > self.limit:
+            raise BudgetExceeded("too much")
+        self.charged.append((event, label))
+
+
+# --- cost --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("solver", "adjacency"), CASES)
+def test_the_event_is_known_before_fit_and_never_exceeds_epsilon(solver, adjacency):
+    model = LogisticRegression(epsilon=0.7, delta=1e-5, feature_norm=2.0, solver=solver, solver_options=OPTIONS[solver],
+                               adjacency=adjacency, random_state=0)
+    before = model.privacy_event(n_features=3)
+    model.fit(X, Y)
+    assert model.event_ == before == model.privacy_event()
+    assert model.adjacency_ == adjacency
+    assert 0.69 < dp.epsilon(before, 1e-5, adjacency=adjacency) <= 0.7
+    assert model.score(X, Y) > 0.6
+
+
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(), Lasso(), ElasticNet()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_regressors_cost_what_was_asked(model, delta, adjacency):
+    model = clone(model).set_params(epsilon=2.0, delta=delta, adjacency=adjacency, feature_norm=3.0, random_state=0)
+    before = model.privacy_event(n_features=3)
+    model.fit(X, X[:, 0] / 4)
+    assert model.event_ == before
+    assert dp.epsilon(before, delta, adjacency=adjacency) <= 2.0
+
+
+def test_the_number_of_features_is_asked_for_where_the_cost_depends_on_it():
+    assert LogisticRegression().privacy_event() == LogisticRegression().privacy_event(n_features=50)
+    assert LogisticRegression(solver="cd", bounds=([0, 0], [1, 1])).privacy_event()
+    with pytest.raises(ValueError, match="n_features is None"):
+        LogisticRegression(solver="cd").privacy_event()
+
+
+def test_the_book_is_charged_first_and_may_refuse():
+    book, model = Pocket(), LogisticRegression(epsilon=0.5, delta=1e-5, random_state=0)
+    model.fit(X, Y, book=book)
+    assert book.charged == [(model.event_, "LogisticRegression")]
+    fresh = LogisticRegression(epsilon=0.5, delta=1e-5)
+    with pytest.raises(BudgetExceeded):
+        fresh.fit(X, Y, book=Pocket(limit=0.4))
+    assert not hasattr(fresh, "coef_")
+
+
+def test_a_declared_size_saves_the_count():
+    private, public = LogisticRegression(), LogisticRegression(dataset_size=2000)
+    assert len(dp.events.leaves(private.privacy_event())) == 2
+    assert len(dp.events.leaves(public.privacy_event())) == 1
+    assert public.set_params(random_state=0).fit(X, Y).score(X, Y) > 0.8
+    assert len(dp.events.leaves(LogisticRegression(adjacency="replace").privacy_event())) == 1
+
+
+def test_noise_has_the_scale_the_event_promises():
+    """No data: the first step of descent is noise alone, and an audit of it stays below the claim, with power."""
+    problem = Problem(loss=Logistic(), epsilon=1.0, delta=1e-5, square=1.0, features=1, size=1)
+    mechanism = GradientDescent(problem=problem, steps=1, clip=0.5).mechanism
+    trials = 20_000
+    noise = [mechanism.release(np.full(trials, value), rng=seeded(i)).value for i, value in enumerate((0.0, 0.5))]
+    hits = tuple(int((side > 0.25).sum()) for side in noise)
+    mu = 1 / mechanism.event.noise_multiplier
+    assert 0.5 * mu < mu_lower_bound(hits, trials) <= mu
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_that_are_not_proved_are_refused_by_name():
+    for model, reason in [
+        (LogisticRegression(solver="statistics"), "squared loss only"),
+        (LogisticRegression(solver="cd", classes=(0, 1, 2)), "one score"),
+        (LinearSVC(solver="objective", classes=(0, 1, 2)), "the loss itself bounds"),
+        (LinearRegression(solver="output"), "the loss itself bounds"),
+        (LinearRegression(solver="objective"), "the loss itself bounds"),
+        (Lasso(solver="objective"), "the loss itself bounds"),
+        (LinearClassifier(CustomLoss(np.add, np.add), solver="output"), "the loss itself bounds"),
+        (LogisticRegression(solver="sgd", delta=0.0), "delta above 0"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            model.fit(X, Y)
+    with pytest.raises(ValueError, match="solver is 'newton', but must be 'auto' or one of"):
+        LogisticRegression(solver="newton").fit(X, Y)
+    with pytest.raises(ValueError, match="solver_options has 'speed', but solver 'gd' takes clip, steps"):
+        LogisticRegression(solver_options={"speed": 9}).fit(X, Y)
+
+
+def test_the_table_knows_every_loss_and_solver():
+    assert set().union(*solvers.PROVED.values()) == set(solvers.NAMES)
+
+
+def test_an_l1_penalty_has_no_perturbation():
+    smooth = Problem(loss=Logistic(), epsilon=1.0, delta=0.0, square=1.0, features=1, l1=1.0)
+    with pytest.raises(ValueError, match="L1 penalty is not smooth"):
+        solvers.make("output", smooth, {})
+
+
+def test_auto_says_why():
+    for model, solver in [(LogisticRegression(), "gd"), (LogisticRegression(delta=0.0), "objective"),
+                          (LinearSVC(classes=(0, 1, 2)), "gd"), (LinearSVC(classes=(0, 1, 2), delta=0.0), "gd")]:
+        model.set_params(random_state=0).fit(X, Y)
+        assert model.solver_ == solver
+        assert len(model.solver_reason_) > 20
+    assert solvers.choose(Problem(loss=Squared(), epsilon=1.0, delta=1e-6, square=1.0, features=10_000))[0] == "gd"
+    assert solvers.choose(Problem(loss=Softmax(3), epsilon=1.0, delta=0.0, square=1.0, features=5))[0] == "objective"
+
+
+@pytest.mark.parametrize(("facts", "message"), [
+    ({"epsilon": 0}, "epsilon is 0"), ({"delta": 1.0}, "delta is 1.0"), ({"feature_norm": -1}, "feature_norm is -1"),
+    ({"classes": (1, 1)}, "at least two different labels"), ({"classes": None}, "at least two different labels"),
+    ({"regularization": 0.0}, "regularization is 0.0"), ({"bounds": (1, 0)}, "each lower one below"),
+    ({"bounds": 3}, "bounds must be a pair"), ({"bounds": ([0, 0], [1, 1])}, "2 entries"),
+    ({"adjacency": "zero-out"}, "zero-out"), ({"adjacency": "near"}, "adjacency is 'near'"),
+    ({"dataset_size": 0}, "dataset_size is 0"), ({"random_state": "x"}, "random_state is a str"),
+    ({"solver_options": {"steps": 0}}, "steps is 0"), ({"solver_options": {"clip": -1}}, "clip is -1")])
+def test_parameters_out_of_range_are_named(facts, message):
+    with pytest.raises(ValueError, match=message):
+        LogisticRegression(**facts).fit(X, Y)
+
+
+def test_target_bounds_are_declared():
+    for bounds in (None, (1, 1), (0, math.inf), 5):
+        with pytest.raises(ValueError, match="target_bounds is"):
+            LinearRegression(target_bounds=bounds).fit(X, X[:, 0])
+
+
+# --- odd data ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gd", "sgd", "svrg", "cd", "output", "objective"])
+@pytest.mark.parametrize("case", ["empty", "one record", "one class", "more columns than records", "constant columns",
+                                  "all unusable"])
+def test_odd_data_are_fitted_like_any_other(solver, case):
+    n, d = {"empty": (0, 3), "one record": (1, 3), "more columns than records": (5, 40)}.get(case, (50, 3))
+    x = np.ones((n, d)) if case == "constant columns" else np.random.default_rng(1).normal(size=(n, d))
+    y = np.zeros(n, int) if case == "one class" else np.arange(n) % 2
+    if case == "all unusable":
+        x[:] = np.nan
+    model = LogisticRegression(solver=solver, solver_options=OPTIONS[solver], delta=1e-5, random_state=0).fit(x, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_.shape == (1, d)
+    assert set(model.predict(np.zeros((2, d)))) <= {0, 1}
+
+
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(), Lasso(), ElasticNet(), LinearRegression(solver="gd"),
+                                   Lasso(solver="cd", solver_options={"passes": 2})])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 3), (5, 40)])
+def test_odd_shapes_are_regressed_like_any_other(model, shape):
+    model.set_params(random_state=0).fit(np.ones(shape), np.ones(shape[0]))
+    assert np.isfinite(model.coef_).all()
+    assert model.coef_.shape == (shape[1],)
+
+
+def test_records_that_cannot_be_used_change_nothing():
+    """NaN, infinities and labels outside the declared ones: as if the record were not there."""
+    model = LogisticRegression(random_state=0, epsilon=5.0)
+    plain = model.fit(X, Y).coef_
+    odd = np.array([[np.nan, 0, 0], [0, np.inf, 0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    labels = np.array([*Y, 0, 1, 7, np.nan])
+    assert (model.fit(np.concatenate([X, odd]), labels).coef_ == plain).all()
+    ridge = Ridge(random_state=0)
+    before = ridge.fit(X, X[:, 0]).coef_
+    assert (ridge.fit(np.concatenate([X, odd[:2]]), [*X[:, 0], 1.0, 2.0]).coef_ == before).all()
+    assert (ridge.fit(np.concatenate([X, odd[2:3]]), [*X[:, 0], np.nan]).coef_ == before).all()
+
+
+def test_no_value_is_shown_in_an_error():
+    with pytest.raises(ValueError, match="real numbers") as caught:
+        LogisticRegression().fit([["secret", 1.0]], [0])
+    assert "secret" not in str(caught.value)
+    with pytest.raises(ValueError, match="real numbers") as caught:
+        LinearRegression().fit([[1.0]], ["secret"])
+    assert "secret" not in str(caught.value)
+    assert "records" not in repr(LogisticRegression())
+
+
+def test_seeds_repeat_and_system_entropy_does_not():
+    one, two = (LogisticRegression(random_state=3).fit(X, Y) for _ in range(2))
+    assert (one.coef_ == two.coef_).all()
+    assert one.reproducible_
+    three, four = (LogisticRegression().fit(X, Y) for _ in range(2))
+    assert (three.coef_ != four.coef_).any()
+    assert not three.reproducible_
+    for generator in (np.random.RandomState(0), np.random.default_rng(0), seeded(1)):
+        assert LogisticRegression(random_state=generator).fit(X, Y).reproducible_
+    assert (pickle.loads(pickle.dumps(one)).predict(X) == one.predict(X)).all()
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+def test_coefficients_are_in_the_users_units():
+    rng = np.random.default_rng(2)
+    x = rng.uniform([100, -5], [200, 5], size=(5000, 2))
+    y = 7 + 0.02 * x[:, 0] - 0.3 * x[:, 1]
+    public = {"epsilon": 50.0, "delta": 1e-5, "bounds": ([100, -5], [200, 5]), "target_bounds": (5, 15)}
+    model = LinearRegression(**public, random_state=0).fit(x, y)
+    assert model.coef_ == pytest.approx([0.02, -0.3], rel=0.05)
+    assert model.predict(x) == pytest.approx(y, abs=0.2)
+    gd = LinearRegression(**public, solver="gd", random_state=0)
+    assert gd.fit(x, y).predict(x) == pytest.approx(y, abs=0.4)
+
+
+def test_probabilities_are_calibrated_though_gradients_are_clipped():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(40_000, 2))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    truth = 1 / (1 + np.exp(-3 * x[:, 0]))
+    y = (rng.random(40_000) < truth).astype(int)
+    model = LogisticRegression(epsilon=5.0, delta=1e-6, feature_norm=1.0, random_state=0).fit(x, y)
+    outer = np.abs(truth - 0.5) > 0.3  # in the middle a clipped loss only knows which side
+    assert np.abs(model.predict_proba(x)[outer, 1] - truth[outer]).mean() < 0.05
+    assert np.abs(1 / (1 + np.exp(-model.decision_function(x)[outer])) - truth[outer]).mean() > 0.05
+
+
+def test_lasso_gives_zeros():
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, size=(20_000, 10))
+    y = x[:, 0] / 2
+    for solver in ("statistics", "cd", "gd"):
+        model = Lasso(alpha=400.0, epsilon=2.0, bounds=(-1, 1), solver=solver, random_state=0).fit(x, y)
+        assert model.coef_[0] > 0.05
+        if solver != "gd":
+            assert (model.coef_[1:] == 0).sum() >= 5
+
+
+def test_a_loss_of_ones_own():
+    robust = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y))
+    x = np.random.default_rng(6).uniform(-1, 1, size=(20_000, 2))
+    model = LinearRegressor(robust, epsilon=2.0, bounds=(-1, 1), random_state=0).fit(x, x[:, 0] / 2)
+    assert model.coef_ == pytest.approx([0.5, 0.0], abs=0.1)
+    ramp = CustomLoss(lambda m, y: np.maximum(0, 1 - y * m), lambda m, y: np.where(y * m < 1, -y, 0.0))
+    assert LinearClassifier(ramp, epsilon=2.0, feature_norm=2.0, random_state=0).fit(X, Y).score(X, Y) > 0.85
+    with pytest.raises(ValueError, match="two labels"):
+        LinearClassifier(ramp, classes=(0, 1, 2)).fit(X, Y)

@@ -1,0 +1,92 @@
+"""Confidence intervals: they cover as often as they say, shrink with the budget, and cost what was asked."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dp
+from discreet.auditing import replay
+from discreet.linear import Lasso, LinearRegression, LogisticRegression, inference
+
+FALSE_ALARM = 1e-6
+RUNS = 150
+
+
+def linear(rng, n):
+    x = rng.uniform(-1, 1, size=(n, 2))
+    return x, 0.3 + 0.4 * x[:, 0] - 0.2 * x[:, 1] + rng.uniform(-0.1, 0.1, n)
+
+
+def logistic(rng, n):
+    x = rng.uniform(-1, 1, size=(n, 2))
+    return x, (rng.random(n) < 1 / (1 + np.exp(-(0.5 + 1.5 * x[:, 0] - x[:, 1])))).astype(int)
+
+
+CASES = {"linear": (LinearRegression, linear, [0.4, -0.2, 0.3]), "logistic": (LogisticRegression, logistic, [1.5, -1.0, 0.5])}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("n", "epsilon"), [(4000, 2.0), (20_000, 0.5)])
+def test_intervals_cover_as_often_as_they_say(name, n, epsilon):
+    """90 % intervals, each coefficient: misses within a binomial's range; and without the noise's share they miss often."""
+    kind, draw, truth = CASES[name]
+    missed, blind = np.zeros(3), np.zeros(3)
+    for run in range(RUNS):
+        rng = np.random.default_rng(run)
+        model = kind(epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run)
+        found = inference.coefficients(model, *draw(rng, n), confidence=0.9)
+        missed += (found.lower > truth) | (truth > found.upper)
+        blind += np.abs(found.estimate - truth) > 0.4 * (found.upper - found.estimate)
+    low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], RUNS, 0.1)
+    assert (missed >= low).all()
+    assert (missed <= high).all()
+    assert (blind > high).all()  # power: intervals of 0.4 of the width are rejected
+
+
+@pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
+    model = kind(epsilon=0.8, delta=1e-5, bounds=(-1, 1), adjacency=adjacency, random_state=0)
+    before = inference.privacy_event(model, 2)
+    x, y = (linear if kind is LinearRegression else logistic)(np.random.default_rng(0), 3000)
+
+    class Book:
+        charged = None
+
+        def charge(self, event, label=""):
+            self.charged = event
+
+    book = Book()
+    found = inference.coefficients(model, x, y, book=book)
+    assert found.event == before == book.charged
+    assert 0.78 < dp.epsilon(before, 1e-5, adjacency=adjacency) <= 0.8
+    assert found.reproducible
+    assert not hasattr(model, "coef_")
+
+
+def test_more_budget_gives_narrower_intervals():
+    x, y = linear(np.random.default_rng(0), 5000)
+    widths = [inference.coefficients(LinearRegression(epsilon=e, bounds=(-1, 1), random_state=0), x, y).standard_error[0]
+              for e in (0.5, 2.0, 8.0)]
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_too_little_data_gives_infinite_intervals():
+    found = inference.coefficients(LogisticRegression(epsilon=0.1, delta=1e-6, random_state=0), np.zeros((3, 2)), [0, 1, 0])
+    assert np.isinf(found.standard_error).all()
+
+
+def test_inference_touches_data_only_where_it_says():
+    rng = np.random.default_rng(0)
+    for kind, draw in ((LinearRegression, linear), (LogisticRegression, logistic)):
+        x, y = draw(rng, 50)
+        for adjacency in ("add-remove", "replace"):
+            model = kind(epsilon=1.0, delta=1e-5, random_state=0, adjacency=adjacency)
+            other = (x[1:], y[1:]) if adjacency == "add-remove" else (np.r_[[[np.nan, 9e9]], x[1:]], np.r_[1 - y[:1], y[1:]])
+            replay(lambda data, model=model: inference.coefficients(model, *data), (x, y), other)
+
+
+def test_models_without_a_theorem_are_refused():
+    for model in (Lasso(), LogisticRegression(delta=0.0), LogisticRegression(classes=(0, 1, 2))):
+        with pytest.raises(ValueError, match=r"no interval is proved|written for two"):
+            inference.privacy_event(model, 2)

@@ -1,0 +1,106 @@
+"""Every solver touches the data only where it says, and as gently: record-and-replay on hostile neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet.auditing import ReplayError, replay
+from discreet.auditing.strategies import awkward_floats, neighbours
+from discreet.linear import CustomLoss, Lasso, LinearClassifier, LinearRegression, LinearSVC, LogisticRegression, kernels
+from discreet.mechanisms import Gaussian
+
+brief = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+classified = st.tuples(awkward_floats(), awkward_floats(), st.sampled_from([0, 1, 2, 7, math.nan, "text"]))
+measured = st.tuples(awkward_floats(), awkward_floats(), awkward_floats())
+ODD = CustomLoss(lambda m, y: np.abs(m - y), lambda m, y: np.where(m > y, np.inf, m - y))
+
+FEW = {"steps": 4}
+CLASSIFIERS = {
+    "gd": LogisticRegression(solver="gd", solver_options=FEW),
+    "gd, three classes": LogisticRegression(solver="gd", solver_options=FEW, classes=(0, 1, 2)),
+    "gd, pure": LogisticRegression(solver="gd", solver_options=FEW, delta=0.0),
+    "gd, text labels": LogisticRegression(solver="gd", solver_options=FEW, classes=("text", "other")),
+    "gd, bounds": LogisticRegression(solver="gd", solver_options=FEW, bounds=(-3.0, [4.0, 5.0])),
+    "gd, hinge": LinearSVC(solver="gd", solver_options=FEW),
+    "gd, hinges": LinearSVC(solver="gd", solver_options=FEW, classes=(0, 1, 2)),
+    "gd, own loss": LinearClassifier(ODD, solver="gd", solver_options=FEW),
+    "sgd": LogisticRegression(solver="sgd", solver_options={"steps": 4, "rate": 0.5}),
+    "svrg": LogisticRegression(solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}),
+    "cd": LogisticRegression(solver="cd", solver_options={"passes": 2}),
+    "cd, hinge": LinearSVC(solver="cd", solver_options={"passes": 1}),
+    "cd, uniform": LogisticRegression(solver="cd", solver_options={"passes": 1, "clipping": "uniform"}),
+    "cd, adaptive": LogisticRegression(solver="cd", solver_options={"passes": 2, "clipping": "adaptive"}),
+    "cd, greedy": LogisticRegression(solver="cd", solver_options={"updates": 3, "sampling": "greedy"}),
+    "cd, by smoothness": LogisticRegression(solver="cd", solver_options={"passes": 1, "sampling": "smoothness"}),
+    "cd, own loss": LinearClassifier(ODD, solver="cd", solver_options={"passes": 1}),
+    "output": LogisticRegression(solver="output"),
+    "output, pure": LogisticRegression(solver="output", delta=0.0),
+    "output, three classes": LogisticRegression(solver="output", classes=(0, 1, 2)),
+    "output, hinge": LinearSVC(solver="output"),
+    "objective": LogisticRegression(solver="objective"),
+    "objective, pure": LogisticRegression(solver="objective", delta=0.0),
+    "objective, three classes": LogisticRegression(solver="objective", classes=(0, 1, 2)),
+    "objective, hinge": LinearSVC(solver="objective", epsilon=0.1),
+}
+REGRESSORS = {
+    "statistics": LinearRegression(),
+    "statistics, pure": LinearRegression(delta=0.0),
+    "statistics, lasso": Lasso(alpha=0.5),
+    "gd": LinearRegression(solver="gd", solver_options=FEW),
+    "cd": LinearRegression(solver="cd", solver_options={"passes": 2}),
+    "cd, lasso": Lasso(solver="cd", solver_options={"passes": 2}),
+}
+
+
+def fitted(estimator, records):
+    """Everything a fit publishes."""
+    X = np.array([r[:2] for r in records], float).reshape(-1, 2)
+    y = np.empty(len(records), object)
+    y[:] = [r[2] for r in records]
+    model = estimator.set_params(random_state=1).fit(X, y)
+    return model.coef_, model.intercept_, model.event_, model.regularization_, model.n_features_in_
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@brief
+@given(pair=neighbours(classified))
+def test_classifiers_pass_under_add_remove(name, pair):
+    replay(lambda records: fitted(CLASSIFIERS[name], records), *pair)
+
+
+@pytest.mark.parametrize("name", ["gd", "cd", "cd, adaptive", "output", "output, pure", "objective", "objective, pure"])
+@brief
+@given(pair=neighbours(classified, replace=True))
+def test_classifiers_pass_under_replace(name, pair):
+    estimator = CLASSIFIERS[name]
+    estimator.set_params(adjacency="replace")
+    try:
+        replay(lambda records: fitted(estimator, records), *pair)
+    finally:
+        estimator.set_params(adjacency="add-remove")
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+@brief
+@given(pair=neighbours(measured))
+def test_regressors_pass_under_add_remove(name, pair):
+    replay(lambda records: fitted(REGRESSORS[name], records), *pair)
+
+
+@pytest.mark.parametrize("solver", ["gd", "sgd", "svrg", "cd", "output", "objective"])
+def test_a_larger_data_set_passes(solver):
+    """Full-norm rows at the clip's limit, a thousand of them: float sums would differ in every entry."""
+    rng = np.random.default_rng(0)
+    records = [(*row, label) for row, label in zip(rng.normal(size=(1000, 2)) * 50, rng.integers(0, 2, 1000), strict=True)]
+    replay(lambda data: fitted(LogisticRegression(solver=solver, epsilon=5.0, delta=1e-5), data), records, records[1:])
+
+
+def test_gradients_that_are_not_clipped_are_caught():
+    """The control: the same sum, one record a thousandth too long."""
+    x, r, noise = np.full((9, 1), 1.0), np.ones((9, 1)), Gaussian(sensitivity=1.0, sigma=1.0)
+    replay(lambda n: noise.release(kernels.clipped_sum(1.001 * x[n:], r[n:], 1.0)), 0, 1)
+    with pytest.raises(ReplayError, match="differs by"):
+        replay(lambda n: noise.release(1.001 * x[n:].T @ r[n:]), 0, 1)

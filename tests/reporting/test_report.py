@@ -1,0 +1,210 @@
+"""The report says what the book proves, whole and safe to open."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+from discreet import events
+from discreet.ledger import Book, Ledger
+from discreet.reporting import attacker, figures, report
+from tests.reporting.browser import Browser
+
+CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
+
+
+class Clock:
+    """Five hours and a bit between entries."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 5, 4, 8, 30, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(hours=5, minutes=17)
+        return self.now
+
+
+@pytest.fixture
+def ledger() -> Iterator[Ledger]:
+    with Ledger("sqlite://", who="m.curie", clock=Clock()) as made:
+        yield made
+
+
+@pytest.fixture
+def book(ledger: Ledger) -> Book:
+    """A survey: counts, means, a model, and a team with a book of its own."""
+    book = ledger.open("household survey 2026", epsilon=3.0, delta=1e-6, unit="one household")
+    team = book.sub("health team", epsilon=1.5, delta=5e-7)
+    book.charge(events.Laplace(noise_multiplier=5.0), label="number of households by region")
+    for wave in range(6):
+        book.charge(events.Gaussian(noise_multiplier=14.0) * 2, label=f"mean income, wave {wave + 1}")
+    team.charge(events.PureDP(epsilon=0.15), label="median age of <script>alert('adults')</script>")
+    team.charge(events.Gaussian(noise_multiplier=9.0) * 3, label="body-mass index by age group")
+    step = events.PoissonSampled(rate=0.01, event=events.Gaussian(noise_multiplier=4.0))
+    book.charge(step * 300, label="income model, 300 steps")
+    return book
+
+
+def test_the_json_report_carries_what_the_filter_proves(book: Book) -> None:
+    facts = json.loads(dp.report(book).json())
+    assert facts["spent"]["epsilon"] == book.spent().epsilon
+    assert facts["ledger"]["head"] == book.ledger.head()
+    assert facts["limit"] == {"epsilon": 3.0, "delta": 1e-6, "filter": "mixed"}
+    assert facts["adjacency"] == "add-remove"
+    assert len(facts["entries"]) == 12
+    at_delta = next(point["epsilon"] for point in facts["curve"] if point["delta"] == 1e-6)
+    assert at_delta == book.spent().epsilon
+    assert facts["trail"][-1]["epsilon"] == book.spent().epsilon
+    for row in facts["attacker"]:
+        assert row["false_positive_rate"] < row["now"] < row["at_limit"] < 1
+    assert sum(theorem["delta"] for theorem in facts["theorems"]) == pytest.approx(1e-6)
+
+
+def test_curves_are_monotone_and_between_perfect_and_no_privacy(book: Book) -> None:
+    facts = report(book).facts
+    curve = [point["epsilon"] for point in facts["curve"] if point["epsilon"] is not None]
+    assert curve == sorted(curve, reverse=True)
+    rates, misses = facts["trade_off"]["false_positive_rate"], facts["trade_off"]["false_negative_rate_now"]
+    assert misses == sorted(misses, reverse=True)
+    assert all(0 <= miss <= 1 - rate + 1e-12 for rate, miss in zip(rates, misses, strict=True))
+    limit = facts["trade_off"]["false_negative_rate_at_limit"]
+    assert all(miss >= floor for miss, floor in zip(misses, limit, strict=True))
+
+
+def test_the_attacker_of_a_gaussian_is_bounded_from_above() -> None:
+    """The bound from (delta, epsilon) pairs never falls below the exact power of the best test."""
+    from scipy.stats import norm
+
+    event = events.Gaussian(noise_multiplier=1.0)
+    pairs = [(delta, dp.epsilon(event, delta=delta)) for delta in (1e-6, 1e-4, 1e-2, 0.1, 0.3)]
+    for rate in (0.001, 0.01, 0.1, 0.5, 0.9):
+        exact = norm.sf(norm.isf(rate) - 1)
+        assert attacker.true_positive_rate(rate, pairs) >= exact
+    assert attacker.true_positive_rate(0.1, pairs) <= 1.25 * norm.sf(norm.isf(0.1) - 1)
+    assert attacker.true_positive_rate(0.2, [(0.0, float("inf"))]) == 1.0
+
+
+def test_a_book_with_one_plan_shows_the_tight_curve(ledger: Ledger) -> None:
+    book = ledger.open("training", epsilon=1.0, delta=1e-5)
+    event = events.PoissonSampled(rate=0.01, event=events.Gaussian(noise_multiplier=4.0)) * 5_000
+    book.plan(event, label="model")
+    facts = report(book).facts
+    assert facts["curve_source"] == "the tight account of the plan"
+    shown = next(point["epsilon"] for point in facts["curve"] if point["delta"] == 1e-5)
+    assert shown == pytest.approx(dp.epsilon(event, delta=1e-5))
+    assert "plan" in report(book).html()
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_an_empty_book_and_a_full_one_have_reports(ledger: Ledger, delta: float) -> None:
+    book = ledger.open("small", epsilon=1.0, delta=delta)
+    assert report(book).facts["attacker"][0]["now"] == pytest.approx(0.01, abs=1e-9)
+    report(book).html()
+    book.charge(events.PureDP(epsilon=1.0))
+    facts = report(book).facts
+    assert facts["attacker"][0]["now"] == pytest.approx(0.0271828, abs=1e-6)
+    report(book).html()
+
+
+def test_the_trail_of_a_book_above_counts_what_is_charged_below(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0)
+    parts = book.split("region", ["north", "south"])
+    for part in parts.values():
+        for _ in range(3):
+            part.charge(events.PureDP(epsilon=0.1))
+    assert [reading.epsilon for _, reading in book.trail()] == pytest.approx([0.1, 0.2, 0.3, 0.3, 0.3, 0.3])
+    assert len(book.trail(points=2)) == 2
+    assert book.trail(points=4)[-1][1].epsilon == book.spent().epsilon
+
+
+def test_the_page_is_self_contained_and_text_is_escaped(book: Book) -> None:
+    html = report(book).html()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "http://" not in html.replace("http://www.w3.org/", "")
+    assert "https://" not in html
+    assert book.ledger.head() in html
+    identifiers = [part.split('"')[0] for part in html.split(' id="')[1:]]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_figures_are_well_formed_and_the_same_each_time(book: Book) -> None:
+    facts = report(book).facts
+    for draw in (figures.burn_down, figures.epsilon_of_delta, figures.trade_off):
+        root = ET.fromstring(draw(facts))
+        assert root.get("viewBox")
+        assert root.get("width") is None
+        assert draw(facts) == draw(facts)
+
+
+def test_save_chooses_by_the_name(book: Book, tmp_path: Path) -> None:
+    made = report(book, entries=1)
+    assert made.save(tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert json.loads(made.save(tmp_path / "a.json").read_text(encoding="utf-8"))["book"] == book.name
+
+
+LOOK = """(() => {
+  const figures = [...document.querySelectorAll('figure svg')].map(svg => {
+    const box = svg.getBoundingClientRect();
+    const lines = [...svg.querySelectorAll('path')].filter(p => p.getTotalLength() > 20).length;
+    return {width: box.width, height: box.height, lines, texts: svg.querySelectorAll('text').length};
+  });
+  const edge = document.documentElement.clientWidth + 0.5;
+  const wide = [...document.querySelectorAll('body *')].filter(e => !e.closest('svg') &&
+    e.getBoundingClientRect().right > edge).map(e => e.tagName + '.' + e.className);
+  return {scroll: document.documentElement.scrollWidth, inner: window.innerWidth, figures, wide,
+          title: document.title};
+})()"""
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    if not CHROMIUM:
+        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
+    opened = Browser(CHROMIUM, tmp_path / "profile")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("kind", ["full", "empty", "planned"])
+def test_the_page_in_a_real_browser(browser: Browser, ledger: Ledger, book: Book, kind: str, tmp_path: Path) -> None:
+    """No console error, nothing fetched, no horizontal overflow, no empty figure, at desktop and phone width."""
+    if kind == "empty":
+        book = ledger.open("nothing yet " + "x" * 150, epsilon=1.0)
+    elif kind == "planned":
+        book = ledger.open("plan", epsilon=1.0, delta=1e-5)
+        book.plan(events.Gaussian(noise_multiplier=6.0), label="model " + "y" * 300)
+    page = report(book).save(tmp_path / "report.html")
+    for width, height in ((1280, 900), (390, 844), (320, 640)):
+        browser.show(page, width, height)
+        seen = browser.evaluate(LOOK)
+        assert seen["title"] == f"Privacy report: {book.name}"
+        assert seen["inner"] == width
+        assert seen["scroll"] <= width
+        assert seen["wide"] == []
+        assert len(seen["figures"]) == 3
+        for figure in seen["figures"]:
+            assert figure["width"] > 200
+            assert figure["height"] > 130
+            assert figure["lines"] >= 3
+            assert figure["texts"] >= 5
+    assert browser.problems == []
+    assert set(browser.requests) == {page.as_uri()}
+
+
+def test_templates_and_migrations_ship_in_the_wheel(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    root = Path(__file__).resolve().parents[2]
+    wheel = next(iter(WheelBuilder(str(root)).build(directory=str(tmp_path), versions=["standard"])))
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert "discreet/reporting/templates/report.html.j2" in names
+    assert {"discreet/ledger/migrations/env.py", "discreet/ledger/migrations/versions/0001_first.py"} <= names
