@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from types import ModuleType
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -58,47 +58,27 @@ def test_explain_reads_and_spends_nothing(people, capsys):
         assert part in printed
 
 
-@pytest.fixture
-def ledger(monkeypatch):
-    """A stand-in for the ledger, which remembers what happened to it."""
-    seen = []
-
-    class Book:
-        def charge(self, event, label=""):
-            seen.append((event, label))
-            if len(seen) > 2:
-                raise dp.BudgetExceeded("Nothing was released.")
-
-    class Ledger:
-        def __init__(self, url, create=True):
-            seen.append((url, create))
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *failure):
-            pass
-
-        def book(self, name):
-            assert name == "census"
-            return Book()
-
-    module = ModuleType("discreet.ledger")
-    module.Ledger = Ledger
-    monkeypatch.setitem(sys.modules, "discreet.ledger", module)
-    return seen
-
-
-def test_the_book_is_charged_first(people, ledger, capsys):
-    """With the query as its label; a refusal is one sentence and exit code 2."""
+def test_the_book_is_charged_first(people, capsys):
+    """With the query as its label; a refusal is one sentence and exit code 2, and nothing is printed."""
+    with dp.Ledger("sqlite:///budget.db") as ledger:
+        ledger.open("census", epsilon=1.5)
     asked = [*people, "--epsilon", "1", "--ledger", "budget.db", "--book", "census"]
     assert run(asked) == 0
-    assert ledger[0] == ("sqlite:///budget.db", False)
-    assert ledger[1][1] == SQL
+    with dp.Ledger("sqlite:///budget.db") as ledger:
+        book = ledger.book("census")
+        assert book.spent().epsilon == pytest.approx(1.0)
+        assert SQL in [entry.label for entry in book.entries()]
     capsys.readouterr()
     assert run(asked) == 2
     printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", "Nothing was released.\n")
+    assert printed.out == ""
+    assert "above the limit 1.5 of book 'census'. Nothing was released." in printed.err
+
+
+def test_a_book_that_is_not_open_is_refused(people, capsys):
+    """A mistyped name or file makes neither a book nor a ledger."""
+    assert run([*people, "--epsilon", "1", "--ledger", "nowhere.db", "--book", "census"]) == 2
+    assert not Path("nowhere.db").exists()
 
 
 @pytest.mark.parametrize(("change", "message"), [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
@@ -77,8 +76,10 @@ def _book(ledger: str | None, book: str | None) -> Iterator[Book | None]:
     if ledger is None or book is None:
         yield None
         return
+    from discreet.ledger import Ledger
+
     url = ledger if "://" in ledger else f"sqlite:///{ledger}"
-    with import_module("discreet.ledger").Ledger(url, create=False) as books:
+    with Ledger(url, create=False) as books:
         yield books.book(book)
 
 
