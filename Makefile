@@ -42,11 +42,11 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[postgres,report,cli]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[postgres,report,cli,tables,spark,sklearn,torch]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test
-	$(PIP) ruff mypy scipy-stubs
+	$(PIP) ruff mypy scipy-stubs pandas-stubs
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test

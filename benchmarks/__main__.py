@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ROOMS = ("package", "accounting", "linear")
-ROOMS = ("package", "accounting", "noise", "ledger", "statistics", "workloads")
+ROOMS = ("package", "accounting", "noise", "ledger", "statistics", "workloads", "tables", "linear", "training")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or ROOMS

@@ -24,6 +24,7 @@ REQUIREMENTS = {
     "accounting": ("dp-accounting==0.6.0", "prv-accountant==0.2.0", "opacus==1.6.0", "torch==2.13.0", "mpmath==1.3.0"),
     "linear": ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
     "noise": ("opendp==0.16.0", "numpy>=2.0", "torch==2.13.0"),
+    "training": ("opacus==1.6.0", "torch==2.13.0"),
 }
 
 

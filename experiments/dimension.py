@@ -1,8 +1,8 @@
 """Private gradient descent on a linear model of fixed rank: the excess risk does not grow with the ambient dimension.
 
-Logistic data of rank 5 in 10², 10³ and 10⁴ dimensions, epsilon 1, delta 1e-6: full noisy gradients with the same clip, steps and
-regularisation. The noise has √dimension times the norm, but a model sees it only through scores, that is through the span of
-the rows, where it has the same law in every dimension. (Song, Steinke, Thakkar and Thakurta 2021.)
+Logistic data of rank 5 in 10², 10³ and 10⁴ dimensions, epsilon 1, delta 1e-6: full noisy gradients with the same clip, steps
+and regularisation. The noise has √dimension times the norm, but a model sees it only through scores, that is through the
+span of the rows, where it has the same law in every dimension. (Song, Steinke, Thakkar and Thakurta 2021.)
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from discreet.errors import (
 )
 from discreet.events import Event
 from discreet.release import Release
+from discreet.schema import Bounded, Categories, Schema, Unlisted
 
 if TYPE_CHECKING:
     from discreet import (
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
         random,
         reporting,
         statistics,
+        tables,
+        training,
         workloads,
     )
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
     from discreet.ledger import Book, Ledger
     from discreet.reporting import report
+    from discreet.tables.table import table
 
 __version__ = "0.1.0"
 
@@ -55,8 +59,8 @@ _LAZY = {
     "delta": "discreet.accounting",
     "epsilon": "discreet.accounting",
     "epsilon_bounds": "discreet.accounting",
-    "Guarantee": "discreet.accounting",
     "guarantee": "discreet.accounting",
+    "Guarantee": "discreet.accounting",
     "ledger": "",
     "Ledger": "discreet.ledger",
     "mechanisms": "",
@@ -64,13 +68,18 @@ _LAZY = {
     "report": "discreet.reporting",
     "reporting": "",
     "statistics": "",
+    "table": "discreet.tables",
+    "tables": "",
+    "training": "",
     "workloads": "",
 }
 
 __all__ = [
     "Adjacency",
     "Book",
+    "Bounded",
     "BudgetExceeded",
+    "Categories",
     "DiscreetError",
     "Event",
     "Guarantee",
@@ -78,6 +87,8 @@ __all__ = [
     "MissingExtra",
     "NotCertified",
     "Release",
+    "Schema",
+    "Unlisted",
     "UnsupportedAdjacency",
     "UnsupportedEvent",
     "accounting",
@@ -95,6 +106,9 @@ __all__ = [
     "report",
     "reporting",
     "statistics",
+    "table",
+    "tables",
+    "training",
     "workloads",
 ]
 

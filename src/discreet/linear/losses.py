@@ -260,6 +260,10 @@ class CustomLoss:
     def __post_init__(self) -> None:
         number("curvature", self.curvature, low=0, high=math.inf, open_low=True, open_high=True)
 
+    def __repr__(self) -> str:
+        names = (getattr(function, "__name__", type(function).__name__) for function in (self.loss, self.derivative))
+        return f"CustomLoss({', '.join(names)}, curvature={self.curvature:g})"
+
     def _targets(self, targets: NDArray[Any]) -> Array:
         return _signs(targets) if targets.dtype.kind in "iub" else targets
 

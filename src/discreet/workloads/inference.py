@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import brentq, isotonic_regression, minimize
+from scipy.optimize import isotonic_regression, minimize
 
 from discreet.errors import number
 from discreet.workloads.strategy import Strategy
@@ -33,6 +33,7 @@ __all__ = ["Constraints", "Monotone", "infer", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
+_ROUNDS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None,
     Without a workload the norm is that of the measurements; without constraints it is plain least squares.
     No negative counts under ``Prefix`` and ``AllRanges`` is isotonic regression of the running sums, exact in linear time.
     Otherwise L-BFGS-B on implicit matrices handles bounds; a monotone histogram is written as the running sum of its steps,
-    which turns the order into bounds; a total that must hold beside bounds adds a multiplier found by bisection.
+    which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved round by round.
 
     >>> from discreet.workloads.trees import Hierarchy
     >>> infer(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
@@ -133,22 +134,19 @@ def _on_tables(workload: Workload) -> Quadratic:
 
 
 def _bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> Floats:
-    """min ½ xᵀMᵀM x - linearᵀx over the constraints, started at z."""
-    scale = float(np.abs(linear).max()) or 1.0
-
-    def solve(multiplier: float) -> Floats:
-        return _least(gram, linear + multiplier * scale, z, facts)
-
+    """min ½ xᵀMᵀM x - linearᵀx over the constraints, started at z; a total is met by multipliers (Hestenes 1969)."""
     if facts.total is None:
-        return solve(0.0)
-    low, high = -1.0, 1.0
-    while solve(high).sum() < facts.total:
-        high *= 4
-    while (x := solve(low)).sum() > facts.total and low > -1e12:
-        low *= 4
-    if x.sum() >= facts.total:
-        return x  # a total of zero: everything is at its bound
-    return solve(brentq(lambda m: float(solve(m).sum()) - facts.total, low, high, xtol=1e-13, rtol=1e-12))
+        return _least(gram, linear, z, facts)
+    total, ones = facts.total, np.ones(z.shape)
+    weight = 10 * float(gram(ones).sum()) / z.size**2  # ten times the curvature in the direction of the total
+    x, multiplier = z, 0.0
+    for _ in range(_ROUNDS):
+        x = _least(lambda v: gram(v) + weight * v.sum(), linear + multiplier + weight * total, x, facts)
+        gap = total - float(x.sum())
+        if abs(gap) <= 1e-9 * (1 + abs(total)):
+            break
+        multiplier += weight * gap
+    return x
 
 
 def _least(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -> Floats:

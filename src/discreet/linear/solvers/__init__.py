@@ -6,9 +6,10 @@ A solver is a frozen value made from a ``Problem``: it states its ``event`` from
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.linear.problem import Problem
+if TYPE_CHECKING:
+    from discreet.linear.problem import Problem
 
 __all__ = ["NAMES", "PROVED", "choose", "make"]
 

@@ -1,0 +1,44 @@
+"""Plain torch and private training on one workload, in a fresh process: the time of a step and the peak of memory."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from benchmarks.workloads_training import peak_megabytes, prepared, timed
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    model, x, y, loss, steps = prepared(asked["workload"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    if asked["method"] != "plain":
+        from discreet.training import make_private
+        from discreet.training.loader import Batch
+
+        records = TensorDataset(torch.zeros(50_000), torch.zeros(50_000))
+        model, optimizer, loader = make_private(model, optimizer, DataLoader(records, len(x)), epochs=100, noise_multiplier=1.0,
+                                                loss_reduction="mean", secure=asked["method"] != "quick")
+    before = peak_megabytes()
+    done = 0
+
+    def step() -> None:
+        nonlocal done
+        if asked["method"] != "plain":
+            loader._announce(Batch(len(x), None, done, True, True))  # the batch, without the time of loading it
+        done += 1
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+
+    seconds = timed(step, steps)
+    print(json.dumps({"seconds": seconds, "megabytes": peak_megabytes() - before}))
+
+
+main()

@@ -1,0 +1,105 @@
+"""``discreet query``: a private SELECT over a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+    from rich.console import Console
+    from rich.progress import Progress
+
+from discreet.cli import show
+from discreet.schema import read_schema
+
+if TYPE_CHECKING:
+    from discreet.release import Book
+
+__all__ = ["query"]
+
+Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)]
+SchemaFile = Annotated[str, typer.Option("--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.",
+                                         show_default=False)]
+Sql = Annotated[str, typer.Option("--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...].",
+                                  show_default=False)]
+EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="The budget; alone, pure DP.", show_default=False)]
+DeltaOption = Annotated[float | None, typer.Option("--delta", help="With --epsilon: the delta of (epsilon, delta).",
+                                                   show_default=False)]
+RhoOption = Annotated[float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)]
+LedgerOption = Annotated[str | None, typer.Option("--ledger", metavar="FILE", help="The ledger to charge: a file, or a URL.",
+                                                  show_default=False)]
+BookOption = Annotated[str | None, typer.Option("--book", help="The book in the ledger; it must be open.", show_default=False)]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
+MemoryOption = Annotated[str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.",
+                                                  show_default=False)]
+
+
+def query(
+    source: Source,
+    schema: SchemaFile,
+    sql: Sql,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    rho: RhoOption = None,
+    ledger: LedgerOption = None,
+    book: BookOption = None,
+    explain: ExplainOption = False,
+    memory_limit: MemoryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """The private answer to a SELECT over a file."""
+    from discreet.tables import table
+
+    declared = read_schema(schema)
+    people = table(source, schema=declared.schema, unit=declared.unit, max_rows_per_unit=declared.max_rows_per_unit,
+                   max_groups_per_unit=declared.max_groups_per_unit, memory_limit=memory_limit)
+    asked = people.parse(sql)
+    if explain:
+        show.say(str(asked.explain(epsilon, delta, rho=rho)))
+        return
+    with _book(ledger, book) as charged, _bar() as progress:
+        answer = asked.release(epsilon, delta, rho=rho, book=charged, label=sql, progress=progress)
+    _print(answer.value, answer.event.to_dict() if json else None)
+
+
+@contextmanager
+def _book(ledger: str | None, book: str | None) -> Iterator[Book | None]:
+    """The book to charge, or none."""
+    if (ledger is None) != (book is None):
+        raise ValueError("--ledger and --book belong together: --ledger budget.db --book census.")
+    if ledger is None or book is None:
+        yield None
+        return
+    url = ledger if "://" in ledger else f"sqlite:///{ledger}"
+    with import_module("discreet.ledger").Ledger(url, create=False) as books:
+        yield books.book(book)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[float], None] | None]:
+    """A progress bar on standard error, for a person who waits there."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _print(value: Any, event: dict[str, Any] | None) -> None:
+    if event is not None:
+        show.as_json({"rows": value.to_dicts(), "event": event})
+        return
+    rows = [[_cell(entry) for entry in row] for row in value.rows()]
+    show.table("", value.columns, rows)
+
+
+def _cell(entry: Any) -> str:
+    return f"{entry:.6g}" if isinstance(entry, float) else str(entry)

@@ -1,0 +1,230 @@
+"""Public facts about columns: bounds, categories, and what a missing value means. Declared, never read off the data.
+
+>>> schema = Schema(educ=Categories(range(1, 17)), income=Bounded(0, 200_000), zip=Unlisted())
+>>> schema["income"].high
+200000.0
+>>> schema["age"]
+Traceback (most recent call last):
+...
+ValueError: Column 'age' is not declared. The schema has: educ, income, zip.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from discreet.errors import number, whole
+
+__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "read_schema"]
+
+Value: TypeAlias = int | float | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Numbers that count as lying in [``low``, ``high``]: what lies outside, infinities too, is clipped to the nearer end.
+
+    A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
+    column's statistics; with a number, it counts as that number.
+
+    >>> Bounded(0, 100, missing=0)
+    Bounded(low=0.0, high=100.0, missing=0.0)
+    """
+
+    low: float
+    high: float
+    missing: float | Literal["drop"] = "drop"
+
+    def __post_init__(self) -> None:
+        ends = {"low": self.low, "high": self.high}
+        low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
+        if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
+            raise ValueError(f"low is {self.low!r} and high {self.high!r}, but low must be below high, by 1e-290 or more.")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        if self.missing != "drop":
+            object.__setattr__(self, "missing", number("missing", self.missing, low=low, high=high))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Categories:
+    """The values a column may take, all numbers or all text, in the order in which answers list them.
+
+    A value that is not listed, or missing, goes nowhere: its row is left out of any group-by on this column. With
+    ``other`` such rows are gathered under that name, which is then one more category.
+
+    >>> Categories(["a", "b"], other="else").labels
+    ('a', 'b', 'else')
+    """
+
+    values: tuple[Value, ...]
+    other: Value | None
+
+    def __init__(self, values: Iterable[Value], other: Value | None = None) -> None:
+        listed = tuple(_plain(value) for value in values)
+        other = None if other is None else _plain(other)
+        object.__setattr__(self, "values", listed)
+        object.__setattr__(self, "other", other)
+        if not listed:
+            raise ValueError("values is empty, but Categories needs at least one.")
+        if len({isinstance(value, str) for value in self.labels}) > 1:
+            raise ValueError("values mixes text and numbers (other included), but a column holds one kind.")
+        if len(set(self.labels)) != len(self.labels):
+            raise ValueError("values (other included) has a repeated entry, but each category may appear once.")
+
+    @property
+    def labels(self) -> tuple[Value, ...]:
+        """The groups an answer lists: the values, and ``other`` at the end."""
+        return self.values if self.other is None else (*self.values, self.other)
+
+    @property
+    def textual(self) -> bool:
+        """Whether the categories are text."""
+        return isinstance(self.values[0], str)
+
+
+def _plain(value: Any) -> Value:
+    """A category as a Python value; numpy's numbers become Python's."""
+    value = value.item() if hasattr(value, "item") else value
+    if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number.")
+    if isinstance(value, int) and abs(value) > 2**53:
+        raise ValueError(f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text.")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """A column whose values are themselves private: names, postcodes, search terms.
+
+    It can be counted distinct, and grouped by if keys are selected privately, which needs a delta.
+    """
+
+
+Column: TypeAlias = Bounded | Categories | Unlisted
+
+
+class Schema(Mapping[str, Column]):
+    """What is publicly known about each column, by name. Columns that are not declared cannot be used."""
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, columns: Mapping[str, Column] | None = None, /, **named: Column) -> None:
+        every = {**(columns or {}), **named}
+        for name, column in every.items():
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"A column is named {name!r}, but names are text.")
+            if not isinstance(column, (Bounded, Categories, Unlisted)):
+                raise ValueError(f"Column {name!r} is declared as {type(column).__name__}, but must be Bounded(low, high), "
+                                 "Categories(values) or Unlisted().")
+        self._columns = MappingProxyType(every)
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._columns:
+            raise ValueError(f"Column {name!r} is not declared. The schema has: {', '.join(self._columns) or 'no columns'}.")
+        return self._columns[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The column's declaration, or ``default``."""
+        return self._columns.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        return f"Schema({', '.join(f'{name}={column!r}' for name, column in self.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Schema, (dict(self._columns),)
+
+
+# --- schemas in files ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A schema with the unit of privacy that belongs to it: what a schema file holds."""
+
+    schema: Schema
+    unit: str | None = None
+    max_rows_per_unit: int = 1
+    max_groups_per_unit: int | None = None
+
+
+_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted"}
+_FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
+
+
+def read_schema(path: str | PathLike[str]) -> Declaration:
+    """The declaration in a TOML file.
+
+    .. code-block:: toml
+
+        unit = "person_id"                       # optional: without it, a row is protected
+        max_rows_per_unit = 1                    # optional
+
+        [columns]
+        income = { bounds = [0, 200000] }        # missing = 0: what a missing value counts as
+        educ = { range = [1, 16] }               # whole numbers, both ends included
+        sex = { categories = ["f", "m"], other = "unknown" }
+        zip = { unlisted = true }
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ValueError(f"The schema file {str(path)!r} cannot be read: {reason}.") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"The schema file {str(path)!r} is not TOML: {error}.") from None
+    return _declaration(data)
+
+
+def _declaration(data: Mapping[str, Any]) -> Declaration:
+    _known("The schema file", data, _FILE_KEYS)
+    columns = data.get("columns")
+    if not isinstance(columns, dict) or not columns:
+        raise ValueError("The schema file has no [columns], but needs at least one column.")
+    groups = data.get("max_groups_per_unit")
+    unit = data.get("unit")
+    if unit is not None and not isinstance(unit, str):
+        raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
+    return Declaration(Schema({name: _column(name, facts) for name, facts in columns.items()}), unit,
+                       whole("max_rows_per_unit", data.get("max_rows_per_unit", 1), low=1),
+                       None if groups is None else whole("max_groups_per_unit", groups, low=1))
+
+
+def _column(name: str, facts: Any) -> Column:
+    if not isinstance(facts, dict):
+        raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
+    _known(f"Column {name!r}", facts, _COLUMN_KEYS)
+    match facts:
+        case {"bounds": [low, high], **rest} if set(rest) <= {"missing"}:
+            return Bounded(low, high, **rest)
+        case {"categories": list(values), **rest} if set(rest) <= {"other"}:
+            return Categories(values, **rest)
+        case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
+            return Categories(range(low, high + 1), **rest)
+        case {"unlisted": True, **rest} if not rest:
+            return Unlisted()
+    raise ValueError(f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
+                     "categories = [...] (with other =), range = [first, last] (with other =), unlisted = true.")
+
+
+def _known(where: str, facts: Mapping[str, Any], keys: set[str]) -> None:
+    if unknown := sorted(set(facts) - keys):
+        raise ValueError(f"{where} has {unknown[0]!r}; known are {', '.join(sorted(keys))}.")

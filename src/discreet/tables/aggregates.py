@@ -1,0 +1,216 @@
+"""Counts, sums and moments of each group: what they need of a scan, what meets noise, what is made of the noisy numbers.
+
+Sensitivities are for a unit with at most m rows. All are exact: the numbers are whole (see ``fixed_point``).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import events
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.random import Rng
+from discreet.tables.budget import Share
+from discreet.tables.fixed_point import COARSE, FINE
+from discreet.tables.passes import Pass, Rows, Stats
+
+__all__ = ["Aggregate", "Count", "Mean", "Sum", "Variance"]
+
+SIZES = (100, 1_000, 10_000)  # rows in a group, for which explain() shows errors that depend on it
+
+
+@dataclass(frozen=True)
+class Aggregate(ABC):
+    """One column of the answer."""
+
+    kind: ClassVar[Literal["additive", "selecting"]] = "additive"
+    width: ClassVar[int] = 1
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name in the answer, unless another is given."""
+
+    @abstractmethod
+    def scan(self, rows: Rows) -> Pass:
+        """What it needs of a scan; also refuses, before data is read, columns that do not suit."""
+
+    @abstractmethod
+    def sensitivity(self, rows: Rows) -> Fraction | int:
+        """The most that one unit changes ``exact``, in L1."""
+
+    @abstractmethod
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[Any]:
+        """The whole numbers or fractions of one group that meet noise."""
+
+    @abstractmethod
+    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        """The answer from noisy numbers, one row a group."""
+
+    @abstractmethod
+    def describe_error(self, rows: Rows, mechanism: Any) -> str:
+        """What the error stays within in 95 of 100 groups, from public facts."""
+
+    def mechanism(self, rows: Rows, share: Share, groups: int) -> Any:
+        """The noise it uses."""
+        return share.additive(self.sensitivity(rows), groups * self.width)
+
+    def event(self, rows: Rows, mechanism: Any) -> events.Event:
+        """What it costs."""
+        return mechanism.event  # type: ignore[no-any-return]
+
+    def release(self, rows: Rows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
+        """Noise on all groups at once, then the estimate."""
+        width = len(self.exact(rows, Stats()))
+        exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
+        plain = all(isinstance(x, int) and abs(x) < 2**53 for x in exact.flat)
+        value = exact.astype(np.int64) if plain else exact
+        noisy = np.asarray(mechanism.release(value, rng).value, np.float64)
+        return self.estimate(rows, noisy.reshape(len(groups), width))
+
+
+@dataclass(frozen=True)
+class Count(Aggregate):
+    """How many rows there are; with a column, how many have a value there. Rounded to a whole number; may be negative."""
+
+    column: str | None = None
+
+    @property
+    def name(self) -> str:
+        return "count" if self.column is None else f"{self.column}_count"
+
+    def scan(self, rows: Rows) -> Pass:
+        return Pass() if self.column is None else Pass(sums=((_bounded(rows, self.column), FINE),))
+
+    def sensitivity(self, rows: Rows) -> int:
+        return rows.limit.rows
+
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+        return [stats.rows if self.column is None else stats.counted(self.column)]
+
+    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        return np.rint(noisy[:, 0]).astype(np.int64)
+
+    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+        return f"±{mechanism.error(0.95):.4g}"
+
+
+@dataclass(frozen=True)
+class Sum(Aggregate):
+    """The sum of clipped values; one row adds at most the larger magnitude of the bounds."""
+
+    column: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_sum"
+
+    def scan(self, rows: Rows) -> Pass:
+        return Pass(sums=((_bounded(rows, self.column), FINE),))
+
+    def sensitivity(self, rows: Rows) -> Fraction:
+        return rows.limit.rows * rows.grid(self.column).largest
+
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[Fraction]:
+        grid = rows.grid(self.column)
+        return [stats.counted(self.column) * grid.low + stats.total(self.column) * grid.step]
+
+    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        return noisy[:, 0]
+
+    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+        return f"±{mechanism.error(0.95):.4g}"
+
+
+@dataclass(frozen=True)
+class Mean(Aggregate):
+    r"""The mean of clipped values, where the number of rows is private too.
+
+    What meets noise is the pair (Σk, Σ(K - k)): its L1 sensitivity is exactly K, for a sum *and* a count, because the two
+    parts of a row always add up to K. With A and B the noisy pair, the answer is L + (U - L)·A/(A + B), clipped. If
+    A + B is not positive, which says that the group is tiny, the answer is the middle of the bounds.
+    """
+
+    column: str
+    width = 2
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_mean"
+
+    def scan(self, rows: Rows) -> Pass:
+        return Pass(sums=((_bounded(rows, self.column), FINE),))
+
+    def sensitivity(self, rows: Rows) -> int:
+        return rows.limit.rows * rows.grid(self.column).top
+
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+        total, most = stats.total(self.column), stats.counted(self.column) * rows.grid(self.column).top
+        return [total, most - total]
+
+    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        bounds = rows.grid(self.column).bounds
+        share = _ratio(noisy[:, 0], noisy.sum(axis=1), 0.5)
+        return bounds.low + np.clip(share, 0.0, 1.0) * (bounds.high - bounds.low)
+
+    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+        # A group of n rows at the edge of the bounds, the worst place: the error is that of one of the pair, over nK.
+        bounds, top = rows.grid(self.column).bounds, rows.grid(self.column).top
+        one = mechanism.error(0.95) / top * (bounds.high - bounds.low)
+        return ", ".join(f"±{min(one / n, bounds.high - bounds.low):.4g} at {n:,} rows" for n in SIZES)
+
+
+@dataclass(frozen=True)
+class Variance(Aggregate):
+    r"""The population variance of clipped values.
+
+    With t = k/K, what meets noise is (Σt², Σ2t(1 - t), Σ(1 - t)²) times K²: three non-negative parts of every row that add
+    up to K², so the L1 sensitivity is K² for the count and both moments together.
+    """
+
+    column: str
+    width = 3
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_variance"
+
+    def scan(self, rows: Rows) -> Pass:
+        return Pass(sums=((_bounded(rows, self.column), COARSE),))
+
+    def sensitivity(self, rows: Rows) -> int:
+        return rows.limit.rows * rows.grid(self.column, COARSE).top ** 2
+
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+        top = rows.grid(self.column, COARSE).top
+        count, total, squares = stats.counted(self.column, COARSE), stats.total(self.column, COARSE), stats.squares(self.column)
+        return [squares, 2 * (top * total - squares), count * top**2 - 2 * top * total + squares]
+
+    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        bounds, count = rows.grid(self.column).bounds, noisy.sum(axis=1)
+        mean = np.clip(_ratio(noisy[:, 0] + noisy[:, 1] / 2, count, 0.5), 0.0, 1.0)
+        square = np.clip(_ratio(noisy[:, 0], count, 0.5), 0.0, 1.0)
+        return np.clip(square - mean**2, 0.0, 0.25) * (bounds.high - bounds.low) ** 2
+
+    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+        # d(variance) = (1 - 2μ)·dΣt² + …: no part of the triple enters with a factor above 1.
+        bounds, top = rows.grid(self.column).bounds, rows.grid(self.column, COARSE).top
+        one = 3 * mechanism.error(0.95) / top**2
+        return ", ".join(f"±{min(one / n, 0.25) * (bounds.high - bounds.low) ** 2:.4g} at {n:,} rows" for n in SIZES)
+
+
+def _bounded(rows: Rows, column: str) -> str:
+    rows.grid(column)
+    return column
+
+
+def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], otherwise: float) -> NDArray[np.float64]:
+    safe = np.where(whole > 0, whole, 1.0)
+    return np.asarray(np.where(whole > 0, part / safe, otherwise))

@@ -1,0 +1,177 @@
+"""The little that is said to each engine in its own words: casts that cannot fail, bits, the smallest rows of a unit.
+
+Everything else goes through narwhals. Both engines speak SQL, so a dialect is a handful of spellings.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from discreet.errors import DiscreetError
+
+__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
+
+T = TypeVar("T")
+
+
+class EngineFailed(DiscreetError):
+    """An engine could not finish. Its own message is withheld, because it may quote private values."""
+
+
+def quietly(action: Callable[[], T]) -> T:
+    """What ``action`` gives; whatever an engine raises becomes a sentence without its message, and without its traceback."""
+    try:
+        return action()
+    except Exception as error:
+        kind = type(error).__name__
+    raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
+                       "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")
+
+
+class Engine(ABC):
+    """What differs between DuckDB and Spark. Frames are the engine's own."""
+
+    adds_in_128_bits: bool
+
+    @abstractmethod
+    def quoted(self, name: str) -> str:
+        """A column's name in SQL."""
+
+    @abstractmethod
+    def xor(self, a: str, b: str) -> str:
+        """Bitwise exclusive or."""
+
+    @abstractmethod
+    def shifted(self, a: str, places: int) -> str:
+        """``a`` shifted right."""
+
+    @abstractmethod
+    def digest(self, text: str) -> str:
+        """The first 60 bits of the MD5 of a text's bytes."""
+
+    @abstractmethod
+    def project(self, frame: Any, columns: Sequence[str]) -> Any:
+        """Select SQL expressions."""
+
+    @abstractmethod
+    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
+        """The ``keep`` smallest values of ``order`` for each unit, beside the unit."""
+
+    @abstractmethod
+    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
+        """``columns`` of the ``keep`` rows of each unit that come first by ``order``."""
+
+    @abstractmethod
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
+        """Run the query; rows of Python values."""
+
+    def number(self, column: str) -> str:
+        """A column as a double; what is no number is NULL."""
+        return f"TRY_CAST({self.quoted(column)} AS DOUBLE) AS {self.quoted(column)}"
+
+    @abstractmethod
+    def text(self, column: str) -> str:
+        """A column as text."""
+
+    def ranked(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
+        """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""
+        rank = f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"
+        return self.project(self.project(frame, [*columns, rank]).filter(f"rank_ <= {keep}"), list(columns))
+
+
+class DuckDB(Engine):
+    """Embedded; the default for files and for frames in memory."""
+
+    adds_in_128_bits = True
+
+    def __init__(self, connection: Any = None) -> None:
+        self._connection = connection  # our own; a user's relation brings a connection that cannot be asked for progress
+
+    def quoted(self, name: str) -> str:
+        escaped = name.replace('"', '""')
+        return f'"{escaped}"'
+
+    def xor(self, a: str, b: str) -> str:
+        return f"xor({a}, {b})"
+
+    def shifted(self, a: str, places: int) -> str:
+        return f"({a} >> {places})"
+
+    def digest(self, text: str) -> str:
+        return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
+
+    def text(self, column: str) -> str:
+        return f"CAST({self.quoted(column)} AS VARCHAR) AS {self.quoted(column)}"
+
+    def project(self, frame: Any, columns: Sequence[str]) -> Any:
+        return frame.project(", ".join(columns))
+
+    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
+        if keep == 1:
+            return frame.aggregate(f"{unit}, min({order}) AS {order}", unit)
+        return frame.aggregate(f"{unit}, unnest(min({order}, {keep})) AS {order}", unit)
+
+    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
+        packed = f"struct_pack({', '.join(f'{name} := {name}' for name in columns)})"
+        found = f"arg_min({packed}, {order})" if keep == 1 else f"unnest(arg_min({packed}, {order}, {keep}))"
+        chosen = frame.aggregate(f"{found} AS row_", unit)
+        return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
+
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
+        if progress is None or self._connection is None:
+            return list(frame.fetchall())
+        done = threading.Event()
+        watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
+        watcher.start()
+        try:
+            return list(frame.fetchall())
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:
+    while not done.wait(0.1):
+        share = connection.query_progress()  # per cent, or -1 while it is not known
+        if share >= 0:
+            progress(share / 100)
+
+
+class Spark(Engine):
+    """A Spark session's frames, wherever its cluster is."""
+
+    adds_in_128_bits = False
+
+    def quoted(self, name: str) -> str:
+        escaped = name.replace("`", "``")
+        return f"`{escaped}`"
+
+    def xor(self, a: str, b: str) -> str:
+        return f"({a} ^ {b})"
+
+    def shifted(self, a: str, places: int) -> str:
+        return f"shiftright({a}, {places})"
+
+    def digest(self, text: str) -> str:
+        return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
+
+    def text(self, column: str) -> str:
+        return f"CAST({self.quoted(column)} AS STRING) AS {self.quoted(column)}"
+
+    def project(self, frame: Any, columns: Sequence[str]) -> Any:
+        return frame.selectExpr(*columns)
+
+    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
+        if keep == 1:
+            return frame.groupBy(unit).agg({order: "min"}).selectExpr(unit, f"`min({order})` AS {order}")
+        return self.first_rows(frame, unit, order, [unit, order], keep)
+
+    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
+        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"
+        return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
+
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in frame.collect()]

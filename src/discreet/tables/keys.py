@@ -1,0 +1,104 @@
+"""Which groups may be named at all, when their names are private: noise on every count, and a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from discreet import events, random
+from discreet.errors import number, whole
+from discreet.mechanisms.propose_test_release import noise_tail
+from discreet.random.tap import noised
+from discreet.release import Release
+
+__all__ = ["KeySelection"]
+
+_SLACK = 1 + Fraction(1, 1 << 40)
+
+
+@dataclass(frozen=True)
+class KeySelection:
+    r"""Noisy counts of the groups whose noisy count exceeds a threshold, where a unit has ``rows`` rows in ``groups`` groups.
+
+    Law: discrete Laplace noise of scale rows/ε on the count of every group that has rows; a group is shown if its noisy
+    count exceeds τ.
+
+    Guarantee: (epsilon, delta)-DP. Groups with rows on both sides differ by at most ``rows`` in L1, which costs epsilon.
+    A unit alone in j ≤ ``groups`` groups is shown there with probability at most delta: the tail of the noise is convex
+    in a group's count, so the worst division of its rows is one group with rows - j + 1 and the others with one each,
+    and τ is the least whole number for which the sum of their tails is at most delta, for every j.
+
+    Reference: Korolova et al. (2009); for several groups a unit, Desfontaines et al. (2022).
+
+    >>> KeySelection(epsilon=1.0, delta=1e-6).threshold
+    14
+    >>> shown = KeySelection(epsilon=1.0, delta=1e-6).release({("a",): 100, ("b",): 1}, rng=1).value
+    >>> list(shown)
+    [('a',)]
+    """
+
+    epsilon: float
+    delta: float
+    rows: int = 1
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10)
+        number("delta", self.delta, low=0, high=1, open_low=True, open_high=True)
+        whole("rows", self.rows, low=1)
+        whole("groups", self.groups, low=1)
+
+    @cached_property
+    def scale(self) -> float:
+        """The scale of the noise on a count."""
+        return math.nextafter(float(_SLACK * self.rows / Fraction(self.epsilon)), math.inf)
+
+    @cached_property
+    def threshold(self) -> int:
+        """The noisy count that must be exceeded."""
+        allowed = Fraction(self.delta) / _SLACK
+        low, high = self.rows - 1, self.rows + max(1, math.ceil(self.scale * math.log(4 * self.groups / self.delta)))
+        while self._leak(high) > allowed:
+            high *= 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._leak(middle) <= allowed else (middle, high)
+        return high
+
+    def _leak(self, threshold: int) -> Fraction:
+        """The chance that any group of a lone unit is shown, at most."""
+        most = min(self.groups, self.rows)
+        single = noise_tail(self.scale, threshold - 1)
+        return max(noise_tail(self.scale, threshold - (self.rows - j + 1)) + (j - 1) * single for j in _some(most))
+
+    @property
+    def event(self) -> events.ApproxDP:
+        """The cost."""
+        spent = Fraction(self.rows) / Fraction(self.scale)
+        return events.ApproxDP(epsilon=math.nextafter(float(spent), math.inf), delta=float(Fraction(self.delta) / _SLACK))
+
+    def error(self, confidence: float = 0.95) -> float:
+        """The size at which a group is shown with this confidence."""
+        confidence = number("confidence", confidence, low=0, high=1, open_high=True)
+        return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
+
+    def release(self, counts: Mapping[Any, int], rng: random.RngLike = None) -> Release[dict[Any, int]]:
+        """Shown groups with their noisy counts, in an order that depends on their names alone."""
+        source, counts = random.as_rng(rng), dict(counts)
+
+        def draw() -> dict[Any, int]:
+            noise = random.discrete_laplace(self.scale, len(counts), source).tolist()
+            noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
+            return dict(sorted(((k, c) for k, c in noisy.items() if c > self.threshold), key=lambda kc: repr(kc[0])))
+
+        shown = noised(self, counts, "l1", self.rows, draw)
+        return Release(shown, self.event, reproducible=source.reproducible)
+
+
+def _some(most: int) -> range:
+    # The sum of tails is convex in j too (an exponential falling, a line rising): its ends decide.
+    return range(1, most + 1, max(1, most - 1))

@@ -1,0 +1,202 @@
+"""SELECT, read with sqlglot onto the same plan as the methods. What is not supported is refused by name.
+
+>>> import pandas as pd
+>>> from discreet.schema import Bounded, Categories, Schema
+>>> from discreet.tables.table import table
+>>> rows = pd.DataFrame({"educ": [1, 2], "income": [10.0, 20.0]})
+>>> people = table(rows, schema=Schema(educ=Categories([1, 2]), income=Bounded(0, 100)))
+>>> parse("SELECT educ, AVG(income) AS pay, COUNT(*) FROM people WHERE income > 5 GROUP BY educ", people)
+Query(pay, count by educ)
+>>> parse("SELECT MAX(income) FROM people", people)
+Traceback (most recent call last):
+...
+ValueError: MAX(income) is not supported, because one row decides it: ask for a high quantile, QUANTILE_CONT(income, 0.99).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import extra
+from discreet.tables.expressions import Expression, col
+from discreet.tables.query import Query
+
+if TYPE_CHECKING:
+    from discreet.tables.table import Table
+
+with extra("tables"):
+    import sqlglot
+    from sqlglot import exp
+
+__all__ = ["parse"]
+
+# Clauses that are refused, with the nearest thing that is not.
+_CLAUSES: Mapping[str, str] = {
+    "joins": "JOIN is not supported: join first, and declare the unit of the joined table.",
+    "laterals": "LATERAL is not supported: prepare the columns in the engine first.",
+    "having": "HAVING is not supported: the answer is public, so filter it after the release.",
+    "order": "ORDER BY is not supported: the answer is public, so sort it after the release.",
+    "limit": "LIMIT is not supported: the answer is public, so cut it after the release.",
+    "offset": "OFFSET is not supported: the answer is public, so cut it after the release.",
+    "distinct": "SELECT DISTINCT is not supported: use GROUP BY, or COUNT(DISTINCT column).",
+    "with_": "WITH is not supported: use one SELECT, with derive() for computed columns.",
+    "qualify": "QUALIFY is not supported: max_rows_per_unit= bounds the rows of a unit.",
+    "windows": "WINDOW is not supported: use GROUP BY.",
+    "sample": "TABLESAMPLE is not supported: read the whole table.",
+}
+
+
+def parse(query: str, table: Table) -> Query:
+    """The question that a SELECT asks of ``table``; any table name is accepted after FROM."""
+    tree = _select(query)
+    for clause, reason in _CLAUSES.items():
+        if tree.args.get(clause):
+            raise ValueError(reason)
+    _one_table(tree)
+    if where := tree.args.get("where"):
+        table = table.filter(_expression(where.this, table))
+    keys = _keys(tree)
+    answer = table.group_by(*keys)
+    for item in tree.expressions:
+        answer = _item(answer, item, table)
+    return answer
+
+
+def _select(query: str) -> exp.Select:
+    try:
+        trees = sqlglot.parse(query, dialect="duckdb")
+    except sqlglot.errors.SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"The query cannot be read: {reason}") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        kind = "several statements" if len(trees) != 1 else type(trees[0]).__name__.upper()
+        raise ValueError(f"{kind} is not supported: give one SELECT ... FROM ... [WHERE ...] [GROUP BY ...].")
+    return trees[0]
+
+
+def _one_table(tree: exp.Select) -> None:
+    source = tree.args.get("from_") or tree.args.get("from")
+    if source is None:
+        raise ValueError("There is no FROM: give one SELECT ... FROM people.")
+    if not isinstance(source.this, exp.Table):
+        raise ValueError("A subquery is not supported after FROM: use filter() and derive(), then one SELECT.")
+    if any(node for node in tree.find_all(exp.Select) if node is not tree):
+        raise ValueError("A subquery is not supported: use filter() and derive(), then one SELECT.")
+
+
+def _keys(tree: exp.Select) -> list[str]:
+    group = tree.args.get("group")
+    if group is None:
+        return []
+    if extras := [name for name in ("rollup", "cube", "grouping_sets", "totals", "all") if group.args.get(name)]:
+        raise ValueError(f"GROUP BY {extras[0].upper()} is not supported: name the columns, one query a level.")
+    return [_column(key, "GROUP BY") for key in group.expressions]
+
+
+def _column(node: exp.Expression, where: str) -> str:
+    if not isinstance(node, exp.Column):
+        raise ValueError(f"{node.sql()} is not supported in {where}: give the name of a column; derive() makes computed ones.")
+    return node.name
+
+
+def _item(answer: Query, item: exp.Expression, table: Table) -> Query:
+    """One entry of the SELECT list."""
+    name, node = (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item)
+    if isinstance(node, exp.Star):
+        raise ValueError("SELECT * is not supported, because rows never leave: select aggregates and grouped columns.")
+    if isinstance(node, exp.Column):
+        if node.name not in answer.rows.keys:
+            raise ValueError(f"Column {node.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it.")
+        if name and name != node.name:
+            raise ValueError(f"An alias for the grouped column {node.name!r} is not supported: rename it after the release.")
+        return answer
+    return _aggregate(answer, node, name)
+
+
+def _aggregate(answer: Query, node: exp.Expression, name: str | None) -> Query:
+    text = node.sql(dialect="duckdb")
+    match node:
+        case exp.Count(this=exp.Star()):
+            return answer.count(name=name)
+        case exp.Count(this=exp.Distinct(expressions=[column])):
+            return answer.count_distinct(_column(column, "COUNT(DISTINCT ...)"), name=name)
+        case exp.Count(this=exp.Expression() as column, expressions=[]) if not isinstance(column, exp.Distinct):
+            return answer.count(_column(column, "COUNT"), name=name)
+        case exp.Sum(this=exp.Column() as column):
+            return answer.sum(column.name, name=name)
+        case exp.Avg(this=exp.Column() as column):
+            return answer.mean(column.name, name=name)
+        case exp.VariancePop(this=exp.Column() as column):
+            return answer.variance(column.name, name=name)
+        case exp.Median(this=exp.Column() as column):
+            return answer.median(column.name, name=name)
+        case exp.Quantile(this=exp.Column() as column, args={"quantile": exp.Literal() as q}) if not q.is_string:
+            return answer.quantile(column.name, float(q.this), name=name)
+        case exp.PercentileCont(this=exp.Column() as column, expression=exp.Literal() as q):
+            return answer.quantile(column.name, float(q.this), name=name)
+        case exp.Max(this=inner) | exp.Min(this=inner):
+            kind, share = ("high", 0.99) if isinstance(node, exp.Max) else ("low", 0.01)
+            raise ValueError(f"{text} is not supported, because one row decides it: ask for a {kind} quantile, "
+                             f"QUANTILE_CONT({inner.sql()}, {share}).")
+        case exp.Variance() | exp.Stddev() | exp.StddevSamp() | exp.StddevPop():
+            raise ValueError(f"{text} is not supported: ask for VAR_POP(column), and take the root after the release.")
+        case exp.Window():
+            raise ValueError(f"{text} is not supported: window functions look at single rows; use GROUP BY.")
+        case exp.AggFunc(this=exp.Expression() as inner) if not isinstance(inner, exp.Column):
+            raise ValueError(f"{text} is not supported: aggregate a column; derive() makes computed ones.")
+    raise ValueError(f"{text} is not supported. Aggregates are COUNT(*), COUNT(column), COUNT(DISTINCT column), SUM, AVG, "
+                     "VAR_POP, MEDIAN and QUANTILE_CONT(column, q).")
+
+
+# --- WHERE -----------------------------------------------------------------------------------------------------------
+
+_OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
+    exp.Add: lambda a, b: a + b, exp.Sub: lambda a, b: a - b, exp.Mul: lambda a, b: a * b, exp.Div: lambda a, b: a / b,
+    exp.LT: lambda a, b: a < b, exp.LTE: lambda a, b: a <= b, exp.GT: lambda a, b: a > b, exp.GTE: lambda a, b: a >= b,
+    exp.EQ: lambda a, b: a == b, exp.NEQ: lambda a, b: a != b, exp.And: lambda a, b: a & b, exp.Or: lambda a, b: a | b,
+}
+
+
+def _expression(node: exp.Expression, table: Table) -> Any:
+    """A condition or a value of one row."""
+    def read(inner: exp.Expression) -> Any:
+        return _expression(inner, table)
+
+    match node:
+        case exp.Column():
+            return col(node.name)
+        case exp.Literal():
+            return node.this if node.is_string else float(node.this)
+        case exp.Boolean():
+            return float(bool(node.this))
+        case exp.Paren():
+            return read(node.this)
+        case exp.Neg():
+            return -read(node.this)
+        case exp.Not():
+            return ~read(node.this)
+        case exp.Between():
+            value = read(node.this)
+            return (value >= read(node.args["low"])) & (value <= read(node.args["high"]))
+        case exp.In() if node.expressions:
+            return read(node.this).is_in([read(value) for value in node.expressions])
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return read(node.this).is_missing()
+        case exp.Abs():
+            return read(node.this).abs()
+        case exp.Floor() if node.args.get("decimals") is None:
+            return read(node.this).floor()
+        case exp.Sqrt():
+            return read(node.this).sqrt()
+        case exp.Ln():
+            return read(node.this).log()
+    if type(node) in _OPERATORS:
+        left, right = read(node.this), read(node.expression)
+        if isinstance(left, str):
+            left, right = right, left
+        if not isinstance(left, Expression) and not isinstance(right, Expression):
+            raise ValueError(f"{node.sql()} does not look at any column.")
+        return _OPERATORS[type(node)](left, right)
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
+                     "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN.")

@@ -1,0 +1,150 @@
+"""A private table: rows that can be filtered, extended and grouped, and leave only as noisy aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from discreet.errors import whole
+from discreet.random import RngLike
+from discreet.release import Book, Release
+from discreet.schema import Bounded, Schema
+from discreet.tables.bounding import Bounds
+from discreet.tables.budget import Noise
+from discreet.tables.expressions import Expression, check
+from discreet.tables.passes import Progress, Rows
+from discreet.tables.query import Query, derived_column
+from discreet.tables.sources import Source, open_source
+
+__all__ = ["Table", "table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are never shown. Make one with ``table``."""
+
+    source: Source = field(repr=False)
+    declared: Schema = field(repr=False)  # every column that is read, those that only a filter needs too
+    limit: Bounds
+    derived: Mapping[str, Expression] = field(default_factory=dict, repr=False)
+    conditions: tuple[Expression, ...] = field(default=(), repr=False)
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that may be asked about."""
+        return Schema({name: column for name, column in self.declared.items() if name not in self.hidden})
+
+    def filter(self, *conditions: Expression) -> Table:
+        """The rows for which every condition holds; a missing condition does not."""
+        for condition in conditions:
+            if not isinstance(condition, Expression):
+                raise ValueError("filter takes conditions such as col('age') >= 18.")
+            check(condition, self.schema, condition=True)
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def select(self, *columns: str) -> Table:
+        """The same rows, of which only these columns may be asked about from here on."""
+        kept = {name for name in columns if self.schema[name] is not None}
+        return replace(self, hidden=self.hidden | (set(self.declared) - kept))
+
+    def derive(self, **columns: Expression) -> Table:
+        """The same rows with further columns. Bounds follow from the expression; where they do not, end it with ``clip``."""
+        found: dict[str, Any] = dict(self.declared)
+        for name, expression in columns.items():
+            if name in found:
+                raise ValueError(f"There is a column {name!r} already: give the derived one another name.")
+            if not isinstance(expression, Expression):
+                raise ValueError(f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000.")
+            check(expression, self.schema, condition=expression.logical())
+            found[name] = Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
+        return replace(self, declared=Schema(found), derived={**self.derived, **columns})
+
+    def group_by(self, *keys: str) -> Query:
+        """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
+        for key in keys:
+            if isinstance(self.schema[key], Bounded):
+                raise ValueError(f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
+                                 "use histogram().")
+        if len(set(keys)) < len(keys):
+            raise ValueError("A key is given twice.")
+        return Query(Rows(self.source, self.declared, self.limit, self.derived, self.conditions, keys), hidden=self.hidden)
+
+    def sql(self, query: str, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
+            noise: Noise = "auto", book: Book | None = None, label: str = "", rng: RngLike = None,
+            progress: Progress | None = None) -> Release[Any]:
+        """The answer to a SELECT with aggregates, on the same plan as the methods; options as in ``Query.release``."""
+        asked = self.parse(query)
+        return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
+
+    def parse(self, query: str) -> Query:
+        """The question a SELECT asks, not yet released: ``explain`` it first."""
+        from discreet.tables.sql import parse
+
+        return parse(query, self)
+
+    # A table is its own single group.
+
+    def count(self, column: str | None = None, **options: Any) -> Query:
+        """How many rows, or how many with a value in ``column``."""
+        return self.group_by().count(column, **options)
+
+    def sum(self, column: str, **options: Any) -> Query:
+        """The sum of a bounded column."""
+        return self.group_by().sum(column, **options)
+
+    def mean(self, column: str, **options: Any) -> Query:
+        """The mean of a bounded column."""
+        return self.group_by().mean(column, **options)
+
+    def variance(self, column: str, **options: Any) -> Query:
+        """The population variance of a bounded column."""
+        return self.group_by().variance(column, **options)
+
+    def quantile(self, column: str, q: float, **options: Any) -> Query:
+        """The ``q``-quantile of a bounded column."""
+        return self.group_by().quantile(column, q, **options)
+
+    def median(self, column: str, **options: Any) -> Query:
+        """The median of a bounded column."""
+        return self.group_by().median(column, **options)
+
+    def histogram(self, column: str, bins: Any = 10, **options: Any) -> Query:
+        """Counts of a bounded column in bins."""
+        return self.group_by().histogram(column, bins, **options)
+
+    def count_distinct(self, column: str, **options: Any) -> Query:
+        """How many different values a column has."""
+        return self.group_by().count_distinct(column, **options)
+
+
+def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None = None, max_rows_per_unit: int = 1,
+          max_groups_per_unit: int | None = None, memory_limit: str | None = None, threads: int | None = None,
+          temp_directory: str | None = None) -> Table:
+    """A private table over a path or glob (Parquet, CSV), a pandas, polars, pyarrow or Spark frame, or a DuckDB relation.
+
+    ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
+    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups.
+    ``memory_limit``, ``threads`` and ``temp_directory`` are DuckDB's, for files and frames in memory: what does not fit
+    is spilled to disk. They never change an answer's law.
+
+    >>> import pandas as pd
+    >>> from discreet.schema import Bounded, Categories, Schema
+    >>> rows = pd.DataFrame({"educ": [1, 2, 2] * 1000, "income": [10.0, 20.0, 40.0] * 1000})
+    >>> people = table(rows, schema=Schema(educ=Categories([1, 2, 3]), income=Bounded(0, 100)))
+    >>> people.group_by("educ").mean("income").release(epsilon=1.0, rng=1).value.round(0)
+       educ  income_mean
+    0     1         10.0
+    1     2         30.0
+    2     3         50.0
+    """
+    schema = schema if isinstance(schema, Schema) else Schema(schema)
+    rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
+    groups = rows if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
+    if unit is None and (rows != 1 or max_groups_per_unit is not None):
+        raise ValueError("max_rows_per_unit or max_groups_per_unit is given, but there is no unit= for them to bound.")
+    if unit is not None and not isinstance(unit, str):
+        raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
+    opened = open_source(source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory)
+    return Table(opened, schema, Bounds(unit, rows, min(groups, rows)))

@@ -1,0 +1,36 @@
+"""Private training of torch models: sampler, clipped sum, noise, optimiser, and one plan over them.
+
+>>> from discreet.training import make_private
+"""
+
+from __future__ import annotations
+
+from discreet.training.calls import register, register_layer
+from discreet.training.clipping import Clipping, Quantile
+from discreet.training.fit import Progress, fit
+from discreet.training.private import Privacy, make_private, replace_batch_norm
+from discreet.training.refusals import MixedRecords, PrivateTrainingError
+from discreet.training.rules import Rule
+from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson
+
+__all__ = [
+    "BallsInBins",
+    "Clipping",
+    "FixedSize",
+    "MixedRecords",
+    "PerUser",
+    "Poisson",
+    "Privacy",
+    "PrivateTrainingError",
+    "Progress",
+    "Quantile",
+    "Rule",
+    "Sampler",
+    "Shuffled",
+    "TruncatedPoisson",
+    "fit",
+    "make_private",
+    "register",
+    "register_layer",
+    "replace_batch_norm",
+]

@@ -1,0 +1,98 @@
+"""Convolutions of any dimension, plain and transposed: patches by strides, then outer products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.rules import KEPT, Rule, outer_norms
+
+with extra("torch"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor
+
+__all__ = ["ConvolutionWeight", "patches"]
+
+
+WINDOWS = 1 << 20  # numbers of unfolded windows at a time: what stays in the cache is copied fast
+
+
+def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
+            dilation: tuple[int, ...]) -> Tensor:
+    """Every window of x [B, C, *space] as a view [B, C, *kernel, *positions]: no copy but that of the padding."""
+    if any(padding):
+        x = F.pad(x, [side for p in reversed(padding) for side in (p, p)])
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    positions = [(size - r) // s + 1 for size, r, s in zip(x.shape[2:], reach, stride, strict=True)]
+    steps = x.stride()[2:]
+    return x.as_strided((*x.shape[:2], *kernel, *positions),
+                        (*x.stride()[:2], *(a * d for a, d in zip(steps, dilation, strict=True)),
+                         *(a * s for a, s in zip(steps, stride, strict=True))), x.storage_offset())
+
+
+class ConvolutionWeight(Rule):
+    """The kernel of a convolution: activations are the inputs [B, C, *space], gradients [B, O, *positions].
+
+    A transposed convolution is a convolution whose input and output gradient change places.
+    """
+
+    def __init__(self, weight: Tensor, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
+                 groups: int, *, transposed: bool = False, output_padding: tuple[int, ...] = ()) -> None:
+        self.shape, self.stride, self.padding, self.dilation = weight.shape, stride, padding, dilation
+        self.groups, self.transposed = groups, transposed
+        self.output_padding = output_padding or (0,) * len(stride)
+
+    def _factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """u [B·groups, T, out/groups] and v [B·groups, T, in/groups·kernel], as transposed views."""
+        outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
+        windows = patches(inner, tuple(self.shape[2:]), self.stride, self.padding, self.dilation)
+        space = outer.dim() - 2
+        for d, size in enumerate(outer.shape[2:]):  # positions that output_padding adds belong to no input
+            windows = windows.narrow(2 + space + d, 0, size)
+        rows = outer.shape[0] * self.groups
+        v = windows.reshape(rows, self.shape[1:].numel(), outer.shape[2:].numel())
+        u = outer.reshape(rows, outer.shape[1] // self.groups, v.shape[2])
+        return u.transpose(1, 2), v.transpose(1, 2)
+
+    def _steps(self, activations: Tensor, output_gradients: Tensor) -> int:
+        return (activations if self.transposed else output_gradients).shape[2:].numel()
+
+    def _parts(self, activations: Tensor, output_gradients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Inputs and gradients of a few records at a time."""
+        numbers = self._steps(activations, output_gradients) * self.shape[1:].numel() * self.groups
+        rows = max(1, WINDOWS // max(1, numbers))
+        return zip(activations.split(rows), output_gradients.split(rows), strict=True)
+
+    def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
+        """As for any outer product, by shapes alone; kept if not much larger than the tensors it replaces."""
+        steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
+        m, n = self.shape[0] // self.groups, self.shape[1:].numel()
+        fits = kept <= max(KEPT // 4, 5 * (activations.numel() + output_gradients.numel()) // 2)
+        return m * n < 2 * steps * (m + n) and fits
+
+    def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """Windows, then a batched matrix product, a few records at a time."""
+        m, n = self.shape[0] // self.groups, self.shape[1:].numel()
+        found = activations.new_empty(activations.shape[0] * self.groups, m, n)
+        start = 0
+        for a, g in self._parts(activations, output_gradients):
+            u, v = self._factors(a, g)
+            torch.bmm(u.transpose(1, 2), v, out=found[start:start + len(u)])
+            start += len(u)
+        return found.view(activations.shape[0], *self.shape)
+
+    def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """Groups are separate tensors, so their squares add."""
+        parts = self._parts(activations, output_gradients)
+        return torch.cat([outer_norms(*self._factors(a, g)).view(-1, self.groups).sum(1) for a, g in parts])
+
+    def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """An ordinary weight gradient, of weighted output gradients."""
+        scaled = output_gradients * weights.view(-1, *[1] * (output_gradients.dim() - 1))
+        weight = activations.new_empty(()).expand(self.shape)
+        found: Any = torch.ops.aten.convolution_backward(
+            scaled, activations, weight, None, self.stride, self.padding, self.dilation, self.transposed,
+            self.output_padding, self.groups, [False, True, False])[1]
+        return found  # type: ignore[no-any-return]

@@ -1,0 +1,147 @@
+"""Calls without a rule: the call alone, once more, one record at a time under ``vmap``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.calls import Layout, Planned
+from discreet.training.refusals import MixedRecords
+from discreet.training.rules import Rule, Spread
+from discreet.training.trees import tensors
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+    from torch.utils import _pytree as pytree
+
+__all__ = ["Broadcast", "Recomputed", "recomputed", "spread"]
+
+_SPREAD = {torch.Tensor.expand, torch.Tensor.expand_as, torch.Tensor.broadcast_to, torch.broadcast_to, torch.Tensor.repeat}
+
+
+class Recomputed(Rule):
+    """Gradients of one call by calling it again for each record. Exact for any function that treats records apart."""
+
+    eager = True
+
+    def __init__(self, run: Callable[..., Tensor], shared: tuple[Tensor, ...], wanted: int) -> None:
+        self.run, self.shared, self.wanted = run, shared, wanted
+
+    def _pull(self, gradient: Tensor, *parts: Tensor) -> Tensor:
+        others = list(self.shared)
+
+        def of_one(tensor: Tensor) -> Tensor:
+            others[self.wanted] = tensor
+            return self.run(others, [part.unsqueeze(0) for part in parts])
+
+        back: Any = torch.func.vjp(of_one, self.shared[self.wanted])[1]
+        return back(gradient.unsqueeze(0))[0]
+
+    def instantiate(self, activations: list[Tensor], output_gradients: Tensor) -> Tensor:
+        """Under ``vmap``; functions it does not know, in a loop."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # vmap warns where it would loop itself, more slowly
+                return torch.func.vmap(self._pull, randomness="different")(output_gradients, *activations)
+        except (RuntimeError, UserWarning):
+            rows = zip(output_gradients, *activations, strict=True)
+            return torch.stack([self._pull(g, *parts) for g, *parts in rows])
+
+
+class Broadcast(Rule):
+    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled back."""
+
+    eager = True
+
+    def __init__(self, output: Tensor, target: Tensor, apart: Callable[[Tensor], Tensor]) -> None:
+        self.output, self.target, self.apart = output, target, apart
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """One backward pass a record."""
+        found = []
+        for i, gradient in enumerate(output_gradients):
+            alone = torch.zeros_like(self.output)
+            self.apart(alone)[i] = gradient
+            found.append(torch.autograd.grad(self.output, self.target, alone, retain_graph=True)[0])
+        return torch.stack(found)
+
+
+class _Shaped(Rule):
+    """A rule whose gradients get back a dimension of size one."""
+
+    eager = True
+
+    def __init__(self, rule: Rule, shape: torch.Size) -> None:
+        self.rule, self.shape = rule, shape
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """As the rule, reshaped."""
+        found = self.rule.instantiate(activations, output_gradients)
+        return found.reshape(found.shape[0], *self.shape)
+
+
+def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]) -> list[Planned]:
+    """The uses of shared tensors that a call repeats for every record."""
+    targets = [x for x in tensors((args, kwargs)) if id(x) in shared]
+    shape, dim = targets[0].shape, layout.dim - output.dim()
+    rest = [size for d, size in enumerate(output.shape) if d != layout.dim]
+    if func in _SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
+        rule: Rule = Spread(shape)
+        if len(shape) >= -dim:  # the records' own dimension is there, of size one
+            rule = _Shaped(Spread(torch.Size([*shape[:len(shape) + dim], *shape[len(shape) + dim + 1:]])), shape)
+        return [Planned(targets[0], rule, None, layout.first)]
+    with torch.enable_grad():
+        graph = func(*args, **kwargs)
+    return [Planned(x, Broadcast(graph, x, layout.apart), None, layout.apart) for x in targets]
+
+
+def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
+    """Whether an output is the shared tensor broadcast, with the records at ``dim`` (from the end)."""
+    own = list(shape)
+    if len(own) >= -dim:
+        if own[dim] != 1:
+            return False
+        del own[len(own) + dim]
+    return len(own) <= len(rest) and all(a in (1, b) for a, b in zip(reversed(own), reversed(rest), strict=False))
+
+
+def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout], where: list[Layout | None], outputs: list[Any],
+               shared: Mapping[int, Tensor], location: str) -> list[list[Planned] | None]:
+    """For each output of a call, its uses of shared tensors; none for outputs that carry no gradient."""
+    leaves, tree = pytree.tree_flatten((args, kwargs))
+    ours = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in shared}
+    batched = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in layouts}
+    ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
+    parts = [layouts[key].apart(x) for key, x in batched.items()]
+
+    def again(number: int, layout: Layout) -> Callable[..., Tensor]:
+        def run(values: list[Tensor], rows: list[Tensor]) -> Tensor:
+            at = dict(zip(ours, values, strict=True))
+            at |= {key: _together(row, layouts[key]) for key, row in zip(batched, rows, strict=True)}
+            given = pytree.tree_unflatten([at.get(key, x) for key, x in zip(ids, kept, strict=True)], tree)
+            return _alone(tensors(func(*given[0], **given[1]))[number], layout)
+
+        return run
+
+    found: list[list[Planned] | None] = []
+    for number, (output, layout) in enumerate(zip(outputs, where, strict=True)):
+        if not output.is_floating_point():
+            found.append(None)
+            continue
+        if layout is None:
+            raise MixedRecords(f"{getattr(func, '__name__', func)} at {location} gives an output without records from inputs "
+                               "with records: it mixes them.")
+        found.append([Planned(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
+                      for i, key in enumerate(ours)])
+    return found
+
+
+def _together(row: Tensor, layout: Layout) -> Tensor:
+    return row.movedim(0, layout.dim) if layout.fold == 1 else row.squeeze(0)
+
+
+def _alone(output: Tensor, layout: Layout) -> Tensor:
+    return output.movedim(layout.dim, 0) if layout.fold == 1 else output.unsqueeze(0)

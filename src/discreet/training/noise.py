@@ -1,0 +1,71 @@
+"""Noise on a clipped sum: where a private value becomes a released one.
+
+Drawn by ``discreet.random.gaussian_noise`` from the operating system's entropy, or from a seed in the open. Under a seed
+every step has a stream of its own, so a run that resumes at a step repeats its noise without carrying a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.errors import extra
+from discreet.random import Rng, RngLike, as_rng, gaussian_noise, system
+from discreet.random.tap import noised
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["GaussianNoise", "Streams", "streams"]
+
+Streams: TypeAlias = Callable[[int, int], Rng]
+
+
+def streams(rng: RngLike) -> tuple[Streams, bool]:
+    """A source for every purpose and step, and whether it repeats: the system's own, or children of a seed."""
+    source = as_rng(rng)
+    if not source.reproducible:
+        return (lambda purpose, step: system()), False
+    root = source.word()
+    return (lambda purpose, step: Rng(np.random.SeedSequence(root, spawn_key=(purpose, step)))), True
+
+
+class GaussianNoise:
+    """Adds Gaussian noise to a flat sum and divides by a public constant.
+
+    ``secure`` takes the cryptographic generator; without it a faster one, keyed by the same entropy.
+    """
+
+    def __init__(self, secure: bool = True) -> None:
+        self.secure = secure
+        self._buffer: Any = None
+        gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
+
+    def release(self, total: Tensor, *, sensitivity: float, limit: float, multiplier: float, divisor: float,
+                rng: Rng) -> Tensor:
+        """``total`` plus noise of standard deviation multiplier·sensitivity, over ``divisor``.
+
+        ``limit`` is the most by which ``total`` may move between neighbours.
+        """
+        value = total.numpy()
+
+        def draw() -> Any:
+            if self._buffer is None or self._buffer.shape != value.shape or self._buffer.dtype != value.dtype:
+                self._buffer = np.empty_like(value)
+            gaussian_noise(self._buffer, multiplier * sensitivity, rng, secure=self.secure)
+            noisy = value + self._buffer
+            noisy *= 1 / divisor
+            return noisy
+
+        what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
+        return torch.from_numpy(noised(what, value, "l2", limit, draw))
+
+    def count(self, value: float, *, sigma: float, limit: float, rng: Rng) -> float:
+        """A noisy number."""
+        def draw() -> Any:
+            return value + gaussian_noise(1, sigma, rng, secure=self.secure)[0]
+
+        return float(noised(f"count of unclipped records, sigma {sigma:.6g}", np.float64(value), "l2", limit, draw))

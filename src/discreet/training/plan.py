@@ -1,0 +1,116 @@
+"""The plan of a private run and its account: what will be done, what was done, and the refusal of one step more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from discreet import accounting
+from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded, number, positive, whole
+from discreet.events import Event
+from discreet.training.clipping import Clipping
+from discreet.training.sampling import Sampler
+
+__all__ = ["Plan", "planned"]
+
+Schedule = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public facts of a run. ``noise_multiplier`` is relative to one clip norm; schedules multiply it and the clip norm."""
+
+    sampler: Sampler
+    clipping: Clipping
+    noise_multiplier: float
+    steps: int
+    noise_schedule: Schedule | None = None
+    clip_schedule: Schedule | None = None
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps)
+
+    def multiplier(self, step: int) -> float:
+        """The noise multiplier of a step."""
+        schedule = self.noise_schedule
+        return self.noise_multiplier if schedule is None else self.noise_multiplier * positive("noise_schedule", schedule(step))
+
+    def sum_multiplier(self, step: int) -> float:
+        """The part of it that goes on the sum: all, unless a count is released beside it."""
+        total, adaptive = self.multiplier(step), self.clipping.adaptive
+        return total if adaptive is None else adaptive.sum_multiplier(total, self.sampler.expected)
+
+    def clip_factor(self, step: int) -> float:
+        """What the clip norm is multiplied by at a step."""
+        return 1.0 if self.clip_schedule is None else positive("clip_schedule", self.clip_schedule(step))
+
+    def event(self, steps: int) -> Event:
+        """The price of the first ``steps`` steps."""
+        return self.sampler.event([self.multiplier(step) for step in range(steps)])
+
+    @cached_property
+    def planned(self) -> Event:
+        """The price of the whole plan."""
+        return self.event(self.steps)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What a neighbour is."""
+        return self.sampler.adjacency
+
+    def check(self, done: int) -> None:
+        """Refuse the step after the last."""
+        if done >= self.steps:
+            raise BudgetExceeded(f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan "
+                                 "more epochs from the start: stopping and planning again costs both plans.")
+
+
+def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delta: float | None, epochs: float | None,
+            noise_multiplier: float | None, noise_schedule: Schedule | None = None,
+            clip_schedule: Schedule | None = None) -> Plan:
+    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise (noise_multiplier)."""
+    given = [name for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
+             if value is not None]
+    if len(given) != 2:
+        raise ValueError(f"{' and '.join(given) or 'nothing'} given, but exactly two of epsilon, epochs and noise_multiplier "
+                         "are needed: the third follows from them.")
+    if (epsilon is None) != (delta is None):
+        raise ValueError("epsilon and delta belong together: give both or neither.")
+
+    def plan(z: float, steps: int) -> Plan:
+        return Plan(sampler, clipping, z, steps, noise_schedule, clip_schedule)
+
+    if epochs is not None:
+        length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
+        steps = math.ceil(length * sampler.steps_per_pass)
+        if noise_multiplier is not None:
+            return plan(positive("noise_multiplier", noise_multiplier), steps)
+        assert epsilon is not None
+        assert delta is not None
+        z = accounting.calibrate(lambda z: plan(z, steps).planned, epsilon=epsilon, delta=delta, adjacency=sampler.adjacency,
+                                 start=float(sampler.movement))
+        return plan(z, steps)
+    assert epsilon is not None
+    assert delta is not None
+    z = positive("noise_multiplier", noise_multiplier)
+    return plan(z, _most_steps(lambda steps: plan(z, steps), epsilon, delta))
+
+
+def _most_steps(plan: Callable[[int], Plan], epsilon: float, delta: float) -> int:
+    """The most steps whose price stays within the target."""
+    def fits(steps: int) -> bool:
+        found = plan(steps)
+        return accounting.epsilon(found.planned, delta, adjacency=found.adjacency) <= epsilon
+
+    if not fits(1):
+        raise ValueError(f"noise_multiplier is too small for epsilon {epsilon:g} at delta {delta:g}: not one step fits.")
+    low, high = 1, 2
+    while high < 1 << 40 and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

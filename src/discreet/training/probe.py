@@ -1,0 +1,155 @@
+"""Where the records are in a tensor: found by running a module on a few copies of one record.
+
+The dimension whose size follows the number of records holds them. So ``batch_first=False``, flattened batches and tables
+that are looked up once for all records are told apart even where sizes coincide. All records of the probe are copies, so
+the order of a flattened dimension shows too: entries of a record follow one another, or the records take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.calls import Layout
+from discreet.training.refusals import MixedRecords
+from discreet.training.trees import mapped
+
+with extra("torch"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+
+__all__ = ["Places", "copies", "undisturbed", "without_dropout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A tensor of the probe: its shape, and whether copies of a record take turns in its first dimension (none: unclear)."""
+
+    shape: torch.Size
+    interleaved: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where records were found: the dimension, whether several entries a record are folded into it, and how."""
+
+    dim: int
+    folded: bool = False
+    interleaved: bool = False
+
+
+def copies(tree: Any, records: int, count: int) -> Any:
+    """``count`` copies of one record, with invented numbers in place of the data's."""
+    def few(x: Tensor) -> Tensor:
+        dim = next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
+        if dim is None:
+            return x.detach()
+        one = x.detach().narrow(dim, 0, 1)
+        if x.is_floating_point():  # from 0 to 1, all different
+            one = torch.linspace(0, 1, one.numel(), dtype=x.dtype, device=x.device).view(one.shape)
+        return one.repeat_interleave(count, dim)
+
+    return mapped(few, tree)
+
+
+@contextmanager
+def undisturbed(module: nn.Module) -> Any:
+    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers."""
+    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        with torch.no_grad():
+            for buffer, before in kept:
+                buffer.copy_(before)
+
+
+def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
+    """A call without chance, which would make copies of a record differ."""
+    if "dropout" in getattr(func, "__name__", ""):
+        return args[0]
+    if func is F.scaled_dot_product_attention:
+        if len(args) > 4:
+            args = (*args[:4], 0.0, *args[5:])
+        else:
+            kwargs = kwargs | {"dropout_p": 0.0}
+    return func(*args, **kwargs)
+
+
+def seen(x: Tensor, count: int) -> Seen:
+    """What a tensor of the probe tells."""
+    if not x.dim() or x.shape[0] <= count or x.shape[0] % count or not x.numel():
+        return Seen(x.shape, False)
+    x = x.double()
+    blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
+    one_after_another = float((blocks[0] - blocks[1]).abs().max())
+    in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
+    small = 1e-4 * float(x.abs().max())
+    return Seen(x.shape, None if max(one_after_another, in_turns) <= small else in_turns < one_after_another)
+
+
+class Places:
+    """What is known about the calls of one module: by position in the forward pass, a place for each tensor."""
+
+    def __init__(self) -> None:
+        self.unsure = False  # whether another probe, on another record, may tell more
+        self.count = 2
+        self._probed: dict[int, tuple[Any, list[Seen]]] = {}
+        self._known: dict[int, tuple[Any, list[Place | None]]] = {}
+
+    def note(self, position: int, function: Any, found: list[Tensor]) -> None:
+        """A call of the probe."""
+        self._probed[position] = function, [seen(x, self.count) for x in found]
+
+    def forget(self) -> None:
+        """Drop a probe that failed: sizes alone must do."""
+        self._probed.clear()
+
+    def find(self, position: int, function: Any, leaves: list[Tensor], records: int, guess: Callable[[Tensor], Place | None],
+             location: Callable[[], str]) -> list[Layout | None]:
+        """The layout of each tensor of a call."""
+        known = self._known.get(position)
+        if known is None or known[0] is not function or len(known[1]) != len(leaves):
+            known = self._known[position] = function, self._compare(position, function, leaves, records, guess, location)
+        found: list[Layout | None] = []
+        for leaf, place in zip(leaves, known[1], strict=True):
+            if place is None:
+                found.append(None)
+                continue
+            fold, rest = divmod(leaf.shape[place.dim], records)
+            if rest or not fold or (fold > 1 and not place.folded):
+                raise MixedRecords(
+                    f"{_name(function)} at {location()} has {leaf.shape[place.dim]} entries where the batch has {records} "
+                    "records. Call the model on the batch as the loader gave it.")
+            found.append(Layout(place.dim, fold, place.interleaved and fold > 1))
+        return found
+
+    def _compare(self, position: int, function: Any, leaves: list[Tensor], records: int,
+                 guess: Callable[[Tensor], Place | None], location: Callable[[], str]) -> list[Place | None]:
+        before = self._probed.get(position)
+        if before is None or before[0] is not function or len(before[1]) != len(leaves):
+            return [guess(leaf) for leaf in leaves]
+        pairs = zip(leaves, before[1], strict=True)
+        return [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
+
+    def _place(self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]) -> Place | None:
+        if len(now) != len(then.shape):
+            return None
+        moved = [d for d in range(len(now)) if now[d] != then.shape[d]]
+        if len(moved) > 1:
+            raise MixedRecords(f"{_name(function)} at {location()} has the records in more than one dimension: it compares "
+                               "records with each other, so no record has a gradient of its own.")
+        if not moved:
+            return None
+        folded = now[moved[0]] != records
+        self.unsure |= folded and then.interleaved is None
+        return Place(moved[0], folded, bool(then.interleaved))
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", function))

@@ -1,0 +1,99 @@
+"""Recurrent networks, opened up: torch's fused kernels written out step by step, so that every use of a weight is seen.
+
+The input projection is one call for the whole sequence; the recurrent one is a call a step, and the watch adds up the
+uses of one weight over time, cross terms and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from discreet.errors import extra
+
+with extra("torch"):
+    import torch
+    import torch.nn.functional as F
+    from torch import _VF, Tensor
+
+__all__ = ["OPENED"]
+
+
+def _lstm_cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> tuple[Tensor, ...]:
+    hidden, cell = state
+    gates = x + F.linear(hidden, weights[0], weights[1])
+    i, f, g, o = gates.chunk(4, dim=-1)
+    cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
+    hidden = torch.sigmoid(o) * torch.tanh(cell)
+    return (F.linear(hidden, weights[2]) if len(weights) > 2 else hidden), cell
+
+
+def _gru_cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> tuple[Tensor, ...]:
+    (hidden,) = state
+    r, z, n = x.chunk(3, dim=-1)
+    hr, hz, hn = F.linear(hidden, weights[0], weights[1]).chunk(3, dim=-1)
+    r, z = torch.sigmoid(r + hr), torch.sigmoid(z + hz)
+    n = torch.tanh(n + r * hn)
+    return ((1 - z) * n + z * hidden,)
+
+
+def _plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
+    def cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> tuple[Tensor, ...]:
+        return (squash(x + F.linear(state[0], weights[0], weights[1])),)
+
+    return cell
+
+
+def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+    def run(data: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+        if isinstance(rest[0], Tensor) and isinstance(rest[1], (Tensor, tuple, list)) and rest[0].dtype == torch.int64:
+            raise ValueError("A packed sequence was given to a recurrent module, but must be a padded tensor: packing orders "
+                             "records by length, and the records of a step are then no longer told apart. Use "
+                             "pad_sequence(..., batch_first=True) and ignore the padding in the loss.")
+        states, flat, biases, layers, dropout, training, both, batch_first = rest
+        states = tuple(states) if isinstance(states, (tuple, list)) else (states,)
+        return _layers(cell, data, states, list(flat), biases, layers, dropout if training else 0.0, both, batch_first)
+
+    return run
+
+
+def _layers(cell: Callable[..., tuple[Tensor, ...]], data: Tensor, states: tuple[Tensor, ...], flat: list[Tensor],
+            biases: bool, layers: int, dropout: float, both: bool, batch_first: bool) -> tuple[Tensor, ...]:
+    x = data.transpose(0, 1) if batch_first else data
+    directions = 2 if both else 1
+    each = len(flat) // (layers * directions)
+    last: list[tuple[Tensor, ...]] = []
+    for layer in range(layers):
+        outputs = []
+        for direction in range(directions):
+            place = layer * directions + direction
+            own = flat[place * each:(place + 1) * each]
+            steps, state = _sequence(cell, x, tuple(s[place] for s in states), own, biases, backwards=direction == 1)
+            outputs.append(steps)
+            last.append(state)
+        x = torch.cat(outputs, dim=-1) if both else outputs[0]
+        if dropout and layer < layers - 1:
+            x = F.dropout(x, dropout)
+    final = [torch.stack(parts) for parts in zip(*last, strict=True)]
+    return (x.transpose(0, 1) if batch_first else x, *final)
+
+
+def _sequence(cell: Callable[..., tuple[Tensor, ...]], x: Tensor, state: tuple[Tensor, ...], own: list[Tensor],
+              biases: bool, *, backwards: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+    projected = F.linear(x, own[0], own[2] if biases else None)
+    weights = [own[1], own[3] if biases else None, *own[4 if biases else 2:]]
+    outputs: list[Tensor] = []
+    steps = list(projected.unbind(0))
+    for step in reversed(steps) if backwards else steps:
+        state = cell(step, state, weights)
+        outputs.append(state[0])
+    return torch.stack(outputs[::-1] if backwards else outputs), state
+
+
+OPENED: dict[Any, Callable[..., tuple[Tensor, ...]]] = {
+    _VF.lstm: _opened(_lstm_cell),
+    _VF.gru: _opened(_gru_cell),
+    _VF.rnn_tanh: _opened(_plain(torch.tanh)),
+    _VF.rnn_relu: _opened(_plain(torch.relu)),
+}
+"""The fused kernels, and what they do."""

@@ -1,0 +1,221 @@
+r"""From what a call saw and what came back to per-record gradients: one rule a kind of call.
+
+A rule knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and the
+gradients that reached the call's output, both with the record as first dimension, it gives
+
+``squared_norms``
+    the squared norm of each record's gradient, without forming the gradients where that is cheaper;
+``weighted_sum``
+    :math:`\sum_i w_i G_i`, by one contraction of the size of an ordinary weight gradient;
+``instantiate``
+    the gradients :math:`G_i` themselves.
+
+Most weights are used through outer products, :math:`G_i = \sum_t u_{it} v_{it}^\top`, and
+
+.. math:: \|G_i\|^2 = \sum_{s,t} \langle u_{is}, u_{it}\rangle \langle v_{is}, v_{it}\rangle
+
+needs T² numbers a record instead of the m·n of the gradient (Goodfellow 2015; Li et al. 2021). Where such a sum cancels,
+rounding could make a norm look smaller than it is; those records are measured again in double precision and outward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import extra
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Bias", "LinearWeight", "Normalised", "Outer", "Rows", "Rule", "Spread"]
+
+CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
+KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
+
+
+class Rule:
+    """The gradients of one shared tensor in one call. Subclasses say at least how to ``instantiate`` them."""
+
+    eager = False  # whether gradients are small and should be formed as soon as the output's gradient is there
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """The gradient of every record, [records, *shape of the shared tensor]."""
+        raise NotImplementedError
+
+    def prefers_instances(self, activations: Any, output_gradients: Tensor) -> bool:
+        """Whether forming the gradients is cheaper, in time and memory, than measuring them without."""
+        return self.eager
+
+    def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """The squared norm of each record's gradient, [records]."""
+        return self.instantiate(activations, output_gradients).flatten(1).square().sum(1)
+
+    def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """The sum of the records' gradients, each times its weight, in the shape of the shared tensor."""
+        return torch.tensordot(weights, self.instantiate(activations, output_gradients), dims=1)
+
+
+class Outer(Rule):
+    """A rule whose gradients are sums of outer products; ``factors`` gives u [B, T, m] and v [B, T, n]."""
+
+    def factors(self, activations: Any, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """The two factors."""
+        raise NotImplementedError
+
+    def prefers_instances(self, activations: Any, output_gradients: Tensor) -> bool:
+        """T·m·n multiplications a record against T²·(m + n), if the gradients fit."""
+        u, v = self.factors(activations, output_gradients)
+        (records, steps, m), n = u.shape, v.shape[2]
+        return steps > 1 and m * n < 2 * steps * (m + n) and records * m * n <= KEPT
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """One batched matrix product."""
+        u, v = self.factors(activations, output_gradients)
+        return torch.bmm(u.transpose(1, 2), v)
+
+    def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """Without the gradients."""
+        return outer_norms(*self.factors(activations, output_gradients))
+
+    def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """One matrix product over records and steps together."""
+        u, v = self.factors(activations, output_gradients)
+        return (u * weights[:, None, None]).flatten(0, 1).T @ v.flatten(0, 1)
+
+
+def outer_norms(u: Tensor, v: Tensor) -> Tensor:
+    """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's."""
+    if u.shape[1] == 1:
+        return squares(u[:, 0]) * squares(v[:, 0])
+    if u.shape[2] * v.shape[2] < u.shape[1] * (u.shape[2] + v.shape[2]):
+        return _in_parts(u, v)
+    found = _gram(u, v)
+    terms = (squares(u).sqrt() * squares(v).sqrt()).sum(1)
+    cancelled = found < CANCELLED * terms.square()
+    if cancelled.any():
+        exact = _gram(u[cancelled].double(), v[cancelled].double()).clamp(min=0).sqrt()
+        outward = exact + 4 * torch.finfo(u.dtype).eps * terms[cancelled]
+        found[cancelled] = outward.square().to(found.dtype)
+    return found
+
+
+def squares(x: Tensor) -> Tensor:
+    """Squared lengths along the last dimension, by the way that is fastest for its size."""
+    if x.shape[-1] <= 16:
+        return x.square() @ x.new_ones(x.shape[-1])
+    return torch.linalg.vector_norm(x, dim=-1).square_()
+
+
+def _gram(u: Tensor, v: Tensor) -> Tensor:
+    return (torch.bmm(u, u.transpose(1, 2)) * torch.bmm(v, v.transpose(1, 2))).flatten(1).sum(1)
+
+
+def _in_parts(u: Tensor, v: Tensor) -> Tensor:
+    """Norms of instantiated gradients, a few records at a time, where all of them would not fit."""
+    rows = max(1, KEPT // (u.shape[2] * v.shape[2]))
+    eps = torch.finfo(u.dtype).eps
+    found = []
+    for a, b in zip(u.split(rows), v.split(rows), strict=True):
+        norms = torch.bmm(a.transpose(1, 2), b).flatten(1).norm(dim=1)
+        terms = (squares(a).sqrt() * squares(b).sqrt()).sum(1)
+        hidden = norms < 2.0**-7 * terms  # far below its terms: what rounding may have added or hidden counts too
+        found.append((norms + hidden * 4 * eps * terms).square())
+    return torch.cat(found) if found else u.new_zeros(0)
+
+
+class LinearWeight(Outer):
+    """The weight of ``linear``: activations [B, T, n], output gradients [B, T, m]."""
+
+    def factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """Output gradients and activations as they are."""
+        return output_gradients, activations
+
+    def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """One matrix product; the weights go to the thinner factor."""
+        u, v = output_gradients, activations
+        scale = weights[:, None, None]
+        u, v = (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
+        return u.flatten(0, 1).T @ v.flatten(0, 1)
+
+
+class Bias(Rule):
+    """Something added along dimension ``channel`` of the output: the gradient is the output's, summed over the rest."""
+
+    eager = True
+
+    def __init__(self, channel: int) -> None:
+        self.channel = channel
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """Sums over all but the record and the channel."""
+        kept = output_gradients.shape[self.channel]
+        if output_gradients.shape[1:].numel() == kept:
+            return output_gradients.reshape(-1, kept)
+        return output_gradients.sum([d for d in range(1, output_gradients.dim()) if d != self.channel])
+
+
+class Normalised(Rule):
+    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept`` dimensions."""
+
+    eager = True
+
+    def __init__(self, normalise: Any, kept: tuple[int, ...]) -> None:
+        self.normalise, self.kept = normalise, kept
+
+    def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """The normalised input is computed again: cheaper than keeping it."""
+        product = output_gradients if activations is None else output_gradients * self.normalise(activations)
+        kept = {d % product.dim() for d in self.kept}
+        others = [d for d in range(1, product.dim()) if d not in kept]
+        return product.sum(others) if others else product
+
+
+class Rows(Rule):
+    """Rows of a table that were looked up. Activations: the record and the row of each look-up, and its coefficient."""
+
+    def __init__(self, shape: torch.Size) -> None:
+        self.shape = shape
+
+    def _merged(self, activations: Any, output_gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Each row a record touched, once: records [U], rows [U], gradients [U, D]."""
+        records, rows, coefficients = activations
+        values = output_gradients if coefficients is None else output_gradients * coefficients[:, None]
+        keys, places = torch.unique(records * self.shape[0] + rows, return_inverse=True)
+        merged = values.new_zeros(len(keys), values.shape[1]).index_add_(0, places, values)
+        return keys // self.shape[0], keys % self.shape[0], merged
+
+    def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """A row that was looked up twice counts as one row."""
+        records, _, merged = self._merged(activations[:3], output_gradients)
+        return merged.new_zeros(activations[3]).index_add_(0, records, squares(merged))
+
+    def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """Rows added where they belong."""
+        records, rows, coefficients = activations[:3]
+        scale = weights[records] if coefficients is None else weights[records] * coefficients
+        return output_gradients.new_zeros(self.shape).index_add_(0, rows, output_gradients * scale[:, None])
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """A whole table a record."""
+        records, rows, merged = self._merged(activations[:3], output_gradients)
+        result = merged.new_zeros(activations[3], *self.shape)
+        result[records, rows] = merged
+        return result
+
+
+class Spread(Rule):
+    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the shape."""
+
+    eager = True
+
+    def __init__(self, shape: torch.Size) -> None:
+        self.shape = shape
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """Broadcasting, backwards."""
+        records = output_gradients.shape[0]
+        missing = output_gradients.dim() - 1 - len(self.shape)
+        if missing > 0:
+            output_gradients = output_gradients.flatten(1, missing).sum(1) if missing > 1 else output_gradients.sum(1)
+        return output_gradients.sum_to_size((records, *self.shape))

@@ -1,0 +1,48 @@
+"""Tensors in nested arguments. Plain recursion: a step has many small calls, and general tree tools are slow on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Any
+
+from discreet.errors import extra
+
+with extra("torch"):
+    from torch import Tensor
+
+__all__ = ["detached", "mapped", "tensors"]
+
+
+def tensors(tree: Any) -> list[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries, in order."""
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (tuple, list)):
+        return []
+    found: list[Tensor] = []
+    for part in tree:
+        if isinstance(part, Tensor):
+            found.append(part)
+        elif isinstance(part, (tuple, list, dict)):
+            found += tensors(part)
+    return found
+
+
+def mapped(change: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    """The same nested arguments with every tensor changed."""
+    if isinstance(tree, Tensor):
+        return change(tree)
+    if isinstance(tree, dict):
+        return {key: mapped(change, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(change, part) for part in tree))
+    if type(tree) in (tuple, list):
+        return type(tree)([mapped(change, part) for part in tree])
+    return tree
+
+
+def detached(tree: Any, shared: Container[int]) -> Any:
+    """The same arguments with the shared tensors cut from their graph."""
+    return mapped(lambda x: x.detach() if id(x) in shared else x, tree)

@@ -1,0 +1,331 @@
+"""Seeing every use of every parameter in a forward pass, without touching the model.
+
+``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or on
+something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd then
+never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of what
+the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's rule.
+"""
+
+from __future__ import annotations
+
+import types as python_types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training import recurrent, spot_check
+from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
+from discreet.training.fallback import recomputed, spread
+from discreet.training.probe import Place, Places, copies, undisturbed, without_dropout
+from discreet.training.refusals import MixedRecords
+from discreet.training.rules import Rule
+from discreet.training.trees import detached, mapped, tensors
+
+with extra("torch"):
+    import torch
+    import torch.nn.functional as F
+    from torch import Tensor, nn
+    from torch.overrides import TorchFunctionMode
+
+__all__ = ["Use", "Watch", "watching"]
+
+
+@dataclass(slots=True)
+class Use:
+    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients formed."""
+
+    target: Tensor
+    rule: Rule
+    activations: Any
+    gradients: Tensor | None
+    instances: Tensor | None = None
+
+
+class _Tap(torch.autograd.Function):
+    """Gives a tensor that nothing requires a gradient of a place in the graph.
+
+    Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:
+        ctx.mark_dirty(x)
+        ctx.receive = receive
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[None, None, None]:
+        ctx.receive(gradients[0])
+        return None, None, None
+
+
+def _inside(function: Any) -> Any:
+    """The same Python function without its first question, whether something wants to handle it."""
+    copy = python_types.FunctionType(function.__code__, {**function.__globals__, "has_torch_function": lambda *_: False},
+                                     function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+_OPENED: dict[Any, Callable[..., Any]] = {F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
+                                          **recurrent.OPENED}
+_QUESTIONS = {"__get__", "__hash__", "__len__", "__repr__", "__set__", "data_ptr", "dim", "get_device", "is_complex",
+              "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride",
+              "type"}
+
+
+class Watch(TorchFunctionMode):
+    """Collects the uses of ``parameters`` in forward and backward passes over ``records`` records."""
+
+    def __init__(self, parameters: Mapping[str, Tensor], checks: int = 0) -> None:
+        super().__init__()
+        self.records: int | None = None
+        self.uses: list[Use] = []
+        self.checks = checks  # forward passes still to be checked for records that mix
+        self.outputs: list[Tensor] = []  # of the outermost module, for a check of the loss
+        self.keeps_outputs = False
+        self.depth = 0
+        self._entered = False
+        self._parameters = list(parameters.values())
+        self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
+        self._formed: dict[int, Use] = {}
+        self._anchor = torch.zeros((), requires_grad=True)
+        self._position, self._probing = 0, False
+        self._known: dict[tuple[Any, ...], Places] = {}
+        self._places = Places()
+        self._ruled: list[nn.Module] = []  # modules with a rule of their own that are running
+        self._path: list[str] = []
+
+    def clear(self) -> None:
+        """Forget every use."""
+        self.uses.clear()
+        self._formed.clear()
+        self._shared = {id(p): p for p in self._parameters}
+
+    # --- entering and leaving modules ----------------------------------------------------------------------------
+
+    def attach(self, model: nn.Module) -> list[Any]:
+        """Watch every call of the model or of one of its modules; returns the handles that undo it."""
+        handles: list[Any] = []
+        for name, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(self._entering(name), with_kwargs=True))
+            handles.append(module.register_forward_hook(self._leaving, always_call=True))
+        return handles
+
+    def _entering(self, name: str) -> Callable[..., None]:
+        def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self._path.append(name)
+            self.depth += 1
+            if self.depth == 1 and not self._probing:
+                if torch.is_grad_enabled():
+                    self._prepare(module, args, kwargs)
+                self._position, self._entered = 0, True
+                self.__enter__()
+            if type(module) in LAYERS and torch.is_grad_enabled() and not self._probing and not self._ruled:
+                self._ruled.append(module)
+                for p in module.parameters():
+                    p.requires_grad_(False)
+
+        return enter
+
+    def _leaving(self, module: nn.Module, args: Any, output: Any) -> Any:
+        self.depth -= 1
+        if self._path:
+            self._path.pop()
+        answer = None
+        if self._ruled and self._ruled[-1] is module:
+            self._ruled.pop()
+            for p in module.parameters():
+                if id(p) in self._shared:
+                    p.requires_grad_(True)
+            answer = output if output is None else self._tapped(output, self._own_rules(module, args))
+        if self.depth == 0 and self._entered and not self._probing:
+            self._entered = False
+            self.__exit__(None, None, None)
+            self.outputs += tensors(output) if self.keeps_outputs else []
+        return answer
+
+    def _own_rules(self, module: nn.Module, args: Any) -> list[Planned]:
+        rules = LAYERS[type(module)]
+        return [Planned(p, rules[name], mapped(Tensor.detach, args[0]), lambda g: g)
+                for name, p in module.named_parameters() if id(p) in self._shared]
+
+    # --- where the records are -----------------------------------------------------------------------------------
+
+    def _prepare(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Probe a module the first time it is called in this way."""
+        inputs = [leaf for leaf in tensors((args, kwargs)) if leaf.dim()]
+        if self.records is None and inputs:
+            self.records = inputs[0].shape[0]
+        elif inputs and not any(self.records in x.shape[:2] for x in inputs):
+            raise MixedRecords(f"The model was called on inputs of shape {tuple(inputs[0].shape)}, but the batch has "
+                               f"{self.records} records. Call it on the batch as the loader gave it.")
+        key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
+        known = self._known.get(key)
+        if known is None or known.unsure:
+            self._places = self._known[key] = Places()
+            self._probe(module, args, kwargs)
+        else:
+            self._places = known
+        if self.checks and (self.records or 0) >= 2:
+            self.checks -= 1
+            found, self._places = self._places, Places()  # what is noted here does not count
+            with self._quietly(module):
+                spot_check.refuse_mixing(module, args, kwargs, self.records or 0)
+            self._places = found
+
+    def _probe(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Run the module on two copies of a record (three, where the batch has two) and note every call's tensors."""
+        self._places.count = 3 if self.records == 2 else 2
+        small = copies((args, kwargs), self.records or 0, self._places.count)
+        try:
+            with self._quietly(module):
+                module.forward(*small[0], **small[1])
+        except MixedRecords:
+            raise
+        except Exception:  # a model that cannot run on two records is read by sizes alone
+            self._places.forget()
+
+    @contextmanager
+    def _quietly(self, module: nn.Module) -> Iterator[None]:
+        before = self.depth, list(self._path)
+        self._position, self._probing = 0, True
+        try:
+            with undisturbed(module), self:
+                yield
+        finally:
+            self._probing = False
+            self.depth, self._path = before
+
+    def _guess(self, leaf: Tensor) -> Place | None:
+        if id(leaf) in self._shared:
+            return None
+        dim = next((d for d in range(min(2, leaf.dim())) if leaf.shape[d] == self.records), None)
+        return None if dim is None else Place(dim)
+
+    def _location(self) -> str:
+        return f"module {self._path[-1]!r}" if self._path and self._path[-1] else "the model"
+
+    # --- one call ------------------------------------------------------------------------------------------------
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._ruled or getattr(func, "__name__", "") in _QUESTIONS:
+            return func(*args, **kwargs)
+        if func in _OPENED and (self._probing or (torch.is_grad_enabled() and self._touches(args, kwargs))):
+            with self:
+                return _OPENED[func](*args, **kwargs)
+        self._position += 1
+        if self._probing:
+            output = without_dropout(func, args, kwargs)
+            self._places.note(self._position, func, tensors((args, kwargs, output)))
+            return output
+        if not torch.is_grad_enabled() or not self._touches(args, kwargs):
+            return func(*args, **kwargs)
+        return self._shared_call(func, args, kwargs)
+
+    def _touches(self, args: Any, kwargs: Any) -> bool:
+        for x in args:
+            if id(x) in self._shared or (type(x) in (list, tuple) and any(id(y) in self._shared for y in x)):
+                return True
+        return bool(kwargs) and any(id(x) in self._shared for x in kwargs.values())
+
+    def _shared_call(self, func: Any, args: Any, kwargs: Any) -> Any:
+        ordinary = _out_of_place(func)
+        if ordinary is not None:
+            with self:
+                return args[0].copy_(ordinary(*args, **kwargs))
+        inputs = tensors((args, kwargs))
+        output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
+        outputs = tensors(output)
+        if not any(x.is_floating_point() for x in outputs):
+            return output
+        places = self._places.find(self._position, func, inputs + outputs, self.records or 1, self._guess, self._location)
+        layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
+        where = places[len(inputs):]
+        if not any(where):
+            return self._derived(func, args, kwargs)
+        if not layouts:
+            assert where[0] is not None
+            return self._tapped(output, spread(func, args, kwargs, output, where[0], self._shared))
+        if func in PLANS and len(outputs) == 1:
+            call = Call(func, arguments(func, args, kwargs), self.records or 0, self._shared, layouts, self._location)
+            planned = PLANS[func](call)
+            if planned is not None:
+                return self._tapped(output, planned)
+        answers = recomputed(func, args, kwargs, layouts, where, outputs, self._shared, self._location())
+        tapped = {id(x): x if planned is None else self._tapped(x, planned)
+                  for x, planned in zip(outputs, answers, strict=True)}
+        return mapped(lambda x: tapped[id(x)], output)
+
+    def _derived(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Something made of parameters alone: it keeps its graph, and its uses are pulled back through it."""
+        output = func(*args, **kwargs)
+        for x in tensors(output):
+            if x.requires_grad:
+                self._shared[id(x)] = x
+        return output
+
+    def _tapped(self, output: Tensor, planned: list[Planned]) -> Tensor:
+        """The output, which will hand its gradient to the rules."""
+        done = False
+
+        def receive(gradient: Tensor) -> None:
+            nonlocal done
+            if done or torch.is_grad_enabled():
+                raise MixedRecords("A backward pass went through the same forward pass twice, or will itself be "
+                                   "differentiated (a gradient penalty): add the losses up and call backward once.")
+            done = True
+            for use in planned:
+                self._received(use, use.view(gradient))
+            planned.clear()
+
+        if output.requires_grad:
+            output.register_hook(receive)
+            return output
+        if output._is_view():  # a view of a parameter must not be marked as changed
+            output = output.clone()
+        return _Tap.apply(output, self._anchor, receive)
+
+    def _received(self, planned: Planned, gradient: Tensor) -> None:
+        dtype, rule = planned.target.dtype, planned.rule
+        saved, gradient = _cast(planned.activations, dtype), gradient.to(dtype)
+        if not rule.prefers_instances(saved, gradient):
+            self.uses.append(Use(planned.target, rule, saved, gradient))
+            return
+        formed = rule.instantiate(saved, gradient)
+        earlier = self._formed.get(id(planned.target))
+        if earlier is not None and earlier.instances is not None:
+            earlier.instances = earlier.instances + formed
+        else:
+            use = self._formed[id(planned.target)] = Use(planned.target, rule, None, None, formed)
+            self.uses.append(use)
+
+
+def _cast(saved: Any, dtype: torch.dtype) -> Any:
+    if isinstance(saved, Tensor) and saved.is_floating_point() and saved.dtype != dtype:
+        return saved.to(dtype)
+    return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
+
+
+def _out_of_place(func: Any) -> Any:
+    """The ordinary form of an in-place method, if it is one."""
+    name = getattr(func, "__name__", "")
+    if name.startswith("__i") and name.endswith("__") and name not in ("__index__", "__int__", "__invert__"):
+        return getattr(Tensor, f"__{name[3:]}", None)
+    if name.endswith("_") and not name.endswith("__") and getattr(Tensor, name, None) is func:
+        return getattr(Tensor, name[:-1], None)
+    return None
+
+
+@contextmanager
+def watching(model: nn.Module, watch: Watch) -> Iterator[Watch]:
+    """Watch a model for the length of a block."""
+    handles = watch.attach(model)
+    try:
+        yield watch
+    finally:
+        for handle in handles:
+            handle.remove()

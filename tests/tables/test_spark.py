@@ -1,0 +1,77 @@
+"""The same script on Spark: the same whole numbers meet the same noise, so the answers are equal to the last bit."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.tables import col
+from tests.tables import frames
+
+pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
+
+
+@pytest.fixture(scope="module")
+def spark():
+    """A local session with two workers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sql = pytest.importorskip("pyspark.sql", reason='pyspark is missing: pip install "discreet[spark]"')
+        quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1",
+                 "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF", "spark.sql.codegen.wholeStage": "false"}
+        builder = sql.SparkSession.builder.master("local[2]").appName("discreet")
+        for name, value in quick.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+HOSTILE = [None, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324, -0.0, 2.5, 7.25, 1e16, 0.1, 9.999999999999998]
+TYPES = "unit bigint, educ bigint, city string, code double, name string, x double, y bigint"
+
+
+def records():
+    """Rows that differ where engines differ: NaN and NULL, signs of zero, extremes of 64 bits, text beside text."""
+    rng = np.random.default_rng(1)
+    cities, codes, names = ["a", "b", "c", "", None], [10.0, 20.5, -3.0, 10.5, float("nan"), None], ["p", "q", "ü", None]
+    units, ys = [0, 1, 2, -1, 2**63 - 1, -(2**63), 12345678901234, None], [None, 2**63 - 1, -(2**63), 3, 50, -1]
+    return [(units[rng.integers(8)], (int(rng.integers(0, 5)), cities[rng.integers(5)], codes[rng.integers(6)],
+             names[rng.integers(4)], HOSTILE[rng.integers(12)], ys[rng.integers(6)])) for _ in range(200)]
+
+
+QUESTIONS = [
+    (lambda t: t.group_by("educ").count().mean("x").sum("y").variance("y"), {"epsilon": 1.0}, {}),
+    (lambda t: t.group_by("city").median("x", bins=16), {"epsilon": 1.0}, {}),
+    (lambda t: t.group_by("educ").mean("x"), {"epsilon": 1.0}, {"unit": "unit"}),
+    (lambda t: t.derive(z=(col("x") / col("y")).clip(-1, 1)).filter((col("x") > 0.05) | (col("city") == "a"))
+     .group_by("city", "code").mean("z").count(), {"rho": 0.5},
+     {"unit": "unit", "max_rows_per_unit": 4, "max_groups_per_unit": 2}),
+    (lambda t: t.group_by("name").count().mean("x"), {"epsilon": 9.0, "delta": 0.4}, {"unit": "name", "max_rows_per_unit": 3}),
+    (lambda t: t.count_distinct("name"), {"epsilon": 1.0}, {"unit": "unit", "max_rows_per_unit": 2}),
+]
+
+
+@pytest.mark.parametrize("number", range(len(QUESTIONS)))
+def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark, number):
+    """Fixed point, keys, filters, sampling of units: bit for bit."""
+    ask, budget, bounds = QUESTIONS[number]
+    rows = records()
+    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    there = ask(dp.table(frame, schema=frames.SCHEMA, **bounds)).release(**budget, rng=5)
+    here = ask(frames.table(rows, **bounds)).release(**budget, rng=5)
+    assert there.event == here.event
+    assert there.value.to_dict(as_series=False) == here.value.to_dict(as_series=False)
+
+
+def test_spark_adds_halves_so_that_nothing_overflows(spark):
+    """2^48 rows would fit; a few rows of the largest steps show that the halves are put together rightly."""
+    rows = [(1, (1, "a", 10.0, "p", 10.0, 100))] * 50
+    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    found = dp.table(frame, schema=frames.SCHEMA).sum("x").sum("y").release(epsilon=1000.0, rng=1).value
+    assert found["x_sum"][0] == pytest.approx(500, abs=0.5)
+    assert found["y_sum"][0] == pytest.approx(5000, abs=5)
