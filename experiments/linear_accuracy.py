@@ -17,6 +17,8 @@ from rich.table import Table
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression as Ordinary
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from discreet.datasets import adult_features
 from discreet.linear import LogisticRegression
@@ -51,7 +53,7 @@ def measured(name: str, epsilon: float, owed: float, delta: float, facts: dict[s
         (x, y), test = data(seed)
         found.append(LogisticRegression(epsilon=epsilon, delta=delta, random_state=seed, **facts).fit(x, y).score(*test))
         if seed == 0:
-            plain.append(Ordinary(C=100.0, max_iter=5000).fit(x, y).score(*test))
+            plain.append(make_pipeline(StandardScaler(), Ordinary(max_iter=1000)).fit(x, y).score(*test))
     return Row(name, epsilon, owed, float(np.mean(found)), float(np.std(found)), float(np.mean(plain)))
 
 

@@ -5,9 +5,9 @@ noise is √T times smaller. With momentum β and step η, on the sum of the los
 
 .. math:: v \leftarrow \beta v - \eta\,(\tilde g(w) + \Lambda w), \qquad w \leftarrow w + v
 
-and the mean of the later iterates is returned: of the second half, or of more where momentum arrives sooner. Λ is public and by default proportional to the noise (see
-``Problem.ridge``); η and β follow from Λ and n. Under add-remove n is private: it is declared (``dataset_size``), or a noisy
-count takes 1 % of the budget. n sets the pace, never the noise.
+and the mean of the later iterates is returned: of the second half, or of more where momentum arrives sooner. Λ is public and
+by default proportional to the noise (see ``Problem.ridge``); η and β follow from Λ and n. Under add-remove n is private: it is
+declared (``dataset_size``), or a noisy count takes 1 % of the budget. n sets the pace, never the noise.
 
 Heavy-ball steps are stable on a quadratic below 2(1 + β)/L; ours are at most 3/L, and longer than 1/L only where β is
 near its limit, that is where the signal is strong and T steps of 1/L would not arrive.
