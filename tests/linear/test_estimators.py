@@ -208,6 +208,13 @@ def test_records_that_cannot_be_used_change_nothing():
     before = ridge.fit(X, X[:, 0]).coef_
     assert (ridge.fit(np.concatenate([X, odd[:2]]), [*X[:, 0], 1.0, 2.0]).coef_ == before).all()
     assert (ridge.fit(np.concatenate([X, odd[2:3]]), [*X[:, 0], np.nan]).coef_ == before).all()
+    for strange in ("text", None, 10**400, {}):
+        targets = np.empty(2001, object)
+        targets[:] = [*X[:, 0], strange]
+        assert (ridge.fit(np.concatenate([X, odd[2:3]]), targets).coef_ == before).all()
+        labels = np.empty(2001, object)
+        labels[:] = [*Y, strange]
+        assert (model.fit(np.concatenate([X, odd[2:3]]), labels).coef_ == plain).all()
 
 
 def test_no_value_is_shown_in_an_error():

@@ -31,8 +31,12 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         labels, codes = self._declared(), np.full(len(y), -1)
-        for number, label in enumerate(labels.tolist()):
-            codes[np.asarray([value == label for value in y.tolist()], bool)] = number
+        if y.dtype.kind in "iufb" and labels.dtype.kind in "iufb":
+            for number, label in enumerate(labels):
+                codes[y == label] = number
+        else:  # anything may stand among text: what cannot be looked up is no label
+            places = {label: number for number, label in enumerate(labels.tolist())}
+            codes[:] = [places.get(value, -1) if isinstance(value, (str, int, float)) else -1 for value in y.tolist()]
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:
