@@ -36,7 +36,8 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
                 codes[y == label] = number
         else:  # anything may stand among text: what cannot be looked up is no label
             places = {label: number for number, label in enumerate(labels.tolist())}
-            codes[:] = [places.get(value, -1) if isinstance(value, (str, int, float)) else -1 for value in y.tolist()]
+            known = (str, int, float, np.generic)
+            codes[:] = [places.get(value, -1) if isinstance(value, known) else -1 for value in y.tolist()]
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:

@@ -61,7 +61,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
 
 def _number(value: Any) -> float:
     try:
-        return float(value) if isinstance(value, (int, float)) else math.nan
+        return float(value) if isinstance(value, (int, float, np.number)) else math.nan
     except OverflowError:
         return math.nan
 
