@@ -110,7 +110,8 @@ def test_noise_has_the_scale_the_event_promises():
 
 
 def test_the_contract_runs_as_written():
-    clf = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), solver="auto", random_state=None).fit(X, Y)
+    clf = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), solver="auto", random_state=None)
+    clf.fit(X, Y)
     assert dp.epsilon(clf.event_, delta=1e-6) <= 1.0
     assert dp.linear.LogisticRegression is LogisticRegression
 

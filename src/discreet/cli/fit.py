@@ -17,7 +17,7 @@ from discreet.cli import show
 from discreet.cli.query import JsonOption, LedgerOption, SchemaFile, _book
 from discreet.schema import read_schema
 
-__all__ = ["fit", "read_columns"]
+__all__ = ["fit", "found", "read_columns"]
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
 Target = Annotated[str, typer.Option("--target", help="The column to predict; the schema says whether it is a category or a "
@@ -51,7 +51,10 @@ def fit(
 
     model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
     with _book(ledger, _only(ledger) if book is None else book) as charged:
-        model.fit(read_columns(data), book=charged)
+        found(data)
+        if charged is not None:  # before the file is read
+            charged.charge(model.event, label=f"model of {target}")
+        model.fit(read_columns(data))
     joblib.dump(model, out)
     statement = model.statement
     if json:
@@ -76,10 +79,15 @@ def _only(ledger: str | None) -> str | None:
     return names[0]
 
 
-def read_columns(path: str) -> dict[str, list[Any]]:
-    """The columns of a CSV or Parquet file, by name; a short line's missing entries are missing values."""
+def found(path: str) -> None:
+    """Refuse a path where there is no file."""
     if not Path(path).is_file():
         raise ValueError(f"The file {path!r} is not there.")
+
+
+def read_columns(path: str) -> dict[str, list[Any]]:
+    """The columns of a CSV or Parquet file, by name; a short line's missing entries are missing values."""
+    found(path)
     if path.endswith(".parquet"):
         with extra("tables"):
             reader = import_module("pyarrow.parquet")

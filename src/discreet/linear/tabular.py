@@ -103,13 +103,15 @@ class TableModel:
 
     def fit(self, columns: Columns, *, book: Book | None = None) -> TableModel:
         """Fit privately; the book is charged before a value is looked at."""
+        if book is not None:
+            book.charge(self.event, label=f"model of {self.target}")
         kept = self._first_rows(columns)
         goal = self.declaration.schema[self.target]
         values = _chosen(columns, self.target, kept)
         y = _codes(goal, values) if isinstance(goal, Categories) else np.array([_number(value) for value in values])
         if isinstance(goal, Bounded):
             y = np.clip(y if goal.missing == "drop" else np.where(np.isnan(y), goal.missing, y), goal.low, goal.high)
-        self.estimator.fit(self._encoded(columns, kept), y, book=book)
+        self.estimator.fit(self._encoded(columns, kept), y)
         return self
 
     def predict(self, columns: Columns) -> NDArray[Any]:
