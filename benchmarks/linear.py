@@ -36,16 +36,14 @@ def questions() -> list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[float,
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    from experiments import adult
+    from discreet.datasets import adult_features
 
-    found: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[float, ...]]] = []
-    if (parts := adult.load()) is not None:
-        found.append(("adult", (*parts[0], *parts[1]), {"delta": 1e-6, "feature_norm": 1.0}, (0.05, 0.1, 0.5, 1.0)))
+    adult = ("adult", tuple(adult_features()), {"delta": 1e-6, "feature_norm": 1.0}, (0.05, 0.1, 0.5, 1.0))
     x, y = load_digits(return_X_y=True)
     x = x / np.linalg.norm(x, axis=1, keepdims=True)
     a, b, c, d = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
     facts = {"delta": 1e-5, "feature_norm": 1.0, "classes": tuple(range(10))}
-    return [*found, ("digits", (a, c, b, d), facts, (1.0, 10.0))]
+    return [adult, ("digits", (a, c, b, d), facts, (1.0, 10.0))]
 
 
 def saved(name: str, parts: tuple[Any, ...]) -> Path:

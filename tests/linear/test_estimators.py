@@ -109,6 +109,13 @@ def test_noise_has_the_scale_the_event_promises():
     assert 0.5 * mu < mu_lower_bound(hits, trials) <= mu
 
 
+def test_the_contract_runs_as_written():
+    clf = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), solver="auto", random_state=None)
+    clf.fit(X, Y)
+    assert dp.epsilon(clf.event_, delta=1e-6) <= 1.0
+    assert dp.linear.LogisticRegression is LogisticRegression
+
+
 # --- refusals ------------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +215,13 @@ def test_records_that_cannot_be_used_change_nothing():
     before = ridge.fit(X, X[:, 0]).coef_
     assert (ridge.fit(np.concatenate([X, odd[:2]]), [*X[:, 0], 1.0, 2.0]).coef_ == before).all()
     assert (ridge.fit(np.concatenate([X, odd[2:3]]), [*X[:, 0], np.nan]).coef_ == before).all()
+    for strange in ("text", None, 10**400, {}):
+        targets = np.empty(2001, object)
+        targets[:] = [*X[:, 0], strange]
+        assert (ridge.fit(np.concatenate([X, odd[2:3]]), targets).coef_ == before).all()
+        labels = np.empty(2001, object)
+        labels[:] = [*Y, strange]
+        assert (model.fit(np.concatenate([X, odd[2:3]]), labels).coef_ == plain).all()
 
 
 def test_no_value_is_shown_in_an_error():

@@ -9,7 +9,7 @@ from discreet.auditing import replay
 from discreet.linear import Lasso, LinearRegression, LogisticRegression, inference
 
 FALSE_ALARM = 1e-6
-RUNS = 150
+RUNS = 100
 
 
 def linear(rng, n):

@@ -14,7 +14,7 @@ from discreet.mechanisms import Gaussian
 
 brief = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 classified = st.tuples(awkward_floats(), awkward_floats(), st.sampled_from([0, 1, 2, 7, math.nan, "text"]))
-measured = st.tuples(awkward_floats(), awkward_floats(), awkward_floats())
+measured = st.tuples(awkward_floats(), awkward_floats(), st.one_of(awkward_floats(), st.sampled_from(["text", None, 10**400])))
 ODD = CustomLoss(lambda m, y: np.abs(m - y), lambda m, y: np.where(m > y, np.inf, m - y))
 
 FEW = {"steps": 4}

@@ -49,12 +49,13 @@ CLASSIFIERS = {
     "check_classifiers_regression_target": "an error on labels outside the declared ones would tell that there are some",
     "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
     "check_classifiers_train": "it fits two classes of the declared three and expects the shape of two",
-    "check_decision_proba_consistency": "as above; run below with two declared classes",
 }
+PROBABILITIES = {"check_decision_proba_consistency": "it expects the shape of two classes; run below with two declared"}
 
 
 def forbidden(estimator):
-    return EVERYONE | (CLASSIFIERS if is_classifier(estimator) else {})
+    return (EVERYONE | (CLASSIFIERS if is_classifier(estimator) else {}) |
+            (PROBABILITIES if hasattr(estimator, "predict_proba") else {}))
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=forbidden)

@@ -21,7 +21,7 @@ __all__ = ["app", "main"]
 BAD_INPUT = 2
 
 # Rooms with commands of their own, each in discreet.cli.<name>: a group of commands (`app`) or a single one.
-_ROOMS = {"ledger": "app", "query": "query", "report": "report", "train": "train"}
+_ROOMS = {"fit": "fit", "ledger": "app", "predict": "predict", "query": "query", "report": "report", "train": "train"}
 
 
 def app() -> typer.Typer:

@@ -83,7 +83,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return int(self.n_features_in_)
         if self.bounds is not None and np.ndim(np.asarray(self.bounds, object)) > 1:
             return len(self.bounds[0])
-        if self.solver in ("gd", "sgd", "svrg") or (self.solver == "auto" and self._loss().name != "squared" and self.delta):
+        if self.delta and (self.solver in ("gd", "sgd", "svrg") or
+                           (self.solver == "auto" and self._loss().name != "squared")):
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
 

@@ -31,8 +31,13 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         labels, codes = self._declared(), np.full(len(y), -1)
-        for number, label in enumerate(labels.tolist()):
-            codes[np.asarray([value == label for value in y.tolist()], bool)] = number
+        if y.dtype.kind in "iufb" and labels.dtype.kind in "iufb":
+            for number, label in enumerate(labels):
+                codes[y == label] = number
+        else:  # anything may stand among text: what cannot be looked up is no label
+            places = {label: number for number, label in enumerate(labels.tolist())}
+            known = (str, int, float, np.generic)
+            codes[:] = [places.get(value, -1) if isinstance(value, known) else -1 for value in y.tolist()]
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:
@@ -71,7 +76,7 @@ class LogisticRegression(_Classifier):
         "auto", or a name from ``discreet.linear.solvers.NAMES`` with its options (``steps``, ``clip``, ...).
     dataset_size:
         The number of records if it is public, or a public guess of it. Without it, and under add-remove, a noisy count
-        takes 2 % of the budget. It sets step sizes, never noise.
+        takes 1 % of the budget. It sets step sizes, never noise.
     adjacency:
         "add-remove", or "replace", under which the number of records is public.
 

@@ -86,12 +86,12 @@ class Problem:
         return math.sqrt(self.features * self.loss.outputs) / self.epsilon
 
     def ridge(self, sensitivity: float) -> float:
-        """Λ: as declared, or where the noise moves an entry of the minimiser by at most 3 in directions without data.
+        """Λ: as declared, or where the noise moves an entry of the minimiser by at most 4 in directions without data.
 
         Noise of scale s on the gradient moves the minimiser by s/Λ there. Weights of useful models on rows of unit norm
         are of that size, so that a smaller Λ buys noise and a larger one costs signal.
         """
-        return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 3
+        return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
     def gaussian(self, sensitivity: float, rho: float) -> mechanisms.Gaussian:
         """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost."""

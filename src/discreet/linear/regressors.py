@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,10 +37,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
 
     def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         low, high = self._interval()
-        try:
-            values = np.asarray(y, np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("y must hold real numbers.") from None
+        if y.dtype.kind not in "iufbO":
+            raise ValueError(f"y has dtype {y.dtype.kind!r}, but must hold real numbers.")
+        if y.dtype == object:  # one odd entry among numbers is private: it is ignored, not an error
+            y = np.array([_number(value) for value in y.tolist()], np.float64)
+        values = y.astype(np.float64)
         usable = np.isfinite(values)
         return np.clip((np.where(usable, values, low) - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
 
@@ -55,6 +57,13 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The linear function's values."""
         return np.asarray(self._scores(X)[:, 0])
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, (int, float, np.number)) else math.nan
+    except OverflowError:
+        return math.nan
 
 
 class LinearRegression(_Regressor):

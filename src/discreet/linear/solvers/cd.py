@@ -134,7 +134,7 @@ class CoordinateDescent:
     def _chooser(self) -> mechanisms.Exponential:
         """Of the steepest coordinate, on scores that one record moves by at most one (and a hair, for rounding)."""
         problem = self.problem
-        return mechanisms.Exponential(sensitivity=problem.changes * (1 + 2.0**-30), epsilon=4 / self.noise_multiplier,
+        return mechanisms.Exponential(sensitivity=problem.changes * (1 + 2.0**-20), epsilon=4 / self.noise_multiplier,
                                       adjacency=problem.adjacency)
 
     @property

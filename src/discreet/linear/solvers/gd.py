@@ -1,13 +1,13 @@
-r"""Full-batch noisy gradient descent with momentum and an averaged second half: the default for classification.
+r"""Full-batch noisy gradient descent with momentum and averaging: the default for classification.
 
 Each of T steps releases one clipped gradient sum with Gaussian noise; T such steps cost exactly what one costs whose
 noise is √T times smaller. With momentum β and step η, on the sum of the losses (L its smoothness for n records):
 
 .. math:: v \leftarrow \beta v - \eta\,(\tilde g(w) + \Lambda w), \qquad w \leftarrow w + v
 
-and the mean of the iterates of the second half is returned. Λ is public and by default proportional to the noise (see
-``Problem.ridge``); η and β follow from Λ and n. Under add-remove n is private: it is declared (``dataset_size``), or a noisy
-count takes 2 % of the budget. n sets the pace, never the noise.
+and the mean of the later iterates is returned: of the second half, or of more where momentum arrives sooner. Λ is public and
+by default proportional to the noise (see ``Problem.ridge``); η and β follow from Λ and n. Under add-remove n is private: it is
+declared (``dataset_size``), or a noisy count takes 1 % of the budget. n sets the pace, never the noise.
 
 Heavy-ball steps are stable on a quadratic below 2(1 + β)/L; ours are at most 3/L, and longer than 1/L only where β is
 near its limit, that is where the signal is strong and T steps of 1/L would not arrive.
@@ -37,7 +37,7 @@ from discreet.mechanisms._common import store
 
 __all__ = ["GradientDescent", "Pace"]
 
-COUNT_SHARE = 0.02
+COUNT_SHARE = 0.01
 LARGEST = 2.0**15  # weights are kept within this norm, so that no score overflows
 
 
@@ -47,6 +47,7 @@ class Pace:
 
     step: float
     momentum: float
+    root: float  # of the condition number: about how many steps it takes to arrive
 
     @staticmethod
     def of(problem: Problem, size: float, regularization: float) -> Pace:
@@ -54,7 +55,7 @@ class Pace:
         smooth = problem.loss.curvature * problem.square * size + regularization
         root = math.sqrt(smooth / regularization) if regularization > 0 else math.inf
         momentum = min(((root - 1) / (root + 1)) ** 2 if root < math.inf else 1.0, 0.95)
-        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum)
+        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class GradientDescent:
 
     problem: Problem
     steps: int = 128
-    clip: float = 0.5
+    clip: float = 0.4
 
     def __post_init__(self) -> None:
         store(self, steps=whole("steps", self.steps, low=1), clip=positive("clip", self.clip))
@@ -104,7 +105,7 @@ class GradientDescent:
         """Descend."""
         ridge, mechanism = self.regularization, self.mechanism
         pace = Pace.of(self.problem, count(self.problem, records, self._counter, rng), ridge)
-        near = Proximal.of(self.problem, LARGEST)
+        near, first = Proximal.of(self.problem, LARGEST), min((self.steps - 1) / 2, 1.5 * pace.root)
         w = np.zeros(self.problem.shape)
         velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
         for t in range(self.steps):
@@ -112,7 +113,7 @@ class GradientDescent:
             velocity = pace.momentum * velocity - pace.step * gradient
             moved = near(w + velocity, pace.step)
             velocity, w = moved - w, moved
-            if 2 * t >= self.steps - 1:
+            if t >= first:
                 total, kept = total + w, kept + 1
         return Solution(total / kept, ridge, self.clip, self.gradient_noise)
 

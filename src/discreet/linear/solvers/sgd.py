@@ -56,7 +56,7 @@ class StochasticGradientDescent:
     problem: Problem
     steps: int = 400
     rate: float = 0.1
-    clip: float = 0.5
+    clip: float = 0.4
     step: float = 1.0  # times 1/L
     momentum: float = 0.9
 

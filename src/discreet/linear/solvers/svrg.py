@@ -52,7 +52,7 @@ class VarianceReduced:
     rounds: int = 24
     inner: int = 8
     rate: float = 0.1
-    clip: float = 0.5
+    clip: float = 0.4
 
     def __post_init__(self) -> None:
         store(self, rounds=whole("rounds", self.rounds, low=1), inner=whole("inner", self.inner, low=1),

@@ -1,0 +1,127 @@
+"""``discreet fit`` and ``discreet predict``: a file in, a model with its statement out, a book charged first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet import cli
+
+pytest.importorskip("sklearn")
+pytest.importorskip("joblib")
+
+SCHEMA = """
+unit = "id"
+[columns]
+id = { unlisted = true }
+age = { bounds = [0, 100] }
+sex = { categories = ["f", "m"], other = "?" }
+income = { categories = ["low", "high"] }
+wage = { bounds = [0, 50] }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, 4000)
+    lines = [f"{i},{a},{'fm'[i % 2]},{'high' if a > 50 else 'low'},{a / 4 + 5}" for i, a in enumerate(age)]
+    Path("data.csv").write_text("id,age,sex,income,wage\n" + "\n".join(lines) + "\n9999,not a number,x\n0,1,f,high,1\n")
+    Path("schema.toml").write_text(SCHEMA)
+
+
+def run(*arguments, code=0):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(list(arguments))
+    assert stopped.value.code == code
+
+
+FIT = ("fit", "data.csv", "--schema", "schema.toml", "--epsilon", "2", "--out", "model.joblib", "--seed", "1")
+
+
+def test_a_class_is_learned_and_predicted(capsys):
+    """Accuracy on the rows themselves; the statement travels with the model."""
+    run(*FIT, "--target", "income")
+    printed = capsys.readouterr().out
+    assert "wrote model.joblib: income from age, sex, wage" in printed
+    assert "epsilon = 2 at delta = 1e-06 (add-remove) for all rows with the same 'id', of which the first counts" in printed
+    run("predict", "model.joblib", "data.csv", "--out", "out.csv")
+    assert "4002 predictions of income" in capsys.readouterr().out
+    found = Path("out.csv").read_text().split()
+    truth = [line.split(",")[3] for line in Path("data.csv").read_text().splitlines()[1:4001]]
+    assert found[0] == "income"
+    assert np.mean(np.array(found[1:4001]) == truth) > 0.9
+    run("predict", "model.joblib", "--statement")
+    statement = json.loads(capsys.readouterr().out)
+    assert statement["epsilon"] == 2
+    assert statement["reproducible"] is True
+    assert statement["event"]["type"]
+
+
+def test_a_number_is_learned_and_predicted(capsys):
+    """Values stay inside the declared bounds."""
+    run(*FIT, "--target", "wage", "--json")
+    assert json.loads(capsys.readouterr().out)["solver"] == "statistics"
+    run("predict", "model.joblib", "data.csv")
+    values = [float(line) for line in capsys.readouterr().out.split()[1:]]
+    assert all(0 <= value <= 50 for value in values)
+    truth = [float(line.split(",")[4]) for line in Path("data.csv").read_text().splitlines()[1:4001]]
+    assert np.corrcoef(values[:4000], truth)[0, 1] > 0.9
+
+
+def test_the_ledger_is_charged_first_and_may_refuse(capsys):
+    """The one book is found; a model it cannot pay for is not made."""
+    ledger = pytest.importorskip("discreet.ledger")
+    with ledger.Ledger("sqlite:///budget.db") as books:
+        books.open("census", epsilon=2.5, delta=1e-5)
+    run(*FIT, "--target", "income", "--ledger", "budget.db")
+    Path("model.joblib").unlink()
+    run(*FIT, "--target", "income", "--ledger", "budget.db", "--book", "census", code=2)
+    assert "above the limit" in capsys.readouterr().err
+    assert not Path("model.joblib").exists()
+    with ledger.Ledger("sqlite:///budget.db") as books:
+        books.open("other", epsilon=3.0, delta=1e-5)
+    run(*FIT, "--target", "income", "--ledger", "budget.db", code=2)
+    assert "say which one to charge" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--target", "id"), "which is unlisted"), (("--target", "nothing"), "is not declared"),
+    (("--target", "income", "--epsilon", "0"), "epsilon is 0")])
+def test_bad_input_is_one_sentence(arguments, message, capsys):
+    run(*FIT, *arguments, code=2)
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_do_not_serve_are_named(capsys):
+    """Absent, or something else, or without a declared column."""
+    run("fit", "absent.csv", *FIT[2:], "--target", "income", code=2)
+    assert "'absent.csv' is not there" in capsys.readouterr().err
+    Path("data.csv").write_text("id,age\n1,2\n")
+    run(*FIT, "--target", "income", code=2)
+    assert "Column 'income' is declared, but the data does not have it" in capsys.readouterr().err
+    run("predict", "absent.joblib", "data.csv", code=2)
+    assert "'absent.joblib' is not there" in capsys.readouterr().err
+    import joblib
+
+    joblib.dump({}, "other.joblib")
+    run("predict", "other.joblib", "data.csv", code=2)
+    assert "holds no model" in capsys.readouterr().err
+
+
+def test_parquet_is_read_too(capsys):
+    """If pyarrow is there."""
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    age = list(range(100)) * 20
+    table = {"id": list(range(2000)), "age": age, "sex": ["f"] * 2000, "income": ["high" if a > 50 else "low" for a in age],
+             "wage": [None] * 2000}
+    parquet.write_table(arrow.table(table), "data.parquet")
+    Path("schema.toml").write_text(SCHEMA.replace("wage = { bounds = [0, 50] }", "wage = { bounds = [0, 50], missing = 25 }"))
+    run("fit", "data.parquet", *FIT[2:], "--target", "income")
+    assert "wrote model.joblib" in capsys.readouterr().out
