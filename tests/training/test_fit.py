@@ -78,7 +78,8 @@ def test_the_command_trains_what_a_file_says(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("line", "reason"), [("[privcy]", "privcy"), ("[privacy]\nsigma = 1", "sigma"),
-                                              ("[model]\nlayers = [4]", "two sizes"), ("[model]\nfactory = 'x'", "module:function")])
+                                              ("[model]\nlayers = [4]", "two sizes"),
+                                              ("[model]\nfactory = 'x'", "module:function")])
 def test_a_wrong_file_is_refused_in_one_sentence(line, reason, tmp_path, capsys):
     (tmp_path / "run.toml").write_text(line + "\n")
     assert discreet("train", str(tmp_path / "run.toml")) == 2
