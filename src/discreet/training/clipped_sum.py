@@ -18,7 +18,7 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, squares
+from discreet.training.rules import KEPT, Outer, Rows, Rule, flattened, outer_norms, squares, weighted_instances
 from discreet.training.watch import Use, Watch
 
 with extra("torch"):
@@ -160,14 +160,13 @@ def _formed(use: Use) -> Tensor:
     """The gradients of a use, formed if they were not."""
     if use.instances is None:
         assert use.gradients is not None
-        found = use.rule.instantiate(use.activations, use.gradients)
-        return found.view(found.shape[0], *use.target.shape)
-    return use.instances.view(use.instances.shape[0], *use.target.shape)
+        return use.rule.instantiate(use.activations, use.gradients).reshape(-1, *use.target.shape)
+    return use.instances.reshape(-1, *use.target.shape)
 
 
 def _weighted(use: Use, weights: Tensor) -> Tensor:
     if use.instances is not None:
-        return weights @ use.instances.flatten(1)
+        return weighted_instances(use.instances, weights)
     assert use.gradients is not None
     return use.rule.weighted_sum(use.activations, use.gradients, weights)
 
@@ -177,7 +176,7 @@ def _joint_norms(uses: list[Use]) -> Tensor:
     if len(uses) == 1:
         use = uses[0]
         if use.instances is not None:
-            return squares(use.instances.flatten(1))
+            return squares(flattened(use.instances))
         assert use.gradients is not None
         return use.rule.squared_norms(use.activations, use.gradients)
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):

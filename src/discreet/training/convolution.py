@@ -1,4 +1,4 @@
-"""Convolutions of any dimension, plain and transposed: patches by strides, then outer products."""
+"""Convolutions of any dimension, plain and transposed: windows copied side by side, then outer products."""
 
 from __future__ import annotations
 
@@ -13,23 +13,10 @@ with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor
 
-__all__ = ["ConvolutionWeight", "patches"]
+__all__ = ["ConvolutionWeight"]
 
 
-WINDOWS = 1 << 20  # numbers of unfolded windows at a time: what stays in the cache is copied fast
-
-
-def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
-            dilation: tuple[int, ...]) -> Tensor:
-    """Every window of x [B, C, *space] as a view [B, C, *kernel, *positions]: no copy but that of the padding."""
-    if any(padding):
-        x = F.pad(x, [side for p in reversed(padding) for side in (p, p)])
-    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-    positions = [(size - r) // s + 1 for size, r, s in zip(x.shape[2:], reach, stride, strict=True)]
-    steps = x.stride()[2:]
-    return x.as_strided((*x.shape[:2], *kernel, *positions),
-                        (*x.stride()[:2], *(a * d for a, d in zip(steps, dilation, strict=True)),
-                         *(a * s for a, s in zip(steps, stride, strict=True))), x.storage_offset())
+WINDOWS = 1 << 22  # numbers of copied windows at a time: enough for both cores, and the allocator gives the place again
 
 
 class ConvolutionWeight(Rule):
@@ -45,16 +32,23 @@ class ConvolutionWeight(Rule):
         self.output_padding = output_padding or (0,) * len(stride)
 
     def _factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """u [B·groups, T, out/groups] and v [B·groups, T, in/groups·kernel], as transposed views."""
+        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long runs."""
         outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
-        windows = patches(inner, tuple(self.shape[2:]), self.stride, self.padding, self.dilation)
-        space = outer.dim() - 2
-        for d, size in enumerate(outer.shape[2:]):  # positions that output_padding adds belong to no input
-            windows = windows.narrow(2 + space + d, 0, size)
-        rows = outer.shape[0] * self.groups
-        v = windows.reshape(rows, self.shape[1:].numel(), outer.shape[2:].numel())
-        u = outer.reshape(rows, outer.shape[1] // self.groups, v.shape[2])
-        return u.transpose(1, 2), v.transpose(1, 2)
+        rows, positions = outer.shape[0] * self.groups, outer.shape[2:]
+        v = self._windows(inner, positions).reshape(rows, positions.numel(), self.shape[1:].numel())
+        u = outer.reshape(rows, outer.shape[1] // self.groups, positions.numel())
+        return u.transpose(1, 2), v
+
+    def _windows(self, x: Tensor, positions: torch.Size) -> Tensor:
+        """The windows of x [B, C, *space] as a view [B, groups, *positions, *kernel, C/groups]."""
+        if any(self.padding):
+            x = F.pad(x, [side for p in reversed(self.padding) for side in (p, p)])
+        x = x.movedim(1, -1).contiguous()
+        record, *steps, channel = x.stride()
+        each = x.shape[-1] // self.groups
+        return x.as_strided((x.shape[0], self.groups, *positions, *self.shape[2:], each),
+                            (record, each * channel, *(a * s for a, s in zip(steps, self.stride, strict=True)),
+                             *(a * d for a, d in zip(steps, self.dilation, strict=True)), channel))
 
     def _steps(self, activations: Tensor, output_gradients: Tensor) -> int:
         return (activations if self.transposed else output_gradients).shape[2:].numel()
@@ -81,7 +75,7 @@ class ConvolutionWeight(Rule):
             u, v = self._factors(a, g)
             torch.bmm(u.transpose(1, 2), v, out=found[start:start + len(u)])
             start += len(u)
-        return found.view(activations.shape[0], *self.shape)
+        return found.view(activations.shape[0], self.shape[0], *self.shape[2:], self.shape[1]).movedim(-1, 2)
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate tensors, so their squares add."""

@@ -53,7 +53,23 @@ class Rule:
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """The sum of the records' gradients, each times its weight, in the shape of the shared tensor."""
-        return torch.tensordot(weights, self.instantiate(activations, output_gradients), dims=1)
+        return weighted_instances(self.instantiate(activations, output_gradients), weights)
+
+
+def flattened(instances: Tensor) -> Tensor:
+    """Gradients as rows, in the order in which they lie in memory, so that nothing is copied."""
+    return instances.permute(0, *_memory_order(instances)).flatten(1)
+
+
+def weighted_instances(instances: Tensor, weights: Tensor) -> Tensor:
+    """The sum over records of gradients times weights."""
+    order = _memory_order(instances)
+    total = (weights @ flattened(instances)).view([instances.shape[d] for d in order])
+    return total.permute([order.index(d) for d in range(1, instances.dim())])
+
+
+def _memory_order(instances: Tensor) -> list[int]:
+    return sorted(range(1, instances.dim()), key=lambda d: -instances.stride(d))
 
 
 class Outer(Rule):
