@@ -16,7 +16,7 @@ with extra("torch"):
 __all__ = ["ConvolutionWeight"]
 
 
-WINDOWS = 1 << 22  # numbers of copied windows at a time: enough for both cores, and the allocator gives the place again
+WINDOWS = 1 << 21  # numbers of copied windows at a time, as many as caches hold
 
 
 class ConvolutionWeight(Rule):
@@ -56,7 +56,7 @@ class ConvolutionWeight(Rule):
     def _parts(self, activations: Tensor, output_gradients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Inputs and gradients of a few records at a time."""
         numbers = self._steps(activations, output_gradients) * self.shape[1:].numel() * self.groups
-        rows = max(1, WINDOWS // max(1, numbers))
+        rows = max(2, WINDOWS // max(1, numbers) // 2 * 2)  # even, for an even number of threads
         return zip(activations.split(rows), output_gradients.split(rows), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:

@@ -25,7 +25,7 @@ __all__ = ["LossTape", "refuse_mixing", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 TOLERANCE = 1e-3
-FEW = 4  # records on which a loss is computed again, if that can be done
+FEW = 3  # records on which a loss is computed again, if that can be done
 LONGEST = 500  # calls of a loss that are written down
 
 
@@ -83,6 +83,7 @@ class LossTape(TorchFunctionMode):
         if func is Tensor.backward:
             self.finished = True
             self._judge(args[0], args[1] if len(args) > 1 else kwargs.get("gradient"))
+            self.calls, self.watch.outputs = [], []  # nothing that backward frees should stay for our sake
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
         if torch.is_grad_enabled() and tensors(output):
