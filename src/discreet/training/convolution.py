@@ -16,7 +16,8 @@ with extra("torch"):
 __all__ = ["ConvolutionWeight"]
 
 
-WINDOWS = 1 << 21  # numbers of copied windows at a time, as many as caches hold
+LONG = 128  # positions from which on contracting again costs more than writing gradients to memory and reading them
+WINDOWS = 1 << 19  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
 class ConvolutionWeight(Rule):
@@ -60,11 +61,11 @@ class ConvolutionWeight(Rule):
         return zip(activations.split(rows), output_gradients.split(rows), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
-        """As for any outer product, by shapes alone; kept if small, or not larger than the tensors it replaces."""
+        """Where a second contraction would cost more than keeping them, and they are not larger than what they replace."""
         steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
         fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
-        return m * n < 2 * steps * (m + n) and fits
+        return steps >= LONG and m * n < 2 * steps * (m + n) and fits
 
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Windows, then a batched matrix product, a few records at a time."""

@@ -149,7 +149,8 @@ class Privacy:
             if flat is None:
                 p.grad = None
                 continue
-            p.grad = flat[start:start + p.numel()].view_as(p).to(p.device, p.dtype)
+            gradient = flat[start:start + p.numel()].view(p.shape)
+            p.grad = gradient if p.dtype == flat.dtype and p.device == flat.device else gradient.to(p.device, p.dtype)
             self._left[name] = p.grad, p.grad._version
 
     def _refuse_foreign_gradients(self) -> None:
