@@ -18,7 +18,7 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, squares
+from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms
 from discreet.training.watch import Use, Watch
 
 with extra("torch"):
@@ -46,6 +46,7 @@ class ClippedSum:
                              "does with the records of a batch.")
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self.watch = Watch(parameters, checks)
+        self.watch.reduction = loss_reduction
         self.block, self.shares = clipping.blocks(list(parameters))
         self.offsets = _offsets(self.parameters)
         self.total: Tensor | None = None
@@ -53,12 +54,12 @@ class ClippedSum:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision of the sum: the widest of the parameters'."""
+        """The precision of the sum: double if a parameter is, otherwise single, also for parameters of half precision."""
         return torch.float64 if any(p.dtype == torch.float64 for p in self.parameters.values()) else torch.float32
 
     def sensitivity(self, clip_norm: float) -> float:
-        """The most a record can move the sum, rounding included."""
-        return clip_norm * (1 + ROUNDING.get(self.dtype, WIDENED))
+        """The most a record can move the sum, rounding included: that of the coarsest parameter."""
+        return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
 
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
@@ -140,7 +141,8 @@ class ClippedSum:
             for use in by_name.get(place, ()):
                 if lost is not None:
                     _blank(use, lost)
-                found = _weighted(use, factors[self.block[place]].to(parameter.dtype)).reshape(-1)
+                weights = factors[self.block[place]].to(torch.promote_types(parameter.dtype, torch.float32))
+                found = _weighted(use, weights).reshape(-1)
                 whole = found if whole is None else whole + found
                 use.activations = use.gradients = use.instances = None
             if whole is None:
@@ -175,11 +177,7 @@ def _weighted(use: Use, weights: Tensor) -> Tensor:
 def _joint_norms(uses: list[Use]) -> Tensor:
     """Squared norms of the sum of several uses' gradients."""
     if len(uses) == 1:
-        use = uses[0]
-        if use.instances is not None:
-            return squares(use.instances.flatten(1))
-        assert use.gradients is not None
-        return use.rule.squared_norms(use.activations, use.gradients)
+        return uses[0].squared_norms()
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):
         _join(uses)
         return _joint_norms(uses)
@@ -240,11 +238,12 @@ def _tied(uses: list[Use]) -> Tensor | None:
 def _pull(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
     """Each record's gradient of the parameters a tensor was made of."""
     def back(gradients: Tensor, batched: bool) -> Any:
-        return torch.autograd.grad(tensor, parameters, gradients, retain_graph=True, allow_unused=True,
-                                   is_grads_batched=batched)
+        found = torch.autograd.grad(tensor, parameters, gradients.to(tensor.dtype), retain_graph=True, allow_unused=True,
+                                    is_grads_batched=batched)
+        return [None if g is None else g.to(torch.promote_types(g.dtype, torch.float32)) for g in found]
 
     try:
-        return list(back(instances, True))
+        return back(instances, True)  # type: ignore[no-any-return]
     except RuntimeError:
         each = [back(g, False) for g in instances]
         return [None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)]
