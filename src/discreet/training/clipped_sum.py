@@ -18,7 +18,7 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, flattened, outer_norms, squares, weighted_instances
+from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, weighted_instances
 from discreet.training.watch import Use, Watch
 
 with extra("torch"):
@@ -46,6 +46,7 @@ class ClippedSum:
                              "does with the records of a batch.")
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self.watch = Watch(parameters, checks)
+        self.watch.reduction = loss_reduction
         self.block, self.shares = clipping.blocks(list(parameters))
         self.offsets = _offsets(self.parameters)
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
@@ -54,8 +55,8 @@ class ClippedSum:
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
 
     def sensitivity(self, clip_norm: float) -> float:
-        """The most a record can move the sum, rounding included."""
-        return clip_norm * (1 + ROUNDING.get(self.dtype, WIDENED))
+        """The most a record can move the sum, rounding included: that of the coarsest parameter."""
+        return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
 
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
@@ -145,8 +146,8 @@ class ClippedSum:
                 out.zero_()
                 continue
             weights = factors[self.block[place]]
-            if weights.dtype != parameter.dtype:
-                weights = weights.to(parameter.dtype)
+            if weights.dtype != parameter.dtype:  # half precision is summed in single
+                weights = weights.to(torch.promote_types(parameter.dtype, torch.float32))
             for use in uses:
                 if lost is not None:
                     _blank(use, lost)
@@ -193,11 +194,7 @@ def _weighted(use: Use, weights: Tensor) -> Tensor:
 def _joint_norms(uses: list[Use]) -> Tensor:
     """Squared norms of the sum of several uses' gradients."""
     if len(uses) == 1:
-        use = uses[0]
-        if use.instances is not None:
-            return squares(flattened(use.instances))
-        assert use.gradients is not None
-        return use.rule.squared_norms(use.activations, use.gradients)
+        return uses[0].squared_norms()
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):
         _join(uses)
         return _joint_norms(uses)
@@ -258,11 +255,12 @@ def _tied(uses: list[Use]) -> Tensor | None:
 def _pull(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
     """Each record's gradient of the parameters a tensor was made of."""
     def back(gradients: Tensor, batched: bool) -> Any:
-        return torch.autograd.grad(tensor, parameters, gradients, retain_graph=True, allow_unused=True,
-                                   is_grads_batched=batched)
+        found = torch.autograd.grad(tensor, parameters, gradients.to(tensor.dtype), retain_graph=True, allow_unused=True,
+                                    is_grads_batched=batched)
+        return [None if g is None else g.to(torch.promote_types(g.dtype, torch.float32)) for g in found]
 
     try:
-        return list(back(instances, True))
+        return back(instances, True)  # type: ignore[no-any-return]
     except RuntimeError:
         each = [back(g, False) for g in instances]
         return [None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)]

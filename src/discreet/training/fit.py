@@ -9,7 +9,8 @@ from typing import Any, TextIO, TypeVar
 
 from discreet.errors import extra, positive, whole
 from discreet.release import Release
-from discreet.training.private import Privacy, make_private
+from discreet.training.privacy import Privacy
+from discreet.training.private import make_private
 
 with extra("torch"):
     import torch
