@@ -112,7 +112,9 @@ class PrivateLoader:
                  placeholder: Any = None) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
-        self._piece = max_physical_batch_size and whole("max_physical_batch_size", max_physical_batch_size, low=1)
+        self._piece = max_physical_batch_size
+        if max_physical_batch_size is not None:
+            whole("max_physical_batch_size", max_physical_batch_size, low=1)
         self._source, self._placeholder = source, placeholder
         self._loader = loader
         self.records = len(loader.dataset)  # type: ignore[arg-type]

@@ -207,9 +207,20 @@ class LossTape(TorchFunctionMode):
                                        "parameters are collected on the way. Call backward without it.")
         records = self.watch.records
         if records and records > 1:
-            self._judge_inputs([x for x in self.watch.inputs if x.dim() and x.shape[0] == records], records)
-            self._judge_loss(loss, gradient, [x for x in self.watch.outputs
-                                            if x.dim() and x.shape[0] == records and x.requires_grad], records)
+            rows = [x for x in self.watch.outputs if x.dim() and x.shape[0] == records and x.requires_grad]
+            beside = self._beside(records)
+            self._judge_inputs([x for x in self.watch.inputs if x.dim() and x.shape[0] == records] + beside, records)
+            self._judge_loss(loss, gradient, rows, beside, records)
+
+    def _beside(self, records: int) -> list[Tensor]:
+        """What the loss was given of each record beside the model's outputs: labels, masks, weights."""
+        after, found = {id(x) for x in self.watch.outputs}, dict[int, Tensor]()
+        for call in self.calls:
+            given = tensors((call.args, call.kwargs))
+            if any(id(x) in after for x in given):
+                after |= {id(x) for x in call.outputs}
+                found |= {id(x): x for x in given if id(x) not in after and x.dim() and x.shape[0] == records}
+        return list(found.values())
 
     def _judge_inputs(self, inputs: list[Tensor], records: int) -> None:
         """Another record in one row of the batch may change one row of the model's inputs, whatever was done to them."""
@@ -239,11 +250,21 @@ class LossTape(TorchFunctionMode):
 
     # --- the loss ------------------------------------------------------------------------------------------------
 
-    def _judge_loss(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], records: int) -> None:
+    def _judge_loss(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor],
+                    records: int) -> None:
         if not outputs:
             return
-        few = min(records, FEW) if weight is None else records
-        found = self._gradients(loss, weight, outputs, few) or self._gradients(loss, weight, outputs, records)
+
+        def gradients(count: int) -> tuple[Tensor, Tensor, Tensor, int] | None:
+            """The first record's among ``count`` records, among copies of itself, and among copies of the second."""
+            batches = list(range(count)), [0] * count, [0] + [1] * (count - 1)
+            try:
+                before, copied, other = (self._gradient(loss, weight, outputs, beside, rows) for rows in batches)
+            except Exception:  # what cannot be computed again is not judged
+                return None
+            return before, copied, other, count
+
+        found = gradients(min(records, FEW) if weight is None else records) or gradients(records)
         if found is None:
             return
         before, copied, other, count = found
@@ -252,26 +273,18 @@ class LossTape(TorchFunctionMode):
         if weight is not None or (self.counted and any(call.scales for call in self.calls)):
             return
         try:
-            alone = self._gradient(loss, None, outputs, [0])
+            alone = self._gradient(loss, None, outputs, beside, [0])
         except Exception:
             return
         _refuse_reduction(copied * count, alone, count, self.reduction)
 
-    def _gradients(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], count: int
-                   ) -> tuple[Tensor, Tensor, Tensor, int] | None:
-        """The first record's gradient among ``count`` records, among copies of itself, and among copies of the second."""
-        batches = list(range(count)), [0] * count, [0] + [1] * (count - 1)
-        try:
-            before, copied, other = (self._gradient(loss, weight, outputs, rows) for rows in batches)
-        except Exception:  # what cannot be computed again is not judged
-            return None
-        return before, copied, other, count
-
-    def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], rows: list[int]) -> Tensor:
+    def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor],
+                  rows: list[int]) -> Tensor:
         """The gradient of the first record's outputs when the loss is computed again on these records."""
         records, index = self.watch.records, torch.tensor(rows)
         made: dict[int, Tensor] = {id(x): x.detach()[index].requires_grad_() for x in outputs}
         sources = list(made.values())
+        made |= {id(x): x.detach()[index] for x in beside}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             self._again(made, [loss], lambda x: x.detach()[index] if x.dim() and x.shape[0] == records else x)
