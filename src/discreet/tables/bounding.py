@@ -149,7 +149,7 @@ def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
         whole = _whole(engine, field.name, field.kind)
         parts += [whole, engine.shifted(whole, HALF)]
         if field.kind == "number":
-            parts.append(_whole(engine, f"({field.name} - floor({field.name})) * {1 << HALF}", field.kind))
+            parts.append(_floor(field.name, f"({field.name} - floor({field.name})) * {1 << HALF}"))
     for number, part in enumerate(parts):
         factor = key.words[16 + number % 48]
         total = engine.xor(total, f"COALESCE(({part} & {MASK}) * {factor}, {factor})")
@@ -162,7 +162,12 @@ def _whole(engine: Engine, value: str, kind: Kind) -> str:
         return engine.digest(value)
     if kind == "integer":
         return f"TRY_CAST({value} AS BIGINT)"
-    return f"TRY_CAST(CASE WHEN abs({value}) < {1 << 52} THEN floor({value}) END AS BIGINT)"
+    return _floor(value, value)
+
+
+def _floor(double: str, value: str) -> str:
+    """The whole part of a value made of a double, where that is small enough for it not to fail; beyond, rows tie."""
+    return f"CAST(CASE WHEN abs({double}) < {1 << 52} THEN floor({value}) END AS BIGINT)"
 
 
 def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int) -> Any:
