@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+import discreet as dp
 from benchmarks.tables import ROWS_OWED, UNIT_OWED, make, questions
 
 ROWS = 10**7
@@ -26,6 +27,16 @@ def people(tmp_path_factory):
     make(path, ROWS)
     yield path
     path.unlink()
+
+
+def test_a_long_scan_says_how_far_it_is(people):
+    """In both passes of a mean and a median; nothing is printed by DuckDB itself."""
+    schema = dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000))
+    seen: list = []
+    dp.table(people, schema=schema, threads=1).mean("income").median("income").release(epsilon=1.0, progress=seen.append)
+    assert seen == sorted(seen)
+    assert {0.5, 1.0} < set(seen)
+    assert any(0 < share < 0.5 for share in seen)
 
 
 def processor_seconds(ask):

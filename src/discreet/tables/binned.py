@@ -23,6 +23,8 @@ from discreet.tables.passes import Pass, Rows, Stats
 
 __all__ = ["CountDistinct", "Histogram", "Quantile"]
 
+MOST_BINS = 1 << 20
+
 
 @dataclass(frozen=True)
 class CountDistinct(Aggregate):
@@ -154,7 +156,9 @@ class Quantile(Aggregate):
 def _cut(rows: Rows, column: str, bins: int | tuple[float, ...]) -> Bins:
     bounds = rows.grid(column).bounds
     if isinstance(bins, int):
-        return Bins(column, even_edges(bounds.low, bounds.high, whole("bins", bins, low=1)))
+        if whole("bins", bins, low=1) > MOST_BINS:
+            raise ValueError(f"bins is {bins:,}, but may be {MOST_BINS:,} at most.")
+        return Bins(column, even_edges(bounds.low, bounds.high, bins))
     edges = tuple(number("bins", edge, low=bounds.low, high=bounds.high) for edge in bins)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ValueError("bins must be at least two edges that rise.")

@@ -123,6 +123,8 @@ class DuckDB(Engine):
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         if progress is None or self._connection is None:
             return list(frame.fetchall())
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):  # it counts, and prints nothing
+            self._connection.execute(f"SET {setting}")
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
         watcher.start()
@@ -131,13 +133,16 @@ class DuckDB(Engine):
         finally:
             done.set()
             watcher.join()
+            progress(1.0)
 
 
 def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:
-    while not done.wait(0.1):
-        share = connection.query_progress()  # per cent, or -1 while it is not known
-        if share >= 0:
-            progress(share / 100)
+    furthest = 0.0
+    while not done.wait(0.05):
+        share = connection.query_progress() / 100  # negative while it is not known
+        if share > furthest:
+            furthest = min(share, 1.0)
+            progress(furthest)
 
 
 class Spark(Engine):
