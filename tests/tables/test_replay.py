@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import os
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import discreet as dp
 from discreet.auditing import ReplayError
 from discreet.auditing import replay as replayed
 from discreet.auditing.strategies import neighbours
@@ -95,6 +97,25 @@ def test_private_keys_pass(bounds, pair):
     budget = {"epsilon": 1.0, "delta": 0.3}
     question = lambda t: t.group_by("name", "city").count().mean("x").median("y", bins=4)  # noqa: E731
     replay(lambda records: answer(question, records, budget=budget, **bounds), first, second)
+
+
+fields = st.one_of(st.sampled_from(["1", "2.5", "nan", "1e400", '"', '""', '"a', 'a"b', "a\nb", "\r", "\r\n", "\\", '\\"', "\0",
+                                    "#", "'", ";", "\t", "\ufeff", "NULL", "a", "b", "", "1,5"]), st.text(max_size=5))
+
+
+@settings(max_examples=4 * EXAMPLES)
+@given(pair=neighbours(st.tuples(fields, fields), max_size=6))
+def test_text_files_pass(tmp_path_factory, pair):
+    """Whatever a field holds, a row that is written by the rules changes nothing but itself."""
+    path = tmp_path_factory.getbasetemp() / "rows.csv"
+    schema = dp.Schema(x=dp.Bounded(0, 10), k=dp.Categories(["a", "b"], other="rest"))
+
+    def operation(records):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("x", "k"), *records])
+        return dp.table(path, schema=schema, threads=1).group_by("k").count().sum("x").release(epsilon=1.0).value.to_dicts()
+
+    replay(operation, *pair)
 
 
 @brief
