@@ -107,6 +107,26 @@ def test_minimisers_are_certified(loss, n, ridge):
     assert np.linalg.norm(exact) <= 1e-5
 
 
+@pytest.mark.parametrize("loss", [Logistic(), HuberHinge(0.5), Softmax(3)])
+def test_a_bound_below_the_rounding_of_doubles_is_met_in_extended_precision(loss):
+    """As with tens of millions of records, where a sum of doubles cannot certify its own norm."""
+    data, tilt = records(300, classes=max(loss.outputs, 2)), np.ones((4, loss.outputs))
+    found = Minimisation(loss, data, 2.0, 1.0, tilt)
+    w = found.solve(1e-11)
+    assert found.slack(w) > 1e-11 > found.slack(w, precise=True)
+    rows = data.rows.astype(np.longdouble)
+    exact = rows.T @ loss.residual(rows @ w, data.targets) + w + tilt
+    assert np.linalg.norm(exact.astype(float)) <= 1e-11
+
+
+@pytest.mark.parametrize("loss", [Logistic(), HuberHinge(0.5)])
+def test_a_ridge_that_rounding_hides_is_no_error(loss):
+    """Equal columns and Λ = 1e-18: the Hessian is singular in doubles, which data alone decide."""
+    data = Map.declared(1.0, None, 3, True).records(np.ones((300, 3)), np.arange(300) % 2, np.ones(300, bool))
+    w = Minimisation(loss, data, 2.0, 1e-18, np.zeros((4, 1))).solve(1e-4)
+    assert np.isfinite(w).all()
+
+
 @pytest.mark.parametrize("kind", [OutputPerturbation, ObjectivePerturbation])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

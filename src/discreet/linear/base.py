@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import extra
-from discreet.linear import solvers
+from discreet.linear import reading, solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Map
@@ -19,7 +19,7 @@ from discreet.release import Book
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["PrivateLinearModel", "source"]
 
@@ -40,18 +40,23 @@ def source(random_state: Any) -> random.Rng:
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its loss is and how it reads targets."""
 
-    epsilon: float
-    delta: float
-    feature_norm: float | None
-    bounds: Any
-    regularization: float | None
-    solver: str
-    solver_options: dict[str, Any] | None
-    fit_intercept: bool
-    dataset_size: int | None
-    adjacency: str
-    random_state: Any
     _l1: float = 0.0
+
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
+                 regularization: float | None = None, solver: str = "auto", solver_options: dict[str, Any] | None = None,
+                 fit_intercept: bool = True, dataset_size: int | None = None, adjacency: str = "add-remove",
+                 random_state: Any = None) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_norm = feature_norm
+        self.bounds = bounds
+        self.regularization = regularization
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.dataset_size = dataset_size
+        self.adjacency = adjacency
+        self.random_state = random_state
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -104,8 +109,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        rows = self._table(X, reset=True)
-        targets = _column(y, len(rows))
+        rows = reading.table(self, X, reset=True)
+        targets = reading.column(y, len(rows))
         plan, mapping, reason = self._plan(rows.shape[1])
         rng = source(self.random_state)
         if book is not None:
@@ -130,23 +135,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.coef_: NDArray[np.float64] = coefficients
         self.intercept_: Any = intercept
 
-    def _table(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
-        """X as floats; an error never quotes a value. When fitting, NaN and emptiness are not errors: they are private."""
-        try:
-            rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False,
-                                 ensure_min_samples=0 if reset else 1)
-        except (TypeError, ValueError) as error:
-            text = str(error)
-            if "could not convert" in text or "must be a string or a real number" in text or "not 'complex'" in text:
-                kind = TypeError if isinstance(error, TypeError) else ValueError
-                raise kind("X must hold real numbers: argument must be a string or a number that can be converted to "
-                           "float. Encode categories by a public list of levels first.") from None
-            raise
-        return np.asarray(rows, np.float64)
-
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        rows = self._table(X, reset=False)
+        rows = reading.table(self, X, reset=False)
         rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
         return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
@@ -155,22 +146,4 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _column(y: Any, rows: int) -> NDArray[Any]:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        import warnings
-
-        from sklearn.exceptions import DataConversionWarning
-
-        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=3)
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y has {values.ndim} dimensions, but must have one entry a record.")
-    if len(values) != rows:
-        raise ValueError("X and y have inconsistent numbers of samples.")
-    return values
 

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
 from discreet.errors import extra, number
-from discreet.linear import kernels
-from discreet.linear.base import _column, source
+from discreet.linear import kernels, reading
+from discreet.linear.base import source
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.problem import noise_multiplier
 from discreet.linear.regressors import LinearRegression
@@ -136,8 +136,8 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
     _check(model)
     level = number("confidence", confidence, low=0, high=1, open_low=True, open_high=True)
     probe = clone(model)
-    rows = probe._table(X, reset=True)
-    targets, plan, rng = _column(y, len(rows)), _Plan(model, rows.shape[1]), source(model.random_state)
+    rows = reading.table(probe, X, reset=True)
+    targets, plan, rng = reading.column(y, len(rows)), _Plan(model, rows.shape[1]), source(model.random_state)
     if book is not None:
         book.charge(plan.event, label=f"inference for {type(model).__name__}")
     read, usable = probe._read_targets(targets)
@@ -154,13 +154,6 @@ def _check(model: Any) -> None:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 
 
-def _symmetric(packed: Array, p: int) -> Array:
-    upper = np.triu_indices(p)
-    matrix = np.zeros((p, p))
-    matrix[upper] = packed / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
-    return np.asarray(matrix + np.triu(matrix, 1).T)
-
-
 def _least_squares(plan: _Plan, records: Records, rng: random.Rng) -> tuple[Array, Array]:
     square, p = plan.mapping.square, records.rows.shape[1]
     mechanism, norm = plan.statistics, math.sqrt(square)
@@ -168,7 +161,7 @@ def _least_squares(plan: _Plan, records: Records, rng: random.Rng) -> tuple[Arra
     step = kernels.grid_step(square)
     own = kernels.exact(np.array([(records.targets**2 * square / step).astype(np.int64).sum()]), step)
     released = mechanism.release(np.concatenate([packed, own]), rng).value
-    hessian, vector, sigma = _symmetric(released[:-p - 1], p), released[-p - 1:-1] / norm, float(mechanism.sigma or 0.0)
+    hessian, vector, sigma = kernels.unpacked(released[:-p - 1], p), released[-p - 1:-1] / norm, float(mechanism.sigma or 0.0)
     weights = _solve(hessian, vector, sigma)
     # The intercept's corner counts the records; without an intercept the trace bounds the count from below.
     size = max(hessian[-1, -1] if plan.mapping.intercept else float(np.trace(hessian)), 1.0)
@@ -185,7 +178,7 @@ def _logistic(plan: _Plan, records: Records, rows: Array, targets: Any, rng: ran
     noisy = plan.gradient.release(gradient, rng).value[:, 0]
     bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]  # each bend is at most a quarter
     packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, plan.mapping.square)[:-p] / 4
-    hessian = _symmetric(plan.hessian.release(packed, rng).value, p)
+    hessian = kernels.unpacked(plan.hessian.release(packed, rng).value, p)
     sigma = float(plan.hessian.sigma or 0.0)
     step = _solve(hessian, noisy, sigma)
     return start[:, 0] - step, _covariance(hessian, hessian, float(plan.gradient.sigma or 0.0), sigma, step)

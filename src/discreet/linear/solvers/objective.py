@@ -109,7 +109,7 @@ class ObjectivePerturbation:
 
     @property
     def _cover(self) -> Cover:
-        size = int(np.prod(self.problem.shape))
+        size = math.prod(self.problem.shape)
         rounded = (radial_error(size, self.noise_scale) if self.problem.delta == 0 else
                    2 * math.sqrt(size) * self.noise_scale / _STEPS)
         error = (rounded + TOLERANCE * self._gradient) / self.regularization
@@ -135,8 +135,7 @@ class ObjectivePerturbation:
             return self._cover.release(tilted.solve(TOLERANCE * self._gradient), rng)
 
         weights = noised(self, still.gradient(np.zeros(problem.shape)), "l2", limit, draw)
-        spread = 1.0 if problem.delta > 0 else math.sqrt(math.prod(problem.shape) + 1)
-        return Solution(weights, ridge, gradient_noise=self.noise_scale * spread)
+        return Solution(weights, ridge)
 
     def _tilt(self, rng: random.Rng) -> NDArray[np.float64]:
         shape = self.problem.shape
