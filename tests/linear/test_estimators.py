@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from discreet.linear.problem import Problem
 from discreet.linear.solvers.gd import GradientDescent
 from discreet.random import seeded
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "linear.md"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 3))
 Y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=2000) > 0).astype(int)
@@ -141,7 +143,14 @@ def test_pairs_that_are_not_proved_are_refused_by_name():
 
 
 def test_the_table_knows_every_loss_and_solver():
+    """And the guide prints the same one."""
     assert set().union(*solvers.PROVED.values()) == set(solvers.NAMES)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in GUIDE.read_text().splitlines()
+             if line.startswith("| ")]
+    header = next(at for at, line in enumerate(lines) if line[0] == "loss")
+    for loss, proved in solvers.PROVED.items():
+        row = next(line for line in lines[header + 1:] if line[0] == loss)
+        assert {solver for solver, answer in zip(lines[header][1:], row[1:], strict=True) if answer == "yes"} == proved
 
 
 def test_an_l1_penalty_has_no_perturbation():

@@ -6,7 +6,8 @@ each label; unlisted columns and the unit's are left out. A missing number count
 record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
 categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
 
-What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts.
+What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows without
+an identifier count together as one unit, as in tables.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class TableModel:
             return None
         seen: dict[Any, int] = {}
         for i, value in enumerate(_chosen(columns, unit, None)):
-            seen.setdefault(value, i)
+            seen.setdefault(value if value == value else None, i)
         return np.array(list(seen.values()), np.int64)
 
     def _encoded(self, columns: Columns, kept: NDArray[np.int64] | None) -> NDArray[np.float64]:
