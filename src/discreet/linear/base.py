@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,14 @@ def source(random_state: Any) -> random.Rng:
     if isinstance(random_state, np.random.Generator):
         return random.seeded(int(random_state.integers(2**63 - 1)))
     raise ValueError(f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator.")
+
+
+class _Plan(NamedTuple):
+    """The solver that will run, its name, and why it."""
+
+    solver: Any
+    name: str
+    reason: str
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
@@ -78,7 +86,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with one
         entry a feature, or an estimator that was fitted).
         """
-        event: events.Event = self._plan(self._known_features(n_features))[0].event
+        event: events.Event = self._plan(self._known_features(n_features)).solver.event
         return event
 
     def _known_features(self, n_features: int | None) -> int:
@@ -93,14 +101,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
 
-    def _plan(self, features: int) -> tuple[Any, Map, str]:
-        """The solver, the map of the rows, and why this solver."""
-        mapping = Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
-        problem = Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=mapping.square,
-                          features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
-                          size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+    def _mapping(self, features: int) -> Map:
+        return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
+
+    def _problem(self, features: int) -> Problem:
+        return Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=self._mapping(features).square,
+                       features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
+                       size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+
+    def _plan(self, features: int) -> _Plan:
+        problem = self._problem(features)
         name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
-        return solvers.make(name, problem, dict(self.solver_options or {})), mapping, reason
+        return _Plan(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
@@ -111,23 +123,22 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """
         rows = reading.table(self, X, reset=True)
         targets = reading.column(y, len(rows))
-        plan, mapping, reason = self._plan(rows.shape[1])
+        plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
         rng = source(self.random_state)
         if book is not None:
-            book.charge(plan.event, label=type(self).__name__)
+            book.charge(plan.solver.event, label=type(self).__name__)
         read, usable = self._read_targets(targets)
-        solution = plan.solve(mapping.records(rows, read, usable), rng)
-        self._learn(plan, mapping, solution, reason, rng)
+        solution = plan.solver.solve(mapping.records(rows, read, usable), rng)
+        self._learn(plan, mapping, solution, rng)
         return self
 
-    def _learn(self, plan: Any, mapping: Map, solution: Solution, reason: str, rng: random.Rng) -> None:
-        self.event_: events.Event = plan.event
+    def _learn(self, plan: _Plan, mapping: Map, solution: Solution, rng: random.Rng) -> None:
+        self.event_: events.Event = plan.solver.event
         self.adjacency_ = Adjacency(self.adjacency)
-        self.solver_ = next(name for name, home in solvers._HOMES.items() if home == type(plan).__name__)
-        self.solver_reason_ = reason
+        self.solver_, self.solver_reason_ = plan.name, plan.reason
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
-        self.n_iter_ = int(getattr(plan, "steps", 1))
+        self.n_iter_ = int(getattr(plan.solver, "steps", 1))
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 

@@ -30,14 +30,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from discreet import events, mechanisms, random
-from discreet.adjacency import Adjacency
+from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import extra, number
 from discreet.linear import kernels, reading
 from discreet.linear.base import source
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.problem import noise_multiplier
+from discreet.linear.problem import Problem, noise_multiplier
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map, Records
 from discreet.release import Book
@@ -73,17 +74,16 @@ class _Plan:
 
     @property
     def mapping(self) -> Map:
-        return Map.declared(self.model.feature_norm, self.model.bounds, self.features, bool(self.model.fit_intercept))
+        mapping: Map = self.model._mapping(self.features)
+        return mapping
 
     @property
     def squares(self) -> bool:
         return isinstance(self.model, LinearRegression)
 
     def _gaussian(self, sensitivity: float, share: float) -> mechanisms.Gaussian:
-        z = noise_multiplier(self.model.epsilon, self.model.delta)
-        changes = 2 if Adjacency(self.model.adjacency) is Adjacency.REPLACE else 1
-        return mechanisms.Gaussian(sensitivity=changes * sensitivity * (1 + 2.0**-20), rho=share / (2 * z * z),
-                                   adjacency=Adjacency(self.model.adjacency))
+        problem: Problem = self.model._problem(self.features)
+        return problem.gaussian(sensitivity * (1 + 2.0**-20), problem.rho(share))
 
     @property
     def statistics(self) -> mechanisms.Gaussian:
@@ -102,8 +102,6 @@ class _Plan:
     def start(self) -> Any:
         """The private fit that gives ŵ: the estimator, with a share of its budget."""
         z = noise_multiplier(self.model.epsilon, self.model.delta) / math.sqrt(FIT_SHARE)
-        from discreet.accounting.gaussian import gaussian_epsilon
-
         # An epsilon at which the fit's Gaussian noise is z, hence its events those of a Gaussian of multiplier z at most.
         return clone(self.model).set_params(epsilon=gaussian_epsilon(noise_multiplier=z, delta=self.model.delta),
                                             solver="gd", solver_options={"clip": math.sqrt(self.mapping.square)})
@@ -204,8 +202,6 @@ def _covariance(hessian: Array, sampling: Array, gradient_sigma: float, hessian_
 
 def _outward(plan: _Plan, weights: Array, covariance: Array, confidence: float, rng: random.Rng) -> Coefficients:
     """From the unit ball's units to the user's: a linear map J, so J·covariance·Jᵀ."""
-    from scipy.special import ndtri
-
     mapping, d = plan.mapping, plan.features
     shrink = 1 / (mapping.norm * np.broadcast_to(mapping.scale, (d,)))
     jacobian = np.zeros((d + 1, len(weights)))

@@ -269,7 +269,8 @@ class CustomLoss:
                              "its own score and target alone.")
 
     def _slopes(self, scores: Array, targets: Array) -> Array:
-        found = np.asarray(self.derivative(scores, targets), np.float64)
+        with np.errstate(all="ignore"):  # a warning that one record causes would be seen
+            found = np.asarray(self.derivative(scores, targets), np.float64)
         if found.shape != scores.shape:
             raise ValueError(f"derivative gives shape {found.shape} for scores of shape {scores.shape}, but must give one "
                              "slope a score.")

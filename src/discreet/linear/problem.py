@@ -94,6 +94,10 @@ class Problem:
         """
         return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
+    def rho(self, share: float = 1.0) -> float:
+        """The zCDP cost of a share of the budget, all of which buys one Gaussian release: costs of Gaussians add up exactly."""
+        return share / (2 * noise_multiplier(self.epsilon, self.delta) ** 2)
+
     def gaussian(self, sensitivity: float, rho: float) -> mechanisms.Gaussian:
         """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost."""
         return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency)
@@ -125,5 +129,5 @@ def counting(problem: Problem, share: float) -> Any:
     if problem.size is not None or problem.adjacency is Adjacency.REPLACE:
         return None
     if problem.delta > 0:
-        return problem.gaussian(1.0, share / (2 * noise_multiplier(problem.epsilon, problem.delta) ** 2))
+        return problem.gaussian(1.0, problem.rho(share))
     return problem.laplace(1.0, share * problem.epsilon)

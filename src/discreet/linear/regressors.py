@@ -11,6 +11,7 @@ from discreet.errors import extra, nonnegative, number
 from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, Loss, Squared
+from discreet.linear.problem import Problem
 
 with extra("sklearn"):
     from sklearn.base import RegressorMixin
@@ -53,9 +54,9 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         cut = np.clip(np.where(usable, values, low), low, high)  # first, so that nothing overflows
         return np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
 
-    def _plan(self, features: int) -> Any:
+    def _problem(self, features: int) -> Problem:
         self._interval()
-        return super()._plan(features)
+        return super()._problem(features)
 
     def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
         low, high = self._interval()

@@ -93,7 +93,7 @@ class CoordinateDescent:
         if self.updates is not None:
             store(self, updates=whole("updates", self.updates, low=1))
         if self.box is not None:
-            low, high = (number("box", side) for side in self.box)
+            low, high = (number("box", side, low=-math.inf, high=math.inf) for side in self.box)
             if not low < high:
                 raise ValueError(f"box is {self.box!r}, but must be a pair (lower, upper), lower first.")
         if self.smoothness is not None:
@@ -118,8 +118,7 @@ class CoordinateDescent:
         """The release of column sums of squares: a record's squares have norm at most R²."""
         if self.smoothness is not None:
             return None
-        rho = SMOOTHNESS_SHARE / (2 * noise_multiplier(self.problem.epsilon, self.problem.delta) ** 2)
-        return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), rho)
+        return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), self.problem.rho(SMOOTHNESS_SHARE))
 
     @property
     def noise_multiplier(self) -> float:

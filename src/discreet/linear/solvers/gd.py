@@ -22,7 +22,7 @@ from typing import Any
 
 from discreet import events, random
 from discreet.errors import whole
-from discreet.linear.problem import Solution, noise_multiplier
+from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._descent import COUNT_SHARE, Descending, Pace
 from discreet.mechanisms._common import store
@@ -45,8 +45,7 @@ class GradientDescent(Descending):
         """The noise on one gradient sum."""
         problem, left = self.problem, 1.0 if self.counter is None else 1 - COUNT_SHARE
         if problem.delta > 0:
-            rho = left / (2 * noise_multiplier(problem.epsilon, problem.delta) ** 2)
-            return problem.gaussian(self.clip, rho / self.steps)
+            return problem.gaussian(self.clip, problem.rho(left / self.steps))
         spread = math.sqrt(math.prod(problem.shape)) * (1 + 2.0**-40)
         return problem.laplace(self.clip * spread, left * problem.epsilon / self.steps)
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from discreet import events, mechanisms, random
-from discreet.linear.problem import Problem, Solution, noise_multiplier
+from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._minimise import Minimisation
 from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error
@@ -62,8 +62,7 @@ class OutputPerturbation:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem
         if problem.delta > 0:
-            return mechanisms.Gaussian(sensitivity=self.sensitivity, adjacency=problem.adjacency,
-                                       rho=0.5 / noise_multiplier(problem.epsilon, problem.delta) ** 2)
+            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency)
         size = math.prod(problem.shape)
         return Cover(radial_error(size, self._pure_scale), size, problem.epsilon * COVER_SHARE, problem.adjacency)
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, noise_multiplier
+from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 
 __all__ = ["SufficientStatistics"]
@@ -54,7 +54,7 @@ class SufficientStatistics:
         """The noise."""
         problem = self.problem
         if problem.delta > 0:
-            return problem.gaussian(self.sensitivity, 0.5 / noise_multiplier(problem.epsilon, problem.delta) ** 2)
+            return problem.gaussian(self.sensitivity, problem.rho())
         return problem.laplace(self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon)
 
     @property
