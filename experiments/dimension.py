@@ -1,9 +1,10 @@
 """Private gradient descent on a linear model of fixed rank: the excess risk does not grow with the ambient dimension.
 
 Logistic data of rank 5 in 10² to 10⁴ dimensions, epsilon 0.1: full noisy gradients with the same clip, steps and ridge.
-Gaussian noise has √dimension times the norm in more dimensions, but a model sees it only through scores, that is through the span of the
-rows, where it has the same law in every dimension (Song, Steinke, Thakkar and Thakurta 2021). The contrast is pure privacy:
-Laplace noise pays for the L1 norm of a gradient, whose bound grows as √dimension. The figure is ``docs/images/dimension.png``.
+Gaussian noise has √dimension times the norm in more dimensions, but a model sees it only through scores, that is through
+the span of the rows, where it has the same law in every dimension (Song, Steinke, Thakkar and Thakurta 2021). The contrast
+is pure privacy: Laplace noise pays for the L1 norm of a gradient, whose bound grows as √dimension. The figure is
+``docs/images/dimension.png``.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ CLASSIFIERS = {
     "gd, own loss": LinearClassifier(ODD, solver="gd", solver_options=FEW),
     "sgd": LogisticRegression(solver="sgd", solver_options={"steps": 4, "rate": 0.5}),
     "svrg": LogisticRegression(solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}),
+    "svrg, own loss": LinearClassifier(ODD, solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}),
     "cd": LogisticRegression(solver="cd", solver_options={"passes": 2}),
     "cd, hinge": LinearSVC(solver="cd", solver_options={"passes": 1}),
     "cd, uniform": LogisticRegression(solver="cd", solver_options={"passes": 1, "clipping": "uniform"}),

@@ -78,6 +78,7 @@ class VarianceReduced(Descending):
             if t % self.inner == 0:
                 anchor, full = w, anchors.release(self._gradient(records, w), rng).value
             batch = drawn(records, self.rate, rng)
-            change = self._residuals(batch, w) - self._residuals(batch, anchor)
+            with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
+                change = self._residuals(batch, w) - self._residuals(batch, anchor)
             estimate = full + differences.release(kernels.clipped_sum(batch.rows, change, self.clip / 4), rng).value / self.rate
         yield estimate
