@@ -11,7 +11,7 @@ from discreet.linear.rows import Map
 from discreet.random import seeded
 
 FALSE_ALARM = 1e-6
-TRIALS = 800
+TRIALS = 500
 CASES = {
     "output, pure": ("output", Logistic(), 0.0, {}),
     "output": ("output", HuberHinge(0.5), 1e-5, {}),

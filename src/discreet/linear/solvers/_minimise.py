@@ -8,7 +8,7 @@ summed in blocks of 512 rows, the blocks exactly, and the bound
 
 on its rounding (u = 2^-53, c the curvature, ℓ the Lipschitz constant) is added to its norm before comparing. Where that
 bound alone is too large (tens of millions of records), the gradient is summed in extended precision, with its own u. What
-fails even so is refused: an error that the data can cause, out of reach of records that one machine holds.
+fails even so is refused: an error that the data can cause, from billions of records on.
 
 Newton steps with a line search: a dense Hessian for one score and few features, conjugate gradients otherwise; a
 gradient step of length 1/L where Newton's does not descend.
@@ -17,6 +17,7 @@ gradient step of length 1/L where Newton's does not descend.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -67,31 +68,31 @@ class Minimisation:
         return self._gradient(self._at(w))
 
     def _gradient(self, point: _Point, precise: bool = False) -> Array:
-        """In blocks, which are added exactly; or, precisely, all of it in extended precision."""
-        rows = self.records.rows
-        if precise:
-            return self._precise_gradient(point.w.astype(np.longdouble))
-        residuals = self.loss.residual(point.scores, self.records.targets)
-        parts = [rows[i:i + _ROWS].T @ residuals[i:i + _ROWS] for i in range(0, len(rows), _ROWS)]
+        """In blocks, which are added exactly."""
+        parts = list(self._precise_parts(point.w) if precise else self._parts(point.scores))
         stacked = np.stack(parts).reshape(len(parts), -1) if parts else np.zeros((0, point.w.size))
         total = np.array([math.fsum(column) for column in stacked.T.tolist()]).reshape(point.w.shape)
         return np.asarray(total + self.regularization * point.w + self.tilt)
 
-    def _precise_gradient(self, w: Any) -> Array:
-        total = self.regularization * w + self.tilt
+    def _parts(self, scores: Array) -> Iterator[Array]:
+        residuals, rows = self.loss.residual(scores, self.records.targets), self.records.rows
+        return (rows[i:i + _ROWS].T @ residuals[i:i + _ROWS] for i in range(0, len(rows), _ROWS))
+
+    def _precise_parts(self, w: Array) -> Iterator[Array]:
+        """The same in extended precision: each block as a double and what that leaves over."""
         for i in range(0, len(self.records), _ROWS):
             rows = self.records.rows[i:i + _ROWS].astype(np.longdouble)
-            total += rows.T @ self.loss.residual(rows @ w, self.records.targets[i:i + _ROWS])
-        return np.asarray(total, np.float64)
+            part = rows.T @ self.loss.residual(rows @ w, self.records.targets[i:i + _ROWS])
+            rounded = part.astype(np.float64)
+            yield from (rounded, (part - rounded).astype(np.float64))
 
     def slack(self, w: Array, precise: bool = False) -> float:
         """What rounding may hide of the gradient's norm."""
         norm, p = math.sqrt(self.square), self.records.rows.shape[1]
-        sums = 520 + (len(self.records) / _ROWS if precise else 0)
-        each = self.loss.curvature * (p + 2) * norm * float(np.linalg.norm(w)) + 8 + sums * self.loss.lipschitz
+        each = self.loss.curvature * (p + 2) * norm * float(np.linalg.norm(w)) + 8 + 520 * self.loss.lipschitz
         tilt = 8 * (float(np.linalg.norm(self.tilt)) + self.regularization * float(np.linalg.norm(w)))
         unit = float(np.finfo(np.longdouble).eps) if precise else 2.0**-53
-        return float(unit * (len(self.records) * norm * each * math.sqrt(w.shape[1]) + tilt))
+        return float(unit * len(self.records) * norm * each * math.sqrt(w.shape[1]) + 2.0**-53 * tilt)
 
     def solve(self, tolerance: float) -> Array:
         """A point whose gradient norm, rounding included, is at most ``tolerance``."""
@@ -100,7 +101,6 @@ class Minimisation:
         for _ in range(_ROUNDS):
             precise = self.slack(here.w) > tolerance / 4
             gradient = self._gradient(here, precise)
-            # the last digits of a double: norm and, of a precise gradient, its entries are rounded once more
             if float(np.linalg.norm(gradient)) * (1 + 2.0**-40) + self.slack(here.w, precise) <= tolerance:
                 return here.w
             here = self._step(here, gradient, smooth, precise)

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,7 @@ class ObjectivePerturbation:
         return np.asarray((random.gaussian_cells(_STEPS, shape, rng) + 0.5) * (self.noise_scale / _STEPS))
 
 
+@lru_cache(maxsize=64)
 def _multiplier(epsilon: float, delta: float, loss: Any) -> float:
     """σ/ℓR for the Gaussian tilt: the smallest for which both conditions of the module hold."""
     least = 1 / math.sqrt(2 * epsilon)  # μ²/2 ≤ ε
