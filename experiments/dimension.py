@@ -20,8 +20,8 @@ from sklearn.linear_model import LogisticRegression as Ordinary
 from discreet.linear import LogisticRegression
 
 FIGURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "dimension.png"
-N, RANK, SEEDS, EPSILON = 2000, 5, 8, 0.1
-DIMENSIONS = (100, 316, 1_000, 3_162, 10_000)
+N, RANK, SEEDS, EPSILON = 2000, 5, 4, 0.1
+DIMENSIONS = (100, 1_000, 10_000)
 DELTAS = {1e-6: "Gaussian noise, delta 1e-6", 0.0: "Laplace noise, delta 0"}
 Array = NDArray[np.float64]
 
