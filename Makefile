@@ -21,7 +21,7 @@ lint: $(STAMPS)/lint
 bench: $(STAMPS)/test
 	$(BIN)/python -m benchmarks
 
-experiments: $(STAMPS)/quickstart
+experiments: $(STAMPS)/test
 	$(BIN)/python -m experiments
 
 docs: $(STAMPS)/docs

@@ -1,6 +1,7 @@
-"""Private linear models: accuracy and time beside diffprivlib, fit time beside scikit-learn, bytes moved by DP-CD.
+"""Private linear models: time to fit beside scikit-learn and diffprivlib, bytes moved by DP-CD.
 
 Every figure comes from one run. Times are the best of three after a small warm-up. Writes ``build/bench-linear.json``.
+Accuracy beside diffprivlib is ``python -m experiments linear_accuracy``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from rich.table import Table
 
 from benchmarks import peers
 
-SEEDS = 3
 ROWS, COLUMNS = 100_000, 100
 OWED_RATIO, OWED_BANDWIDTH = 3.0, 0.5
 
@@ -29,44 +28,6 @@ def best(action: Callable[[], Any], times: int = 3) -> float:
         action()
         found.append(time.perf_counter() - start)
     return min(found)
-
-
-def questions() -> list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[float, ...]]]:
-    """Data sets with rows of norm one: name, parts, public facts, epsilons."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    from discreet.datasets import adult_features
-
-    adult = ("adult", tuple(adult_features()), {"delta": 1e-6, "feature_norm": 1.0}, (0.05, 0.1, 0.5, 1.0))
-    x, y = load_digits(return_X_y=True)
-    x = x / np.linalg.norm(x, axis=1, keepdims=True)
-    a, b, c, d = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
-    facts = {"delta": 1e-5, "feature_norm": 1.0, "classes": tuple(range(10))}
-    return [adult, ("digits", (a, c, b, d), facts, (1.0, 10.0))]
-
-
-def saved(name: str, parts: tuple[Any, ...]) -> Path:
-    peers.BUILD.mkdir(exist_ok=True)
-    path = peers.BUILD / f"bench-linear-{name}.npz"
-    np.savez(path, **dict(zip(("x", "y", "test", "labels"), parts, strict=True)))
-    return path
-
-
-def accuracy() -> list[dict[str, Any]]:
-    from discreet.linear import LogisticRegression
-
-    results = []
-    for name, parts, facts, epsilons in questions():
-        path = saved(name, parts)
-        for epsilon in epsilons:
-            models = [LogisticRegression(epsilon=epsilon, random_state=seed, **facts).fit(*parts[:2]) for seed in range(SEEDS)]
-            theirs = peers.ask(peers.python("linear"), peers.ROOT / "benchmarks" / "peers_linear.py",
-                               {"data": str(path), "epsilon": epsilon, "seeds": SEEDS})
-            results.append({"data": name, "epsilon": epsilon,
-                            "ours": float(np.mean([model.score(*parts[2:]) for model in models])),
-                            "diffprivlib": theirs.reason if isinstance(theirs, peers.Failure) else theirs["accuracy"]})
-    return results
 
 
 def large() -> tuple[Any, Any]:
@@ -88,7 +49,9 @@ def speed() -> dict[str, float]:
         model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, solver=solver, random_state=0)
         model.fit(x[:100], y[:100])
         found[solver] = best(lambda model=model: model.fit(x, y))
-    path = saved("large", (x, y, x[:0], y[:0]))
+    peers.BUILD.mkdir(exist_ok=True)
+    path = peers.BUILD / "bench-linear.npz"
+    np.savez(path, x0=x, y0=y, test0=x[:0], labels0=y[:0])
     theirs = peers.ask(peers.python("linear"), peers.ROOT / "benchmarks" / "peers_linear.py",
                        {"data": str(path), "epsilon": 1.0, "seeds": 1})
     if not isinstance(theirs, peers.Failure):
@@ -118,15 +81,6 @@ def coordinate_bandwidth(loss: str) -> dict[str, float]:
 
 def main() -> None:
     console = Console(width=max(120, Console().width))
-    scores = accuracy()
-    table = Table(title=f"Test accuracy, default hyper-parameters, {SEEDS} seeds, one run")
-    for header in ("data", "epsilon", "ours", "diffprivlib"):
-        table.add_column(header, justify="right")
-    for row in scores:
-        theirs = row["diffprivlib"]
-        table.add_row(row["data"], f"{row['epsilon']:g}", f"{row['ours']:.1%}",
-                      theirs[:40] if isinstance(theirs, str) else f"{theirs:.1%}")
-    console.print(table)
     seconds = speed()
     own = seconds["scikit-learn (not private)"]
     table = Table(title=f"Seconds to fit {ROWS:,} × {COLUMNS}")
@@ -146,7 +100,7 @@ def main() -> None:
     if moved["squared"]["bytes a second"] < OWED_BANDWIDTH * copied:
         console.print("MISSES  DP-CD moves fewer bytes than half of the copy bandwidth")
     peers.BUILD.mkdir(exist_ok=True)
-    report = {"accuracy": scores, "seconds": seconds, "copy": copied, "cd": moved}
+    report = {"seconds": seconds, "copy": copied, "cd": moved}
     (peers.BUILD / "bench-linear.json").write_text(json.dumps(report, indent=2))
     console.print("Wrote build/bench-linear.json.")
 

@@ -2,8 +2,11 @@
 
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 
@@ -27,6 +30,7 @@ from discreet.linear.problem import Problem
 from discreet.linear.solvers.gd import GradientDescent
 from discreet.random import seeded
 
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "linear.md"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 3))
 Y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=2000) > 0).astype(int)
@@ -134,12 +138,19 @@ def test_pairs_that_are_not_proved_are_refused_by_name():
             model.fit(X, Y)
     with pytest.raises(ValueError, match="solver is 'newton', but must be 'auto' or one of"):
         LogisticRegression(solver="newton").fit(X, Y)
-    with pytest.raises(ValueError, match="solver_options has 'speed', but solver 'gd' takes clip, steps"):
+    with pytest.raises(ValueError, match="solver_options has 'speed', but solver 'gd' takes clip, radius, steps"):
         LogisticRegression(solver_options={"speed": 9}).fit(X, Y)
 
 
 def test_the_table_knows_every_loss_and_solver():
+    """And the guide prints the same one."""
     assert set().union(*solvers.PROVED.values()) == set(solvers.NAMES)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in GUIDE.read_text().splitlines()
+             if line.startswith("| ")]
+    header = next(at for at, line in enumerate(lines) if line[0] == "loss")
+    for loss, proved in solvers.PROVED.items():
+        row = next(line for line in lines[header + 1:] if line[0] == loss)
+        assert {solver for solver, answer in zip(lines[header][1:], row[1:], strict=True) if answer == "yes"} == proved
 
 
 def test_an_l1_penalty_has_no_perturbation():
@@ -224,10 +235,39 @@ def test_records_that_cannot_be_used_change_nothing():
         assert (model.fit(np.concatenate([X, odd[2:3]]), labels).coef_ == plain).all()
 
 
-def test_no_value_is_shown_in_an_error():
-    with pytest.raises(ValueError, match="real numbers") as caught:
-        LogisticRegression().fit([["secret", 1.0]], [0])
-    assert "secret" not in str(caught.value)
+@pytest.mark.parametrize("table", [
+    [["777", 1.0]], [777.0, 2.0], 777.0, [[777 + 1j]], pd.DataFrame({"a": ["777"]}), pd.DataFrame({"a": [777, "b"]}),
+    pl.DataFrame({"a": ["777"]}), np.array([["2777-07-07"]], "M8[D]"), np.full((1, 1, 1), 777.0), [[1.0, 2.0], [777.0]]],
+    ids=lambda table: type(table).__name__)
+def test_no_value_is_shown_in_an_error(table):
+    """Shapes and types are public and named; scikit-learn's own messages would quote the array."""
+    with pytest.raises(ValueError, match=r"real numbers|Expected 2D|Complex|dim 3|inhomogeneous") as caught:
+        LogisticRegression().fit(table, [0])
+    assert "777" not in str(caught.value)
+
+
+def test_odd_entries_among_objects_blank_their_records():
+    """One entry that is no number is private, as in y: no error, and the record counts for nothing."""
+    model = LogisticRegression(random_state=0)
+    plain = model.fit(X, Y).coef_
+    for odd in (None, "text", {}, 10**400, float("nan")):
+        objects = np.array([*X.tolist(), [odd, 0.0, 0.0]], object)
+        assert (model.fit(objects, [*Y, 1]).coef_ == plain).all()
+    frame = pl.DataFrame({name: X[:, i] for i, name in enumerate("abc")})
+    assert (model.fit(frame, Y).coef_ == plain).all()
+
+
+def test_bounds_and_targets_of_any_size_do_not_overflow():
+    """filterwarnings=error: a warning that one record causes would be seen."""
+    model = LinearRegression(bounds=(-8e307, 8e307), target_bounds=(-8e307, 8e307), random_state=0)
+    assert np.isfinite(model.fit([[1.7e308], [-1.7e308]], [1.7e308, -1.7e308]).coef_).all()
+    with pytest.raises(ValueError, match="bounds must be finite"):
+        model.set_params(bounds=(-1.7e308, 1.7e308)).fit([[1.0]], [1.0])
+    with pytest.raises(ValueError, match="target_bounds is"):
+        model.set_params(bounds=None, target_bounds=(-1.7e308, 1.7e308)).fit([[1.0]], [1.0])
+
+
+def test_targets_are_not_shown_in_an_error():
     with pytest.raises(ValueError, match="real numbers") as caught:
         LinearRegression().fit([[1.0]], ["secret"])
     assert "secret" not in str(caught.value)
@@ -273,6 +313,18 @@ def test_probabilities_are_calibrated_though_gradients_are_clipped():
     assert np.abs(1 / (1 + np.exp(-model.decision_function(x)[outer])) - truth[outer]).mean() > 0.05
 
 
+@pytest.mark.parametrize("solver", ["gd", "sgd", "svrg"])
+def test_weights_are_projected_to_a_ball(solver):
+    options = OPTIONS[solver] | {"radius": 0.5}
+    model = LogisticRegression(solver=solver, solver_options=options, feature_norm=1.0, random_state=0).fit(X, Y)
+    assert 0.1 < np.hypot(np.linalg.norm(model.coef_), model.intercept_[0]) <= 0.5 + 1e-12
+
+
+def test_too_many_weights_for_the_grid_are_refused():
+    with pytest.raises(ValueError, match="at most 67108864"):
+        LogisticRegression(classes=tuple(range(1000))).privacy_event(100_000)
+
+
 def test_lasso_gives_zeros():
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, size=(20_000, 10))
@@ -291,5 +343,11 @@ def test_a_loss_of_ones_own():
     assert model.coef_ == pytest.approx([0.5, 0.0], abs=0.1)
     ramp = CustomLoss(lambda m, y: np.maximum(0, 1 - y * m), lambda m, y: np.where(y * m < 1, -y, 0.0))
     assert LinearClassifier(ramp, epsilon=2.0, feature_norm=2.0, random_state=0).fit(X, Y).score(X, Y) > 0.85
+    loud = CustomLoss(ramp.loss, lambda m, y: np.exp(1e4 * (m - y)))  # overflows for some records: no warning tells
+    assert np.isfinite(LinearClassifier(loud, epsilon=2.0, random_state=0).fit(X, Y).coef_).all()
+    with pytest.raises(ValueError, match="derivative mixes records"):
+        CustomLoss(ramp.loss, lambda m, y: m - m.mean())
+    with pytest.raises(ValueError, match="one slope a score"):
+        CustomLoss(ramp.loss, lambda m, y: (m - y).sum())
     with pytest.raises(ValueError, match="two labels"):
         LinearClassifier(ramp, classes=(0, 1, 2)).fit(X, Y)

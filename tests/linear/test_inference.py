@@ -7,40 +7,21 @@ from scipy import stats
 import discreet as dp
 from discreet.auditing import replay
 from discreet.linear import Lasso, LinearRegression, LogisticRegression, inference
+from experiments import coverage
+from experiments.coverage import linear, logistic
 
 FALSE_ALARM = 1e-6
-RUNS = 100
+RUNS = 40
 
 
-def linear(rng, n):
-    x = rng.uniform(-1, 1, size=(n, 2))
-    return x, 0.3 + 0.4 * x[:, 0] - 0.2 * x[:, 1] + rng.uniform(-0.1, 0.1, n)
-
-
-def logistic(rng, n):
-    x = rng.uniform(-1, 1, size=(n, 2))
-    return x, (rng.random(n) < 1 / (1 + np.exp(-(0.5 + 1.5 * x[:, 0] - x[:, 1])))).astype(int)
-
-
-CASES = {"linear": (LinearRegression, linear, [0.4, -0.2, 0.3]), "logistic": (LogisticRegression, logistic, [1.5, -1.0, 0.5])}
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", coverage.CASES)
 @pytest.mark.parametrize(("n", "epsilon"), [(4000, 2.0), (20_000, 0.5)])
 def test_intervals_cover_as_often_as_they_say(name, n, epsilon):
-    """90 % intervals, each coefficient: misses within a binomial's range; and without the noise's share they miss often."""
-    kind, draw, truth = CASES[name]
-    missed, blind = np.zeros(3), np.zeros(3)
-    for run in range(RUNS):
-        rng = np.random.default_rng(run)
-        model = kind(epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run)
-        found = inference.coefficients(model, *draw(rng, n), confidence=0.9)
-        missed += (found.lower > truth) | (truth > found.upper)
-        blind += np.abs(found.estimate - truth) > 0.4 * (found.upper - found.estimate)
-    low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], RUNS, 0.1)
-    assert (missed >= low).all()
-    assert (missed <= high).all()
-    assert (blind > high).all()  # power: intervals of 0.4 of the width are rejected
+    """95 % intervals, each coefficient: misses within a binomial's range; intervals of 0.4 of the width are rejected."""
+    errors, widths = coverage.covered(name, n, epsilon, runs=RUNS)
+    most = stats.binom.ppf(1 - FALSE_ALARM, RUNS, 0.05)
+    assert ((errors > widths).sum(axis=0) <= most).all()
+    assert ((errors > 0.4 * widths).sum(axis=0) > most).any()
 
 
 @pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])

@@ -42,6 +42,7 @@ ESTIMATORS = [
 ]
 
 EVERYONE = {
+    "check_dtype_object": "an error on an entry that is no number would tell that there is one: its record is ignored",
     "check_estimators_empty_data_messages": "an error on empty data would tell that the data are empty",
     "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one: it is ignored",
 }

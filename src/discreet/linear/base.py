@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import extra
-from discreet.linear import solvers
+from discreet.linear import reading, solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Map
@@ -19,7 +19,7 @@ from discreet.release import Book
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["PrivateLinearModel", "source"]
 
@@ -37,21 +37,34 @@ def source(random_state: Any) -> random.Rng:
     raise ValueError(f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator.")
 
 
+class _Plan(NamedTuple):
+    """The solver that will run, its name, and why it."""
+
+    solver: Any
+    name: str
+    reason: str
+
+
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its loss is and how it reads targets."""
 
-    epsilon: float
-    delta: float
-    feature_norm: float | None
-    bounds: Any
-    regularization: float | None
-    solver: str
-    solver_options: dict[str, Any] | None
-    fit_intercept: bool
-    dataset_size: int | None
-    adjacency: str
-    random_state: Any
     _l1: float = 0.0
+
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
+                 regularization: float | None = None, solver: str = "auto", solver_options: dict[str, Any] | None = None,
+                 fit_intercept: bool = True, dataset_size: int | None = None, adjacency: str = "add-remove",
+                 random_state: Any = None) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.feature_norm = feature_norm
+        self.bounds = bounds
+        self.regularization = regularization
+        self.solver = solver
+        self.solver_options = solver_options
+        self.fit_intercept = fit_intercept
+        self.dataset_size = dataset_size
+        self.adjacency = adjacency
+        self.random_state = random_state
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -73,7 +86,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with one
         entry a feature, or an estimator that was fitted).
         """
-        event: events.Event = self._plan(self._known_features(n_features))[0].event
+        event: events.Event = self._plan(self._known_features(n_features)).solver.event
         return event
 
     def _known_features(self, n_features: int | None) -> int:
@@ -88,14 +101,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
 
-    def _plan(self, features: int) -> tuple[Any, Map, str]:
-        """The solver, the map of the rows, and why this solver."""
-        mapping = Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
-        problem = Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=mapping.square,
-                          features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
-                          size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+    def _mapping(self, features: int) -> Map:
+        return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
+
+    def _problem(self, features: int) -> Problem:
+        return Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=self._mapping(features).square,
+                       features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
+                       size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+
+    def _plan(self, features: int) -> _Plan:
+        problem = self._problem(features)
         name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
-        return solvers.make(name, problem, dict(self.solver_options or {})), mapping, reason
+        return _Plan(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
@@ -104,25 +121,24 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        rows = self._table(X, reset=True)
-        targets = _column(y, len(rows))
-        plan, mapping, reason = self._plan(rows.shape[1])
+        rows = reading.table(self, X, reset=True)
+        targets = reading.column(y, len(rows))
+        plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
         rng = source(self.random_state)
         if book is not None:
-            book.charge(plan.event, label=type(self).__name__)
+            book.charge(plan.solver.event, label=type(self).__name__)
         read, usable = self._read_targets(targets)
-        solution = plan.solve(mapping.records(rows, read, usable), rng)
-        self._learn(plan, mapping, solution, reason, rng)
+        solution = plan.solver.solve(mapping.records(rows, read, usable), rng)
+        self._learn(plan, mapping, solution, rng)
         return self
 
-    def _learn(self, plan: Any, mapping: Map, solution: Solution, reason: str, rng: random.Rng) -> None:
-        self.event_: events.Event = plan.event
+    def _learn(self, plan: _Plan, mapping: Map, solution: Solution, rng: random.Rng) -> None:
+        self.event_: events.Event = plan.solver.event
         self.adjacency_ = Adjacency(self.adjacency)
-        self.solver_ = next(name for name, home in solvers._HOMES.items() if home == type(plan).__name__)
-        self.solver_reason_ = reason
+        self.solver_, self.solver_reason_ = plan.name, plan.reason
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
-        self.n_iter_ = int(getattr(plan, "steps", 1))
+        self.n_iter_ = int(getattr(plan.solver, "steps", 1))
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
@@ -130,23 +146,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.coef_: NDArray[np.float64] = coefficients
         self.intercept_: Any = intercept
 
-    def _table(self, X: Any, *, reset: bool) -> NDArray[np.float64]:
-        """X as floats; an error never quotes a value. When fitting, NaN and emptiness are not errors: they are private."""
-        try:
-            rows = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False,
-                                 ensure_min_samples=0 if reset else 1)
-        except (TypeError, ValueError) as error:
-            text = str(error)
-            if "could not convert" in text or "must be a string or a real number" in text or "not 'complex'" in text:
-                kind = TypeError if isinstance(error, TypeError) else ValueError
-                raise kind("X must hold real numbers: argument must be a string or a number that can be converted to "
-                           "float. Encode categories by a public list of levels first.") from None
-            raise
-        return np.asarray(rows, np.float64)
-
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        rows = self._table(X, reset=False)
+        rows = reading.table(self, X, reset=False)
         rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
         return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
@@ -155,22 +157,4 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _column(y: Any, rows: int) -> NDArray[Any]:
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None.")
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        import warnings
-
-        from sklearn.exceptions import DataConversionWarning
-
-        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=3)
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y has {values.ndim} dimensions, but must have one entry a record.")
-    if len(values) != rows:
-        raise ValueError("X and y have inconsistent numbers of samples.")
-    return values
 

@@ -20,7 +20,14 @@ __all__ = ["LinearClassifier", "LinearSVC", "LogisticRegression"]
 class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Labels against declared classes, scores, predictions."""
 
-    classes: Any
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
+                 classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
+                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
+                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
+                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
+                         adjacency=adjacency, random_state=random_state)
+        self.classes = classes
 
     def _declared(self) -> NDArray[Any]:
         labels = np.asarray(self.classes)
@@ -89,23 +96,6 @@ class LogisticRegression(_Classifier):
     (True, 'gd')
     """
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.classes = classes
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
-
     def _loss(self) -> Loss:
         number = len(self._declared())
         return Logistic() if number == 2 else Softmax(number)
@@ -148,23 +138,15 @@ class LinearSVC(_Classifier):
     1.0
     """
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 classes: Any = (0, 1), smoothing: float = 0.5, regularization: float | None = None, solver: str = "auto",
+    def __init__(self, *, smoothing: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
+                 bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
                  adjacency: str = "add-remove", random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.classes = classes
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
+                         regularization=regularization, solver=solver, solver_options=solver_options,
+                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
+                         random_state=random_state)
         self.smoothing = smoothing
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
 
     def _loss(self) -> Loss:
         number, hinge = len(self._declared()), HuberHinge(self.smoothing)
@@ -181,19 +163,11 @@ class LinearClassifier(_Classifier):
                  bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
                  adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
+                         regularization=regularization, solver=solver, solver_options=solver_options,
+                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
+                         random_state=random_state)
         self.loss = loss
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.classes = classes
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
 
     def _loss(self) -> Loss:
         if len(self._declared()) != 2:

@@ -30,14 +30,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from discreet import events, mechanisms, random
-from discreet.adjacency import Adjacency
+from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import extra, number
-from discreet.linear import kernels
-from discreet.linear.base import _column, source
+from discreet.linear import kernels, reading
+from discreet.linear.base import source
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.problem import noise_multiplier
+from discreet.linear.problem import Problem, noise_multiplier
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map, Records
 from discreet.release import Book
@@ -73,17 +74,16 @@ class _Plan:
 
     @property
     def mapping(self) -> Map:
-        return Map.declared(self.model.feature_norm, self.model.bounds, self.features, bool(self.model.fit_intercept))
+        mapping: Map = self.model._mapping(self.features)
+        return mapping
 
     @property
     def squares(self) -> bool:
         return isinstance(self.model, LinearRegression)
 
     def _gaussian(self, sensitivity: float, share: float) -> mechanisms.Gaussian:
-        z = noise_multiplier(self.model.epsilon, self.model.delta)
-        changes = 2 if Adjacency(self.model.adjacency) is Adjacency.REPLACE else 1
-        return mechanisms.Gaussian(sensitivity=changes * sensitivity * (1 + 2.0**-20), rho=share / (2 * z * z),
-                                   adjacency=Adjacency(self.model.adjacency))
+        problem: Problem = self.model._problem(self.features)
+        return problem.gaussian(sensitivity * (1 + 2.0**-20), problem.rho(share))
 
     @property
     def statistics(self) -> mechanisms.Gaussian:
@@ -102,8 +102,6 @@ class _Plan:
     def start(self) -> Any:
         """The private fit that gives ŵ: the estimator, with a share of its budget."""
         z = noise_multiplier(self.model.epsilon, self.model.delta) / math.sqrt(FIT_SHARE)
-        from discreet.accounting.gaussian import gaussian_epsilon
-
         # An epsilon at which the fit's Gaussian noise is z, hence its events those of a Gaussian of multiplier z at most.
         return clone(self.model).set_params(epsilon=gaussian_epsilon(noise_multiplier=z, delta=self.model.delta),
                                             solver="gd", solver_options={"clip": math.sqrt(self.mapping.square)})
@@ -136,8 +134,8 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
     _check(model)
     level = number("confidence", confidence, low=0, high=1, open_low=True, open_high=True)
     probe = clone(model)
-    rows = probe._table(X, reset=True)
-    targets, plan, rng = _column(y, len(rows)), _Plan(model, rows.shape[1]), source(model.random_state)
+    rows = reading.table(probe, X, reset=True)
+    targets, plan, rng = reading.column(y, len(rows)), _Plan(model, rows.shape[1]), source(model.random_state)
     if book is not None:
         book.charge(plan.event, label=f"inference for {type(model).__name__}")
     read, usable = probe._read_targets(targets)
@@ -154,13 +152,6 @@ def _check(model: Any) -> None:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 
 
-def _symmetric(packed: Array, p: int) -> Array:
-    upper = np.triu_indices(p)
-    matrix = np.zeros((p, p))
-    matrix[upper] = packed / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
-    return np.asarray(matrix + np.triu(matrix, 1).T)
-
-
 def _least_squares(plan: _Plan, records: Records, rng: random.Rng) -> tuple[Array, Array]:
     square, p = plan.mapping.square, records.rows.shape[1]
     mechanism, norm = plan.statistics, math.sqrt(square)
@@ -168,7 +159,7 @@ def _least_squares(plan: _Plan, records: Records, rng: random.Rng) -> tuple[Arra
     step = kernels.grid_step(square)
     own = kernels.exact(np.array([(records.targets**2 * square / step).astype(np.int64).sum()]), step)
     released = mechanism.release(np.concatenate([packed, own]), rng).value
-    hessian, vector, sigma = _symmetric(released[:-p - 1], p), released[-p - 1:-1] / norm, float(mechanism.sigma or 0.0)
+    hessian, vector, sigma = kernels.unpacked(released[:-p - 1], p), released[-p - 1:-1] / norm, float(mechanism.sigma or 0.0)
     weights = _solve(hessian, vector, sigma)
     # The intercept's corner counts the records; without an intercept the trace bounds the count from below.
     size = max(hessian[-1, -1] if plan.mapping.intercept else float(np.trace(hessian)), 1.0)
@@ -185,7 +176,7 @@ def _logistic(plan: _Plan, records: Records, rows: Array, targets: Any, rng: ran
     noisy = plan.gradient.release(gradient, rng).value[:, 0]
     bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]  # each bend is at most a quarter
     packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, plan.mapping.square)[:-p] / 4
-    hessian = _symmetric(plan.hessian.release(packed, rng).value, p)
+    hessian = kernels.unpacked(plan.hessian.release(packed, rng).value, p)
     sigma = float(plan.hessian.sigma or 0.0)
     step = _solve(hessian, noisy, sigma)
     return start[:, 0] - step, _covariance(hessian, hessian, float(plan.gradient.sigma or 0.0), sigma, step)
@@ -211,8 +202,6 @@ def _covariance(hessian: Array, sampling: Array, gradient_sigma: float, hessian_
 
 def _outward(plan: _Plan, weights: Array, covariance: Array, confidence: float, rng: random.Rng) -> Coefficients:
     """From the unit ball's units to the user's: a linear map J, so J·covariance·Jᵀ."""
-    from scipy.special import ndtri
-
     mapping, d = plan.mapping, plan.features
     shrink = 1 / (mapping.norm * np.broadcast_to(mapping.scale, (d,)))
     jacobian = np.zeros((d + 1, len(weights)))

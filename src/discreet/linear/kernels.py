@@ -5,7 +5,7 @@ not that of the real numbers (Casacuberta et al. 2022). Three things prevent it 
 
 1. A record's score is computed by a loop over its own row. It cannot depend on other rows.
 2. A record's gradient x·rᵀ is shrunk to norm C·(1 - 2^-20) and every entry of it rounded to a grid of step at most
-   2^-32·C (at most 2^20 entries, so that rounding adds no more than 2^-23·C): its norm is at most C after rounding.
+   2^-32·C (at most 2^26 entries, so that rounding adds no more than 2^-20·C): its norm is at most C after rounding.
 3. Multiples of the grid step are added. Blocks of 2^11 rows stay below 2^45 steps, so that doubles add them exactly; the
    blocks are added as 64-bit integers, which hold 2^29 records. The total is the exact sum, in any order.
 
@@ -23,7 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 __all__ = ["GRID_BITS", "HINGE", "LOGISTIC", "SQUARED", "clipped_sum", "column_sum", "exact", "gram_sum", "grid_step",
-           "inside_count", "place", "scores", "shift_scores"]
+           "inside_count", "place", "scores", "shift_scores", "unpacked"]
 
 GRID_BITS = 32
 _INSIDE = 1 - 2.0**-20
@@ -210,6 +210,14 @@ def gram_sum(rows: NDArray[np.float64], targets: NDArray[np.float64], norm: floa
     crossed = (rows * (norm * targets)[:, None] / step).astype(np.int64)
     totals[len(left):] = crossed.sum(axis=0)
     return exact(totals, step)
+
+
+def unpacked(packed: NDArray[np.float64], features: int) -> NDArray[np.float64]:
+    """The symmetric matrix whose packed upper triangle ``gram_sum`` adds up."""
+    upper = np.triu_indices(features)
+    matrix = np.zeros((features, features))
+    matrix[upper] = packed / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
+    return np.asarray(matrix + np.triu(matrix, 1).T)
 
 
 @njit(cache=True, nogil=True)

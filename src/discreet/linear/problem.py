@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events, mechanisms, random
+from discreet import mechanisms, random
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.adjacency import Adjacency
 from discreet.errors import nonnegative, number, positive, whole
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Problem", "Solution", "count", "counting", "noise_multiplier"]
 
+LARGEST = 1 << 26  # weights: for more, rounding each entry of a gradient to its grid could exceed the clip
 _MARGIN = 1 + 1e-9  # what calibrated noise exceeds the smallest by, so that no account's rounding tells them apart
 
 
@@ -37,7 +38,7 @@ class Problem:
     A sum and not a mean: with a public Λ nothing then depends on the number of records, which is private under add-remove.
 
     ``size`` is the number of records where that is public: the data's own under replace, a declared figure otherwise.
-    It sets step sizes, never sensitivities. ``radius`` confines the weights to a ball.
+    It sets step sizes, never sensitivities.
     """
 
     loss: Loss
@@ -47,7 +48,6 @@ class Problem:
     features: int  # with the intercept's column
     regularization: float | None = None  # Λ; None: the solver's own, from the noise
     l1: float = 0.0
-    radius: float | None = None
     size: int | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
@@ -55,9 +55,10 @@ class Problem:
         store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency,
               delta=number("delta", self.delta, low=0, high=1, open_high=True), l1=nonnegative("l1", self.l1),
               features=whole("features", self.features, low=1))
-        for name in ("regularization", "radius"):
-            if getattr(self, name) is not None:
-                store(self, **{name: positive(name, getattr(self, name))})
+        if self.regularization is not None:
+            store(self, regularization=positive("regularization", self.regularization))
+        if math.prod(self.shape) > LARGEST:
+            raise ValueError(f"The model has {math.prod(self.shape)} weights (features times scores), but at most {LARGEST}.")
         if self.size is not None:
             store(self, size=whole("dataset_size", self.size, low=1))
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -93,6 +94,10 @@ class Problem:
         """
         return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
+    def rho(self, share: float = 1.0) -> float:
+        """The zCDP cost of a share of the budget, all of which buys one Gaussian release: costs of Gaussians add up exactly."""
+        return share / (2 * noise_multiplier(self.epsilon, self.delta) ** 2)
+
     def gaussian(self, sensitivity: float, rho: float) -> mechanisms.Gaussian:
         """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost."""
         return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency)
@@ -104,13 +109,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Private weights (p × k), and public facts about how they were found: the Λ used, and the noise where it is known."""
+    """Private weights (p × k), and how they were found: the Λ used, and the norm to which gradients were clipped, if any."""
 
     weights: NDArray[np.float64]
     regularization: float
     clip: float | None = None
-    gradient_noise: float | None = None  # standard deviation of the noise on a sum of gradients, all steps together
-    facts: dict[str, Any] | None = None
 
 
 def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> float:
@@ -121,12 +124,10 @@ def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> fl
     return max(noisy, float(mechanism.error(0.7)))
 
 
-def counting(problem: Problem, share: float) -> tuple[Any, events.Event | None]:
+def counting(problem: Problem, share: float) -> Any:
     """The mechanism that counts the records for ``share`` of the budget, unless their number is public."""
     if problem.size is not None or problem.adjacency is Adjacency.REPLACE:
-        return None, None
+        return None
     if problem.delta > 0:
-        counter: Any = problem.gaussian(1.0, share / (2 * noise_multiplier(problem.epsilon, problem.delta) ** 2))
-    else:
-        counter = problem.laplace(1.0, share * problem.epsilon)
-    return counter, counter.event
+        return problem.gaussian(1.0, problem.rho(share))
+    return problem.laplace(1.0, share * problem.epsilon)

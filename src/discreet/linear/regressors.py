@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import extra, nonnegative, number
+from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, Loss, Squared
+from discreet.linear.problem import Problem
 
 with extra("sklearn"):
     from sklearn.base import RegressorMixin
@@ -21,14 +22,21 @@ __all__ = ["ElasticNet", "Lasso", "LinearRegression", "LinearRegressor", "Ridge"
 class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Targets scaled from declared bounds to [-1, 1] and cut there."""
 
-    target_bounds: Any
+    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
+                 target_bounds: Any = (-1.0, 1.0), regularization: float | None = None, solver: str = "auto",
+                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
+                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
+                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
+                         adjacency=adjacency, random_state=random_state)
+        self.target_bounds = target_bounds
 
     def _interval(self) -> tuple[float, float]:
         try:
             low, high = (float(side) for side in self.target_bounds)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        if not (np.isfinite(high - low) and np.isfinite(high + low) and low < high):
             raise ValueError(f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers.")
         return low, high
 
@@ -40,14 +48,15 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         if y.dtype.kind not in "iufbO":
             raise ValueError(f"y has dtype {y.dtype.kind!r}, but must hold real numbers.")
         if y.dtype == object:  # one odd entry among numbers is private: it is ignored, not an error
-            y = np.array([_number(value) for value in y.tolist()], np.float64)
+            y = reading.numbers(y)
         values = y.astype(np.float64)
         usable = np.isfinite(values)
-        return np.clip((np.where(usable, values, low) - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
+        cut = np.clip(np.where(usable, values, low), low, high)  # first, so that nothing overflows
+        return np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
 
-    def _plan(self, features: int) -> Any:
+    def _problem(self, features: int) -> Problem:
         self._interval()
-        return super()._plan(features)
+        return super()._problem(features)
 
     def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
         low, high = self._interval()
@@ -57,13 +66,6 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The linear function's values."""
         return np.asarray(self._scores(X)[:, 0])
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value) if isinstance(value, (int, float, np.number)) else math.nan
-    except OverflowError:
-        return math.nan
 
 
 class LinearRegression(_Regressor):
@@ -79,45 +81,18 @@ class LinearRegression(_Regressor):
     (True, 'statistics')
     """
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 target_bounds: Any = (-1.0, 1.0), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
-
 
 class _Penalised(_Regressor):
     """Penalties in units of the scaled problem: rows of norm one, targets in [-1, 1], a sum over records."""
-
-    alpha: float
 
     def __init__(self, alpha: float = 1.0, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
                  bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
                  adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
+                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
+                         adjacency=adjacency, random_state=random_state)
         self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
 
 
 class Ridge(_Penalised):
@@ -154,9 +129,9 @@ class ElasticNet(_Penalised):
     """Private least squares with the penalty α·(ρ·‖w‖₁ + (1 - ρ)/2·‖w‖²), ρ = ``l1_ratio``; units as in ``Ridge``."""
 
     def __init__(self, alpha: float = 1.0, *, l1_ratio: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6,
-                 feature_norm: float | None = None, bounds: Any = None, target_bounds: Any = (-1.0, 1.0),
-                 solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
-                 dataset_size: int | None = None, adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 feature_norm: float | None = None, bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
+                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
+                 adjacency: str = "add-remove", random_state: Any = None) -> None:
         super().__init__(alpha, epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds,
                          target_bounds=target_bounds, solver=solver, solver_options=solver_options,
                          fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
@@ -181,19 +156,11 @@ class LinearRegressor(_Regressor):
                  bounds: Any = None, target_bounds: Any = (-1.0, 1.0), regularization: float | None = None,
                  solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
                  dataset_size: int | None = None, adjacency: str = "add-remove", random_state: Any = None) -> None:
+        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
+                         regularization=regularization, solver=solver, solver_options=solver_options,
+                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
+                         random_state=random_state)
         self.loss = loss
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.random_state = random_state
 
     def _loss(self) -> Loss:
         return self.loss

@@ -82,7 +82,9 @@ class Map:
         if bounds is None:
             return Map(0.0, 1.0, _norm(1.0 if feature_norm is None else feature_norm), False, intercept)
         low, high = (_per_feature(side, features) for side in _pair(bounds))
-        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        with np.errstate(over="ignore", invalid="ignore"):
+            usable = np.isfinite(low + high).all() and np.isfinite(high - low).all() and (low < high).all()
+        if not usable:
             raise ValueError("bounds must be finite, each lower one below its upper one: (lower, upper), numbers or one a "
                              "feature.")
         return Map((low + high) / 2, (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm),

@@ -6,7 +6,8 @@ each label; unlisted columns and the unit's are left out. A missing number count
 record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
 categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
 
-What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts.
+What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows without
+an identifier count together as one unit, as in tables.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
+from discreet.linear.reading import number
 from discreet.linear.regressors import LinearRegression
 from discreet.release import Book
 from discreet.schema import Bounded, Categories, Column, Declaration
@@ -30,15 +32,8 @@ __all__ = ["TableModel"]
 Columns = Mapping[str, Sequence[Any]]
 
 
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
 def _scaled(column: Bounded, values: Sequence[Any]) -> NDArray[np.float64]:
-    numbers = np.array([_number(value) for value in values], np.float64)
+    numbers = np.array([number(value) for value in values], np.float64)
     if column.missing != "drop":
         numbers = np.where(np.isnan(numbers), column.missing, numbers)
     return np.asarray((np.clip(numbers, column.low, column.high) - column.low) / (column.high - column.low) * 2 - 1)
@@ -48,7 +43,7 @@ def _codes(column: Categories, values: Sequence[Any]) -> NDArray[np.int64]:
     """Which label each value is: -1 for none of them."""
     places = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
     elsewhere = -1 if column.other is None else len(column.labels) - 1
-    read = (str(value) if column.textual else _number(value) for value in values)
+    read = (str(value) if column.textual else number(value) for value in values)
     return np.array([places.get(value, elsewhere) for value in read], np.int64)
 
 
@@ -108,7 +103,7 @@ class TableModel:
         kept = self._first_rows(columns)
         goal = self.declaration.schema[self.target]
         values = _chosen(columns, self.target, kept)
-        y = _codes(goal, values) if isinstance(goal, Categories) else np.array([_number(value) for value in values])
+        y = _codes(goal, values) if isinstance(goal, Categories) else np.array([number(value) for value in values])
         if isinstance(goal, Bounded):
             y = np.clip(y if goal.missing == "drop" else np.where(np.isnan(y), goal.missing, y), goal.low, goal.high)
         self.estimator.fit(self._encoded(columns, kept), y)
@@ -138,7 +133,7 @@ class TableModel:
             return None
         seen: dict[Any, int] = {}
         for i, value in enumerate(_chosen(columns, unit, None)):
-            seen.setdefault(value, i)
+            seen.setdefault(value if value == value else None, i)
         return np.array(list(seen.values()), np.int64)
 
     def _encoded(self, columns: Columns, kept: NDArray[np.int64] | None) -> NDArray[np.float64]:

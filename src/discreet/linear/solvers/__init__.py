@@ -53,8 +53,6 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Any:
         _NOT_SMOOTH if problem.l1 and name in ("output", "objective") else "")
     if problem.delta == 0 and name in ("sgd", "svrg", "cd"):
         reason = "its noise is Gaussian, which needs a delta above 0"
-    if problem.radius is not None and name in ("output", "objective", "cd"):
-        reason = "it does not confine weights to a ball"
     if reason:
         fit = sorted(proved - ({"output", "objective"} if problem.l1 else set()))
         raise ValueError(f"solver is {name!r}, but that is not proved here (loss {problem.loss.name!r}, delta "
@@ -72,7 +70,7 @@ def choose(problem: Problem) -> tuple[str, str]:
     if loss == "squared" and features <= 500:
         return "statistics", (f"squared loss with {features} columns: one release of the sufficient statistics solves it, "
                               "whatever the penalty")
-    if problem.delta == 0 and loss in ("logistic", "softmax", "huber hinge") and not problem.l1 and problem.radius is None:
+    if problem.delta == 0 and loss in ("logistic", "softmax", "huber hinge") and not problem.l1:
         return "objective", "delta is 0: objective perturbation is the strongest pure method for a smooth loss"
     return "gd", ("full gradients with Gaussian noise compose without loss, need no sampling, and take any loss" if
                   problem.delta > 0 else "delta is 0 and no other pure solver takes this loss")

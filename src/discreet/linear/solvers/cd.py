@@ -92,6 +92,10 @@ class CoordinateDescent:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(repr, allowed))}.")
         if self.updates is not None:
             store(self, updates=whole("updates", self.updates, low=1))
+        if self.box is not None:
+            low, high = (number("box", side, low=-math.inf, high=math.inf) for side in self.box)
+            if not low < high:
+                raise ValueError(f"box is {self.box!r}, but must be a pair (lower, upper), lower first.")
         if self.smoothness is not None:
             values = tuple(positive("smoothness", value) for value in self.smoothness)
             if len(values) != self.problem.features:
@@ -114,8 +118,7 @@ class CoordinateDescent:
         """The release of column sums of squares: a record's squares have norm at most R²."""
         if self.smoothness is not None:
             return None
-        rho = SMOOTHNESS_SHARE / (2 * noise_multiplier(self.problem.epsilon, self.problem.delta) ** 2)
-        return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), rho)
+        return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), self.problem.rho(SMOOTHNESS_SHARE))
 
     @property
     def noise_multiplier(self) -> float:
@@ -215,7 +218,7 @@ class _Run:
             if plan.sampling != "greedy":  # greedy steps are few and each large: their last iterate is kept
                 w = total / inner
                 self.scores = kernels.scores(self.rows, w[:, None])[:, 0]
-        return Solution(w[:, None], self.ridge, plan.clip)
+        return Solution(w[:, None], self.ridge)  # no clip: what clipping coordinates does to probabilities is not known
 
     def _pick(self, w: Array) -> int:
         plan, p = self.plan, len(w)

@@ -1,13 +1,9 @@
 r"""Full-batch noisy gradient descent with momentum and averaging: the default for classification.
 
 Each of T steps releases one clipped gradient sum with Gaussian noise; T such steps cost exactly what one costs whose
-noise is √T times smaller. With momentum β and step η, on the sum of the losses (L its smoothness for n records):
-
-.. math:: v \leftarrow \beta v - \eta\,(\tilde g(w) + \Lambda w), \qquad w \leftarrow w + v
-
-and the mean of the later iterates is returned: of the second half, or of more where momentum arrives sooner. Λ is public and
-by default proportional to the noise (see ``Problem.ridge``); η and β follow from Λ and n. Under add-remove n is private: it is
-declared (``dataset_size``), or a noisy count takes 1 % of the budget. n sets the pace, never the noise.
+noise is √T times smaller. Steps are those of ``_descent``; the mean of the later iterates is returned: of the second half, or
+of more where momentum arrives sooner. Λ is public and by default proportional to the noise (see ``Problem.ridge``); step and
+momentum follow from Λ and n, which sets the pace, never the noise.
 
 Heavy-ball steps are stable on a quadratic below 2(1 + β)/L; ours are at most 3/L, and longer than 1/L only where β is
 near its limit, that is where the signal is strong and T steps of 1/L would not arrive.
@@ -24,99 +20,49 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from discreet import events, random
-from discreet.errors import positive, whole
-from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, count, counting, noise_multiplier
+from discreet.errors import whole
+from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._prox import Proximal
+from discreet.linear.solvers._descent import COUNT_SHARE, Descending, Pace
 from discreet.mechanisms._common import store
 
-__all__ = ["GradientDescent", "Pace"]
-
-COUNT_SHARE = 0.01
-LARGEST = 2.0**15  # weights are kept within this norm, so that no score overflows
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """Step size and momentum for a sum of n losses: from public numbers and a noisy count."""
-
-    step: float
-    momentum: float
-    root: float  # of the condition number: about how many steps it takes to arrive
-
-    @staticmethod
-    def of(problem: Problem, size: float, regularization: float) -> Pace:
-        """Heavy-ball momentum for the condition number of the regularised sum, at most 0.95."""
-        smooth = problem.loss.curvature * problem.square * size + regularization
-        root = math.sqrt(smooth / regularization) if regularization > 0 else math.inf
-        momentum = min(((root - 1) / (root + 1)) ** 2 if root < math.inf else 1.0, 0.95)
-        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, root)
+__all__ = ["GradientDescent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradientDescent:
+class GradientDescent(Descending):
     """T noisy full gradients, each record's clipped to ``clip``."""
 
-    problem: Problem
     steps: int = 128
-    clip: float = 0.4
 
     def __post_init__(self) -> None:
-        store(self, steps=whole("steps", self.steps, low=1), clip=positive("clip", self.clip))
-
-    @property
-    def regularization(self) -> float:
-        """Λ."""
-        return self.problem.ridge(self.clip)
-
-    @property
-    def _counter(self) -> Any:
-        return counting(self.problem, COUNT_SHARE)[0]
+        Descending.__post_init__(self)
+        store(self, steps=whole("steps", self.steps, low=1))
 
     @property
     def mechanism(self) -> Any:
         """The noise on one gradient sum."""
-        problem, left = self.problem, 1.0 if self._counter is None else 1 - COUNT_SHARE
+        problem, left = self.problem, 1.0 if self.counter is None else 1 - COUNT_SHARE
         if problem.delta > 0:
-            rho = left / (2 * noise_multiplier(problem.epsilon, problem.delta) ** 2)
-            return problem.gaussian(self.clip, rho / self.steps)
+            return problem.gaussian(self.clip, problem.rho(left / self.steps))
         spread = math.sqrt(math.prod(problem.shape)) * (1 + 2.0**-40)
         return problem.laplace(self.clip * spread, left * problem.epsilon / self.steps)
 
     @property
     def event(self) -> events.Event:
         """T gradients, and a count where the number of records is private."""
-        steps: events.Event = self.mechanism.event * self.steps
-        return steps if self._counter is None else steps + self._counter.event
-
-    @property
-    def gradient_noise(self) -> float:
-        """The standard deviation of the noise, were all steps spent on one gradient."""
-        mechanism = self.mechanism
-        each = mechanism.sigma if self.problem.delta > 0 else math.sqrt(2) * mechanism.scale
-        return float(each / math.sqrt(self.steps))
+        return self._counted(self.mechanism.event * self.steps)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
-        ridge, mechanism = self.regularization, self.mechanism
-        pace = Pace.of(self.problem, count(self.problem, records, self._counter, rng), ridge)
-        near, first = Proximal.of(self.problem, LARGEST), min((self.steps - 1) / 2, 1.5 * pace.root)
-        w = np.zeros(self.problem.shape)
-        velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
-        for t in range(self.steps):
-            gradient = mechanism.release(self._gradient(records, w), rng).value + ridge * w
-            velocity = pace.momentum * velocity - pace.step * gradient
-            moved = near(w + velocity, pace.step)
-            velocity, w = moved - w, moved
-            if t >= first:
-                total, kept = total + w, kept + 1
-        return Solution(total / kept, ridge, self.clip, self.gradient_noise)
+        mechanism, pace = self.mechanism, self._pace(self._size(records, rng))
+        weights = self._descend(lambda w: mechanism.release(self._gradient(records, w), rng).value, self.steps, pace)
+        return Solution(weights, self.regularization, self.clip)
 
-    def _gradient(self, records: Records, w: NDArray[np.float64]) -> Any:
-        residuals = self.problem.loss.residual(kernels.scores(records.rows, w), records.targets)
-        return kernels.clipped_sum(records.rows, residuals, self.clip)
+    def _pace(self, size: float) -> Pace:
+        """Heavy-ball momentum for the condition number of the regularised sum, at most 0.95."""
+        smooth = self._smoothness(size)
+        root = math.sqrt(smooth / self.regularization)  # about how many steps it takes to arrive
+        momentum = min(((root - 1) / (root + 1)) ** 2, 0.95)
+        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, min((self.steps - 1) / 2, 1.5 * root))

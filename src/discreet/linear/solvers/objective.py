@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class ObjectivePerturbation:
 
     @property
     def _cover(self) -> Cover:
-        size = int(np.prod(self.problem.shape))
+        size = math.prod(self.problem.shape)
         rounded = (radial_error(size, self.noise_scale) if self.problem.delta == 0 else
                    2 * math.sqrt(size) * self.noise_scale / _STEPS)
         error = (rounded + TOLERANCE * self._gradient) / self.regularization
@@ -135,8 +136,7 @@ class ObjectivePerturbation:
             return self._cover.release(tilted.solve(TOLERANCE * self._gradient), rng)
 
         weights = noised(self, still.gradient(np.zeros(problem.shape)), "l2", limit, draw)
-        spread = 1.0 if problem.delta > 0 else math.sqrt(math.prod(problem.shape) + 1)
-        return Solution(weights, ridge, gradient_noise=self.noise_scale * spread)
+        return Solution(weights, ridge)
 
     def _tilt(self, rng: random.Rng) -> NDArray[np.float64]:
         shape = self.problem.shape
@@ -145,6 +145,7 @@ class ObjectivePerturbation:
         return np.asarray((random.gaussian_cells(_STEPS, shape, rng) + 0.5) * (self.noise_scale / _STEPS))
 
 
+@lru_cache(maxsize=64)
 def _multiplier(epsilon: float, delta: float, loss: Any) -> float:
     """σ/ℓR for the Gaussian tilt: the smallest for which both conditions of the module hold."""
     least = 1 / math.sqrt(2 * epsilon)  # μ²/2 ≤ ε

@@ -14,14 +14,14 @@ Reference: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1; sensitivity: t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet import events, random
-from discreet.adjacency import Adjacency
-from discreet.linear.problem import Problem, Solution, noise_multiplier
+from discreet import events, mechanisms, random
+from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._minimise import Minimisation
 from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error
@@ -62,11 +62,8 @@ class OutputPerturbation:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem
         if problem.delta > 0:
-            from discreet.mechanisms import Gaussian
-
-            return Gaussian(sensitivity=self.sensitivity, rho=0.5 / noise_multiplier(problem.epsilon, problem.delta) ** 2,
-                            adjacency=problem.adjacency)
-        size = int(np.prod(problem.shape))
+            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency)
+        size = math.prod(problem.shape)
         return Cover(radial_error(size, self._pure_scale), size, problem.epsilon * COVER_SHARE, problem.adjacency)
 
     @property
@@ -75,7 +72,7 @@ class OutputPerturbation:
         if self.problem.delta > 0:
             event: events.Event = self.mechanism.event
             return event
-        return events.PureDP(epsilon=self.problem.epsilon, adjacency=Adjacency(self.problem.adjacency))
+        return events.PureDP(epsilon=self.problem.epsilon, adjacency=self.problem.adjacency)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Minimise, certify, perturb."""
@@ -83,13 +80,11 @@ class OutputPerturbation:
         exact = Minimisation(problem.loss, records, problem.square, ridge, np.zeros(problem.shape))
         found = exact.solve(TOLERANCE * self._gradient)
         if problem.delta > 0:
-            mechanism = self.mechanism
-            return Solution(mechanism.release(found, rng).value, ridge, gradient_noise=float(mechanism.sigma) * ridge)
+            return Solution(self.mechanism.release(found, rng).value, ridge)
         cover, scale = self.mechanism, self._pure_scale
 
         def draw() -> Any:
             noise = radial(found.size, scale, rng).reshape(found.shape)
             return cover.release(found + noise, rng)
 
-        return Solution(noised(self, found, "l2", self.sensitivity, draw), ridge,
-                        gradient_noise=scale * ridge * float(np.sqrt(found.size + 1)))
+        return Solution(noised(self, found, "l2", self.sensitivity, draw), ridge)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, noise_multiplier
+from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 
 __all__ = ["SufficientStatistics"]
@@ -54,7 +54,7 @@ class SufficientStatistics:
         """The noise."""
         problem = self.problem
         if problem.delta > 0:
-            return problem.gaussian(self.sensitivity, 0.5 / noise_multiplier(problem.epsilon, problem.delta) ** 2)
+            return problem.gaussian(self.sensitivity, problem.rho())
         return problem.laplace(self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon)
 
     @property
@@ -72,26 +72,18 @@ class SufficientStatistics:
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Sum, release, solve."""
         packed = kernels.gram_sum(records.rows, records.targets.astype(np.float64), self.problem.norm, self.sensitivity)
-        hessian, vector = self._unpacked(self.mechanism.release(packed, rng).value)
-        p = self.problem.features
+        p, noisy = self.problem.features, self.mechanism.release(packed, rng).value
+        hessian, vector = kernels.unpacked(noisy[:-p], p), noisy[-p:] / self.problem.norm
         asked = self.problem.regularization or 0.0
         spread = 2 * self.noise / math.sqrt(2) * math.sqrt(p)
         lift = max(asked, spread - float(np.linalg.eigvalsh(hessian)[0]))
-        weights = _quadratic(hessian + lift * np.eye(p), vector, self.problem.l1, self.problem.radius)
-        return Solution(weights[:, None], lift, gradient_noise=self.noise * self.problem.norm,
-                        facts={"hessian": hessian, "vector": vector})
-
-    def _unpacked(self, packed: Array) -> tuple[Array, Array]:
-        p = self.problem.features
-        upper = np.triu_indices(p)
-        hessian = np.zeros((p, p))
-        hessian[upper] = packed[:-p] / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
-        return hessian + np.triu(hessian, 1).T, packed[-p:] / self.problem.norm
+        weights = _quadratic(hessian + lift * np.eye(p), vector, self.problem.l1)
+        return Solution(weights[:, None], lift)
 
 
-def _quadratic(hessian: Array, vector: Array, l1: float, radius: float | None) -> Array:
-    """The minimiser of w·Hw/2 - v·w + α‖w‖₁ in a ball: a linear system, or accelerated proximal gradients."""
-    if not l1 and radius is None:
+def _quadratic(hessian: Array, vector: Array, l1: float) -> Array:
+    """The minimiser of w·Hw/2 - v·w + α‖w‖₁: a linear system, or accelerated proximal gradients."""
+    if not l1:
         return np.asarray(np.linalg.solve(hessian, vector), np.float64)
     smooth = float(np.linalg.eigvalsh(hessian)[-1])
     w = np.zeros_like(vector)
@@ -99,8 +91,6 @@ def _quadratic(hessian: Array, vector: Array, l1: float, radius: float | None) -
     for _ in range(5000):
         step = ahead - (hessian @ ahead - vector) / smooth
         new = np.sign(step) * np.maximum(np.abs(step) - l1 / smooth, 0)
-        if radius is not None and (norm := float(np.linalg.norm(new))) > radius:
-            new *= radius / norm
         quicker = (1 + math.sqrt(1 + 4 * pace**2)) / 2
         ahead, moved = new + (pace - 1) / quicker * (new - w), float(np.abs(new - w).max())
         w, pace = new, quicker

@@ -11,108 +11,74 @@ Reference: Johnson and Zhang (2013); private: Wang, Ye and Xu (2017).
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import accounting, events, mechanisms, random
-from discreet.errors import number, positive, whole
+from discreet import events, mechanisms, random
+from discreet.errors import number, whole
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, count, counting
+from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._prox import Proximal
-from discreet.linear.solvers.gd import COUNT_SHARE, LARGEST
-from discreet.linear.solvers.sgd import _MARGIN, drawn
+from discreet.linear.solvers._descent import Descending, Pace, drawn, sampled_noise
 from discreet.mechanisms._common import store
 
 __all__ = ["VarianceReduced"]
 
-
-def _family(z: float, rate: float, rounds: int, inner: int, extra: events.Event | None) -> events.Event:
-    noise = events.Gaussian(noise_multiplier=z)
-    run = (noise + events.PoissonSampled(rate=rate, event=noise) * inner) * rounds
-    return run if extra is None else run + extra
-
-
-@lru_cache(maxsize=64)
-def _noise(rate: float, rounds: int, inner: int, epsilon: float, delta: float, adjacency: str,
-           extra: events.Event | None) -> float:
-    return accounting.calibrate(lambda z: _family(z, rate, rounds, inner, extra), epsilon=epsilon, delta=delta,
-                                adjacency=adjacency) * _MARGIN
+MOMENTUM = 0.9
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VarianceReduced:
+class VarianceReduced(Descending):
     """S anchors with m corrected steps each."""
 
-    problem: Problem
     rounds: int = 24
     inner: int = 8
     rate: float = 0.1
-    clip: float = 0.4
 
     def __post_init__(self) -> None:
+        Descending.__post_init__(self)
         store(self, rounds=whole("rounds", self.rounds, low=1), inner=whole("inner", self.inner, low=1),
-              rate=number("rate", self.rate, low=0, high=1, open_low=True), clip=positive("clip", self.clip))
+              rate=number("rate", self.rate, low=0, high=1, open_low=True))
 
     @property
     def steps(self) -> int:
         """Inner steps in all."""
         return self.rounds * self.inner
 
-    @property
-    def regularization(self) -> float:
-        """Λ."""
-        return self.problem.ridge(self.clip)
-
-    @property
-    def _counter(self) -> Any:
-        return counting(self.problem, COUNT_SHARE)[0]
-
-    @property
-    def noise_multiplier(self) -> float:
-        """Of anchors and differences alike."""
-        problem, counter = self.problem, self._counter
-        return _noise(self.rate, self.rounds, self.inner, problem.epsilon, problem.delta, str(problem.adjacency),
-                      None if counter is None else counter.event)
-
     def _mechanism(self, clip: float) -> mechanisms.Gaussian:
-        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / self.noise_multiplier**2)
+        """Noise of one multiplier for anchors and differences alike."""
+        problem, counter = self.problem, self.counter
+        z = sampled_noise(self.rate, self.steps, self.rounds, problem.epsilon, problem.delta, str(problem.adjacency),
+                          None if counter is None else counter.event)
+        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2)
 
     @property
     def event(self) -> events.Event:
         """Anchors and sampled differences; a count where the number of records is private."""
         anchor, difference = self._mechanism(self.clip).event, self._mechanism(self.clip / 4).event
-        run = (anchor + events.PoissonSampled(rate=self.rate, event=difference) * self.inner) * self.rounds
-        return run if self._counter is None else run + self._counter.event
+        return self._counted(events.PoissonSampled(rate=self.rate, event=difference) * self.steps + anchor * self.rounds)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
-        problem, ridge = self.problem, self.regularization
-        size = count(problem, records, self._counter, rng)
-        length, momentum = 1 / (problem.loss.curvature * problem.square * size + ridge), 0.9
-        near, anchors, differences = Proximal.of(problem, LARGEST), self._mechanism(self.clip), self._mechanism(self.clip / 4)
-        w = np.zeros(problem.shape)
-        velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
-        for t in range(self.rounds):
-            anchor = w
-            full = anchors.release(self._sum(records, self._residuals(records, anchor), self.clip), rng).value
-            for _ in range(self.inner):
-                batch = drawn(records, self.rate, rng)
+        pace = Pace(1 / self._smoothness(self._size(records, rng)), MOMENTUM, (self.steps - 1) / 2)
+        estimates = self._estimates(records, rng)
+        next(estimates)
+        return Solution(self._descend(estimates.send, self.steps, pace), self.regularization, self.clip)
+
+    def _estimates(self, records: Records, rng: random.Rng) -> Generator[Array, Array, None]:
+        """Is sent weights, and answers with the estimated gradient there; every m-th becomes the anchor."""
+        anchors, differences = self._mechanism(self.clip), self._mechanism(self.clip / 4)
+        estimate = np.zeros(self.problem.shape)
+        for t in range(self.steps):
+            w = yield estimate
+            if t % self.inner == 0:
+                anchor, full = w, anchors.release(self._gradient(records, w), rng).value
+            batch = drawn(records, self.rate, rng)
+            with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
                 change = self._residuals(batch, w) - self._residuals(batch, anchor)
-                noisy = differences.release(self._sum(batch, change, self.clip / 4), rng).value
-                velocity = momentum * velocity - length * (full + noisy / self.rate + ridge * w)
-                moved = near(w + velocity, length)
-                velocity, w = moved - w, moved
-                if 2 * t >= self.rounds - 1:
-                    total, kept = total + w, kept + 1
-        return Solution(total / kept, ridge, self.clip)
-
-    def _residuals(self, records: Records, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.problem.loss.residual(kernels.scores(records.rows, w), records.targets)
-
-    def _sum(self, records: Records, residuals: NDArray[np.float64], clip: float) -> Any:
-        return kernels.clipped_sum(records.rows, residuals, clip)
+            estimate = full + differences.release(kernels.clipped_sum(batch.rows, change, self.clip / 4), rng).value / self.rate
+        yield estimate

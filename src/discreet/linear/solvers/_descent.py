@@ -1,0 +1,122 @@
+r"""What ``gd``, ``sgd`` and ``svrg`` share: heavy-ball steps on released gradients, a proximal step, an averaged end.
+
+.. math:: v \leftarrow \beta v - \eta\,(\tilde g(w) + \Lambda w), \qquad w \leftarrow \mathrm{prox}(w + v)
+
+All of it is post-processing: the data are seen only through the gradients that a solver releases. Momentum restarts from the
+step that was really made, so that a projection does not fight it. Under add-remove the number of records, which sets the
+pace, is declared or counted with 1 % of the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import accounting, events, random
+from discreet.errors import positive
+from discreet.linear import kernels
+from discreet.linear.problem import Problem, count, counting
+from discreet.linear.rows import Records
+from discreet.mechanisms._common import store
+from discreet.random.tap import coins
+
+__all__ = ["COUNT_SHARE", "Descending", "Pace", "drawn", "sampled_noise"]
+
+COUNT_SHARE = 0.01
+LARGEST = 2.0**15  # weights are kept within this norm, so that no score overflows
+_MARGIN = 1 + 1e-7  # over the calibrated multiplier, for the grid's rounding
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Step size, momentum, and the step from which iterates are averaged."""
+
+    step: float
+    momentum: float
+    first: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Descending:
+    """Clipped gradients and a descent along them; a subclass says which are released, and when."""
+
+    problem: Problem
+    clip: float = 0.4
+    radius: float | None = None  # weights are projected to this ball
+
+    def __post_init__(self) -> None:
+        store(self, clip=positive("clip", self.clip))
+        if self.radius is not None:
+            store(self, radius=positive("radius", self.radius))
+
+    @property
+    def regularization(self) -> float:
+        """Λ."""
+        return self.problem.ridge(self.clip)
+
+    @property
+    def counter(self) -> Any:
+        """What counts the records; nothing where their number is public."""
+        return counting(self.problem, COUNT_SHARE)
+
+    def _counted(self, run: events.Event) -> events.Event:
+        """A run's cost, and the count's."""
+        return run if self.counter is None else run + self.counter.event
+
+    def _size(self, records: Records, rng: random.Rng) -> float:
+        return count(self.problem, records, self.counter, rng)
+
+    def _smoothness(self, size: float) -> float:
+        """L, of the regularised sum of so many losses."""
+        return self.problem.loss.curvature * self.problem.square * size + self.regularization
+
+    def _residuals(self, records: Records, w: Array) -> Array:
+        return self.problem.loss.residual(kernels.scores(records.rows, w), records.targets)
+
+    def _gradient(self, records: Records, w: Array) -> Any:
+        """Σ of clipped gradients, exactly."""
+        return kernels.clipped_sum(records.rows, self._residuals(records, w), self.clip)
+
+    def _descend(self, gradient: Callable[[Array], Array], steps: int, pace: Pace) -> Array:
+        """The mean of the iterates from ``pace.first`` on."""
+        ridge, w = self.regularization, np.zeros(self.problem.shape)
+        velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
+        for t in range(steps):
+            velocity = pace.momentum * velocity - pace.step * (gradient(w) + ridge * w)
+            moved = self._near(w + velocity, pace.step)
+            velocity, w = moved - w, moved
+            if t >= pace.first:
+                total, kept = total + w, kept + 1
+        return total / kept
+
+    def _near(self, w: Array, step: float) -> Array:
+        """The proximal point: argmin α·‖u‖₁ + ‖u - w‖²/2·step, then the nearest in the ball."""
+        if self.problem.l1:
+            w = np.sign(w) * np.maximum(np.abs(w) - self.problem.l1 * step, 0.0)
+        norm, largest = float(np.sqrt((w * w).sum())), min(LARGEST, self.radius or LARGEST)
+        return w if norm <= largest else w * (largest / norm)
+
+
+def drawn(records: Records, rate: float, rng: random.Rng) -> Records:
+    """A Poisson sample: each record by its own coin, a 64-bit word below ⌊rate·2^64⌋."""
+    threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
+    return records.take(coins(records.keys, rng) < threshold) if rate < 1 else records
+
+
+@lru_cache(maxsize=64)
+def sampled_noise(rate: float, steps: int, full: int, epsilon: float, delta: float, adjacency: str,
+                  extra: events.Event | None) -> float:
+    """The noise multiplier at which ``steps`` Poisson-sampled and ``full`` full Gaussians, and ``extra``, meet the budget."""
+    def family(z: float) -> events.Event:
+        noise = events.Gaussian(noise_multiplier=z)
+        run = events.PoissonSampled(rate=rate, event=noise) * steps
+        run = run if not full else run + noise * full
+        return run if extra is None else run + extra
+
+    return accounting.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency) * _MARGIN
