@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension")
+EXPERIMENTS = ("quickstart", "ladder", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS

@@ -152,6 +152,17 @@ def test_a_delta_that_just_covers_the_leaves_own_is_enough():
     assert dp.epsilon(ev.ApproxDP(epsilon=0.5, delta=1e-6), 0.9e-6) == math.inf
 
 
+@pytest.mark.parametrize("delta", [1e-6, 1.0000001e-6, 1.0001e-6, 2e-6, 1e-3])
+def test_leaves_with_a_delta_of_their_own_never_cost_more_than_the_sums(delta):
+    """Just above the leaves' own delta the numerical account is a grid's width too high; sums are not."""
+    event = ev.ApproxDP(epsilon=0.5, delta=1e-6) + ev.Laplace(noise_multiplier=2.0)
+    low, high = dp.epsilon_bounds(event, delta)
+    assert low <= high == dp.epsilon(event, delta) <= dp.epsilon(event, delta, accountant="basic") == 1.0
+    assert dp.delta(event, 1.0) <= 1e-6 * (1 + 1e-7)
+    parallel = (ev.ApproxDP(epsilon=0.5, delta=1e-6) | ev.Laplace(noise_multiplier=2.0)) * 5
+    assert dp.epsilon(parallel, 1e-5) <= 2.5
+
+
 def test_curves_refuse_what_has_a_chance_of_overflow():
     event = ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=20, dataset_size=100, event=ev.Gaussian(noise_multiplier=1))
     with pytest.raises(dp.UnsupportedEvent, match="overflow"):

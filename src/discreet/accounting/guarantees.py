@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from discreet.accounting.advanced import Advanced
-from discreet.accounting.basic import Basic, pure_sum
+from discreet.accounting.basic import Basic, own_delta, pure_sum
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import Resolved, each_leaf, resolve
 from discreet.accounting.optimal import Optimal
@@ -57,8 +57,12 @@ class Tightest:
 
     @cached_property
     def _sharp(self) -> bool:
-        """Whether the numerical account is the best there is; not for bounded range, whose envelope nothing attains."""
-        return not any(isinstance(leaf.event, Exponential) for leaf in each_leaf(self._resolved.parts))
+        """Whether the numerical account is the best there is.
+
+        Not for bounded range, whose envelope nothing attains; nor for leaves with a delta of their own, where epsilon
+        leaps as that delta is used up: sums meet the edge of the leap exactly, a grid only nearly.
+        """
+        return not any(isinstance(leaf.event, Exponential) or own_delta(leaf) for leaf in each_leaf(self._resolved.parts))
 
     @cached_property
     def _others(self) -> list[Account]:
@@ -78,7 +82,7 @@ class Tightest:
                 best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
                 best = math.inf
-            if best < math.inf and self._sharp:  # else delta may just cover the leaves' own, which sums see exactly
+            if best < math.inf and self._sharp:
                 return best
             return min([best, *(view.epsilon(delta) for view in self._others)])
         return min([self._pure, *(view.epsilon(delta) for view in self._others)])
@@ -221,8 +225,8 @@ def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = A
     low, high = account.epsilon_bounds(delta)
     if resolved.slack:
         high = Slackened(account, resolved.slack).epsilon(delta)
-    elif high == math.inf or not (tightest := Tightest(resolved))._sharp:
-        high = min(high, tightest.epsilon(delta) if high < math.inf else Tightest(resolved).epsilon(delta))
+    elif high == math.inf or not Tightest(resolved)._sharp:
+        high = min(high, Tightest(resolved).epsilon(delta))
     return min(low, pure, high), min(high, pure)
 
 
