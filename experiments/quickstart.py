@@ -175,7 +175,7 @@ def accuracy_finding(session: Session, data: Features) -> Finding:
 
 
 def closing_table(session: Session) -> Table:
-    grid = Table(title=f"Within ε = {EPSILON:g} at δ = {DELTA:g}, for {session.book.terms.unit} (add-remove)", title_justify="left")
+    grid = Table(title=f"Within ε = {EPSILON:g} at δ = {DELTA:g} for one person (add-remove)", title_justify="left")
     for header, justify in (("asked", "left"), ("answer", "left"), ("ε spent", "right"), ("ε left", "right")):
         grid.add_column(header, justify=justify)  # type: ignore[arg-type]
     for line in session.lines:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.errors import nonnegative, number
+from discreet.errors import number
 
 __all__ = ["Finding"]
+
+LARGEST = 1e300  # what can be drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,25 +25,25 @@ class Finding:
     """
 
     title: str
-    labels: tuple[str, ...]
-    values: tuple[float, ...]
-    errors: tuple[float, ...] = ()
+    labels: Sequence[str]
+    values: Sequence[float]
+    errors: Sequence[float] = ()
     axis: str = ""
     caption: str = ""
-    not_private: tuple[str, ...] = ()
+    not_private: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         kept = {
             "labels": tuple(map(str, self.labels)),
-            "values": tuple(number("values", x, low=-math.inf, high=math.inf, open_low=True, open_high=True) for x in self.values),
-            "errors": tuple(nonnegative("errors", x) for x in self.errors),
+            "values": tuple(number("values", value, low=-LARGEST, high=LARGEST) for value in self.values),
+            "errors": tuple(number("errors", error, low=0, high=LARGEST) for error in self.errors),
             "not_private": tuple(map(str, self.not_private)),
         }
         for name, value in kept.items():
             object.__setattr__(self, name, value)
-        size = len(self.labels)
-        if not size or len(self.values) != size or len(self.errors) not in (0, size):
-            raise ValueError(f"labels has {size}, values {len(self.values)} and errors {len(self.errors)} entries, but all need "
-                             "the same number, at least one; errors may be empty.")
-        if unknown := set(self.not_private) - set(self.labels):
-            raise ValueError(f"not_private names {sorted(unknown)[0]!r}, but must name some of labels.")
+        sizes = len(self.labels), len(self.values), len(self.errors) or len(self.labels)
+        if not sizes[0] or len(set(sizes)) > 1:
+            raise ValueError(f"labels, values and errors have {sizes[0]}, {sizes[1]} and {len(self.errors)} entries, but need the "
+                             "same number, at least one; errors may be left out.")
+        if unknown := sorted(set(self.not_private) - set(self.labels)):
+            raise ValueError(f"not_private has {unknown[0]!r}, but must name some of labels.")
