@@ -54,7 +54,7 @@ def fit(
 ) -> Release[Model]:
     """Train a model privately and release it; ``options`` are those of ``make_private``.
 
-    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Without ``loss_fn`` the loss is the cross entropy.
+    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Without ``loss_fn`` the loss is cross entropy.
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>
