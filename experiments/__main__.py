@@ -7,6 +7,7 @@ import sys
 
 EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension", "coverage")
 CHOICES = ("adult_recipe", "linear_defaults")
+EXPERIMENTS = ("quickstart", "ladder", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS
