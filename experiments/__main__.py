@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 
-EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension", "coverage")
+EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension",
+               "coverage", "ladder")
 CHOICES = ("adult_recipe", "linear_defaults")
-EXPERIMENTS = ("quickstart", "ladder", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension")
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS
