@@ -25,7 +25,7 @@ Model = TypeVar("Model", bound="nn.Module")
 def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter]:
     """The trained parameters by name, which model and optimiser must agree about."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    held = {id(p) for _, p in _held(optimizer)}
+    held = {id(p) for _, _, p in _held(optimizer)}
     for name, p in named.items():
         if id(p) not in held:
             raise ValueError(f"Parameter {name!r} requires a gradient but is not in the optimizer: it would be trained without "
@@ -34,18 +34,23 @@ def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter
             raise ValueError(f"Parameter {name!r} is of type {p.dtype}, but must be real: a record's gradient is clipped and "
                              "noised as a real vector. Keep the real and the imaginary part as two parameters.")
     known = {id(p) for p in named.values()}
-    for place, other in _held(optimizer):
+    for number, place, other in _held(optimizer):
         if other.requires_grad and id(other) not in known:
-            raise ValueError(f"The {place} is not in the model: pass the module that owns it, or leave it out.")
+            raise ValueError(f"The {_described(number, place, other)} is not in the model: pass the module that owns it, or "
+                             "leave it out.")
     if not named:
         raise ValueError("The model has no parameter that requires a gradient.")
     return named
 
 
-def _held(optimizer: Optimizer) -> Iterator[tuple[str, Tensor]]:
+def _held(optimizer: Optimizer) -> Iterator[tuple[int, int, Tensor]]:
     for number, group in enumerate(optimizer.param_groups):
         for place, p in enumerate(group["params"]):
-            yield f"optimizer's parameter {place} of group {number}, of shape {tuple(p.shape)},", p
+            yield number, place, p
+
+
+def _described(number: int, place: int, p: Tensor) -> str:
+    return f"optimizer's parameter {place} of group {number}, of shape {tuple(p.shape)},"
 
 
 def refuse_modules(model: nn.Module) -> None:
@@ -75,10 +80,10 @@ def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int,
         if p.requires_grad and id(p) not in known:
             raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip its "
                                        "gradient. Freeze it with requires_grad_(False), or make a new plan.")
-    for place, other in _held(optimizer):
+    for number, place, other in _held(optimizer):
         if other.requires_grad and id(other) not in known:
-            raise PrivateTrainingError(f"The {place} was added after make_private, so nothing would clip its gradient. Remove "
-                                       "it, or make a new plan.")
+            raise PrivateTrainingError(f"The {_described(number, place, other)} was added after make_private, so nothing would "
+                                       "clip its gradient. Remove it, or make a new plan.")
 
 
 def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:

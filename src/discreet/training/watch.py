@@ -12,6 +12,7 @@ import types as python_types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from discreet.errors import extra
@@ -131,7 +132,8 @@ class Watch(TorchFunctionMode):
         """Forget every use."""
         self.uses.clear()
         self._formed.clear()
-        self._shared = {id(p): p for p in self._parameters}
+        if len(self._shared) > len(self._parameters):  # what was made of parameters
+            self._shared = {id(p): p for p in self._parameters}
 
     def begin(self, records: int, yielded: Any) -> None:
         """A new batch, as the loader gave it."""
@@ -400,6 +402,7 @@ def _cast(saved: Any, dtype: torch.dtype) -> Any:
     return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
 
 
+@cache
 def _out_of_place(func: Any) -> Any:
     """The ordinary form of an in-place method, if it is one."""
     name = getattr(func, "__name__", "")
