@@ -77,8 +77,9 @@ class _Recorder:
         self._coin_step = 0
 
     def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
+        before = _copy(value)  # noise may be added in place
         output = draw()
-        self.transcript.steps.append(Step(str(what), _copy(value), norm, limit, output))
+        self.transcript.steps.append(Step(str(what), before, norm, limit, _copy(output)))
         return output
 
     def coins(self, keys: Sequence[object]) -> NDArray[np.uint64]:

@@ -48,16 +48,15 @@ class GaussianNoise:
                 rng: Rng) -> Tensor:
         """``total`` plus noise of standard deviation multiplier·sensitivity, over ``divisor``.
 
-        ``limit`` is the most by which ``total`` may move between neighbours.
+        ``limit`` is the most by which ``total`` may move between neighbours. The noise is added in place: afterwards
+        nothing holds the sum without it.
         """
-        total = total.cpu()
-        value = total.numpy()
+        value = total.cpu().numpy()
 
         def draw() -> Any:
-            noise = np.empty_like(value)
-            gaussian_noise(noise, multiplier * sensitivity, rng, secure=self.secure, team=torch_threads)
-            torch.from_numpy(noise).add_(total).mul_(1 / divisor)
-            return noise
+            gaussian_noise(value, multiplier * sensitivity, rng, secure=self.secure, add=True, team=torch_threads)
+            torch.from_numpy(value).mul_(1 / divisor)
+            return value
 
         what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
         return torch.from_numpy(noised(what, value, "l2", limit, draw))
