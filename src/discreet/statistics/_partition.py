@@ -82,5 +82,5 @@ def _lookup(place: dict[Any, int], x: Any) -> int:
     """The part of a record; -1 for an unknown category or something that can be none."""
     try:
         return place.get(x, -1)
-    except TypeError:
+    except Exception:  # it has no hash, or one that fails
         return -1

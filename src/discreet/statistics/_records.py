@@ -9,7 +9,7 @@ Only shape and type are looked at before that, and only they can raise an error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -81,12 +81,15 @@ def _double(x: Any) -> float:
         return float(x)
     except OverflowError:
         return math.inf if x > 0 else -math.inf
-    except (TypeError, ValueError):
+    except Exception:  # an object may do anything in its __float__
         return math.nan
 
 
 def _row(x: Any, dimension: int) -> list[float]:
-    entries = [_double(entry) for entry in x] if isinstance(x, Iterable) and not isinstance(x, (str, bytes)) else []
+    try:
+        entries = [_double(entry) for entry in x] if not isinstance(x, (str, bytes)) else []
+    except Exception:  # not a row of anything
+        entries = []
     return entries if len(entries) == dimension else [math.nan] * dimension
 
 

@@ -99,10 +99,9 @@ def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[
         frame = engine.ranked(frame, [*names, "unit_"], "unit_", ", ".join(["s", *groups]), limit.groups)
     bits = sum(field.bits for field in fields)
     if bits <= WIDEST:
-        frame = engine.project(frame, ["unit_", word, f"{_packed(fields)} AS p"])
-        room = min(HALF, 63 - bits)
-        frame = _hashed(engine, frame, ["unit_", "p"], key, 0)
-        frame = engine.project(frame, ["unit_", f"{engine.shifted('h0', HALF - room)} * {1 << bits} + p AS s"])
+        frame = engine.project(frame, ["unit_", word, f"{_packed(engine, fields)} AS p"])
+        frame = _hashed(engine, frame, ["unit_", "p"], key, 0, room=min(HALF, 63 - bits))
+        frame = engine.project(frame, ["unit_", f"{engine.beside('h0', bits, 'p')} AS s"])
         return _unpacked(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
     frame = _ordered(engine, frame, word, fields, [*names, "unit_"], key)
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
@@ -115,20 +114,20 @@ def _unit_word(engine: Engine, kind: Kind, key: SecretKey) -> str:
     return f"COALESCE({mixed}, 0) AS u"
 
 
-def _packed(fields: Sequence[Field]) -> str:
+def _packed(engine: Engine, fields: Sequence[Field]) -> str:
     """One number for all fields, each in bits of its own; where there may be a NULL, plus one, and zero for it."""
-    terms, shift = [], 0
+    packed, shift = "", 0
     for field in fields:
         value = f"COALESCE({field.name} + 1, 0)" if field.nullable else field.name
-        terms.append(f"{value} * {1 << shift}")
+        packed = engine.beside(value, shift, packed) if packed else value
         shift += field.bits
-    return " + ".join(terms)
+    return packed
 
 
 def _unpacked(engine: Engine, frame: Any, fields: Sequence[Field]) -> Any:
     columns, shift = [], 0
     for field in fields:
-        part = f"({engine.shifted('s', shift)} & {(1 << field.bits) - 1})"
+        part = f"({engine.shifted('s', shift) if shift else 's'} & {(1 << field.bits) - 1})"
         columns.append(f"{f'NULLIF({part}, 0) - 1' if field.nullable else part} AS {field.name}")
         shift += field.bits
     return engine.project(frame, columns)
@@ -139,7 +138,7 @@ def _ordered(engine: Engine, frame: Any, word: str, fields: Sequence[Field], car
     frame = engine.project(frame, [*carried, word, f"{_folded(engine, fields, key)} AS p"])
     one = _hashed(engine, frame, [*carried, "u", "p"], key, 0)
     two = _hashed(engine, one, [*carried, "u", "p", "h0"], key, 1)
-    return engine.project(two, [*carried, f"h0 * {1 << HALF} + h1 AS s"])
+    return engine.project(two, [*carried, f"{engine.beside('h0', HALF, 'h1')} AS s"])
 
 
 def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
@@ -170,11 +169,11 @@ def _floor(double: str, value: str) -> str:
     return f"CAST(CASE WHEN abs({double}) < {1 << 52} THEN floor({value}) END AS BIGINT)"
 
 
-def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int) -> Any:
-    """``carried`` columns, and ``h0`` or ``h1``: 31 bits of hash of the columns ``p`` and ``u``, both below 2^62."""
+def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int, room: int = HALF) -> Any:
+    """``carried`` columns, and ``h0`` or ``h1``: ``room`` bits of hash of the columns ``p`` and ``u``, both below 2^62."""
     frame = engine.project(frame, [*carried, f"{engine.xor('p', 'u')} AS x"])
     frame = engine.project(frame, [*carried, f"(x & {MASK}) * ({engine.shifted('x', HALF)} | 1) AS x"])
     for turn in range(1, ROUNDS):
         middle, low = f"({engine.shifted('x', 15)} & {MASK})", f"(x & {MASK})"
         frame = engine.project(frame, [*carried, f"{middle} * {engine.xor(low, str(key.words[4 + 2 * turn + which]))} AS x"])
-    return engine.project(frame, [*carried, f"{engine.shifted('x', 15)} & {MASK} AS h{which}"])
+    return engine.project(frame, [*carried, f"{engine.shifted('x', 15)} & {(1 << room) - 1} AS h{which}"])

@@ -49,6 +49,10 @@ class Engine(ABC):
         """``a`` shifted right."""
 
     @abstractmethod
+    def beside(self, high: str, places: int, low: str) -> str:
+        """``high`` in front of the ``places`` bits of ``low``."""
+
+    @abstractmethod
     def digest(self, text: str) -> str:
         """The first 60 bits of the MD5 of a text's bytes."""
 
@@ -99,6 +103,9 @@ class DuckDB(Engine):
 
     def shifted(self, a: str, places: int) -> str:
         return f"({a} >> {places})"
+
+    def beside(self, high: str, places: int, low: str) -> str:
+        return f"(({high} << {places}) | {low})"
 
     def digest(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
@@ -159,6 +166,9 @@ class Spark(Engine):
 
     def shifted(self, a: str, places: int) -> str:
         return f"shiftright({a}, {places})"
+
+    def beside(self, high: str, places: int, low: str) -> str:
+        return f"(shiftleft({high}, {places}) | {low})"
 
     def digest(self, text: str) -> str:
         return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
