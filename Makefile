@@ -36,8 +36,8 @@ $(BIN)/python:
 
 # A stamp is a marker file: an environment is rebuilt only when what it was built from has changed.
 $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
-	@echo "Setting up the environment ..."
-	$(PIP) --editable ".[cli]"
+	@echo "Setting up the environment: a minute or two, once ..."
+	$(PIP) --editable ".[cli,ledger,report,tables,sklearn,torch]"
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/test: $(STAMPS)/quickstart

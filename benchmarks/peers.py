@@ -53,8 +53,8 @@ def python(name: str) -> str:
 def ask(interpreter: str, script: Path, question: Any, *, limit: float = 600) -> Any:
     """The answer of ``script`` to one question, in a fresh process; a ``Failure`` if there is none within ``limit``."""
     try:
-        done = subprocess.run([interpreter, script], input=json.dumps(question), capture_output=True, text=True,
-                              timeout=limit, env=environment(), check=False)
+        done = subprocess.run(_command(interpreter, script), input=json.dumps(question), capture_output=True, text=True,
+                              timeout=limit, env=environment(), cwd=ROOT, check=False)
     except subprocess.TimeoutExpired:
         return Failure(f"no answer in {limit:g} s")
     if done.returncode:
@@ -64,8 +64,8 @@ def ask(interpreter: str, script: Path, question: Any, *, limit: float = 600) ->
 
 def stream(interpreter: str, script: Path, questions: list[Any]) -> Iterator[Any]:
     """Many answers from one process, a line each, as they come: for work where start-up would cost more than the answer."""
-    with subprocess.Popen([interpreter, script, "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          env=environment()) as process:
+    with subprocess.Popen([*_command(interpreter, script), "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True, env=environment(), cwd=ROOT) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for question in questions:
@@ -73,6 +73,11 @@ def stream(interpreter: str, script: Path, questions: list[Any]) -> Iterator[Any
             process.stdin.flush()
             yield json.loads(process.stdout.readline())
         process.stdin.close()
+
+
+def _command(interpreter: str, script: Path) -> list[str]:
+    # As a module: the folder of a script would come first on the path, and our statistics.py is not Python's.
+    return [interpreter, "-m", f"benchmarks.{script.stem}"]
 
 
 def environment() -> dict[str, str]:

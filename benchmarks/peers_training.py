@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import torch
 from opacus import PrivacyEngine
 from torch.utils.data import DataLoader, TensorDataset
-from workloads_training import peak_megabytes, prepared, timed
+
+from benchmarks.workloads_training import peak_megabytes, prepared, timed
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -29,9 +30,13 @@ MAKE = """COPY (SELECT (i * 7919 % ({rows} // 3))::BIGINT AS person_id, (1 + has
           (hash(i + 5) % 250000)::DOUBLE AS income FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"""
 
 
-def questions(path: Path, folder: Path, memory: str) -> dict[str, Callable[[], object]]:
-    """Every query as something to call."""
-    settings = {"memory_limit": memory, "temp_directory": str(folder)}
+def make(path: Path, rows: int) -> None:
+    """A Parquet file of people with three rows each."""
+    duckdb.connect(config={"temp_directory": str(path.parent)}).execute(MAKE.format(rows=rows, path=path))
+
+
+def questions(path: Path, **settings: Any) -> dict[str, Callable[[], object]]:
+    """Every query as something to call, with DuckDB's settings."""
     connection = duckdb.connect(config=settings)
     schema = dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000))
     rows = dp.table(path, schema=schema, **settings).group_by("educ").mean("income")
@@ -48,8 +53,8 @@ def measure(rows: int, memory: str) -> dict[str, float]:
     """The best seconds of each query, taken in turns."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "people.parquet"
-        duckdb.connect(config={"memory_limit": memory, "temp_directory": folder}).execute(MAKE.format(rows=rows, path=path))
-        asked = questions(path, Path(folder), memory)
+        make(path, rows)
+        asked = questions(path, memory_limit=memory, temp_directory=folder)
         best = dict.fromkeys(asked, float("inf"))
         for turn in range(TURNS + 1):
             for name, ask in asked.items():

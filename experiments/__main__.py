@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension", "coverage")
+EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension",
+               "coverage", "ladder")
 CHOICES = ("adult_recipe", "linear_defaults")
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_every_kind_has_a_tag_a_docstring_and_no_instance_dictionary(kind):
 
 def test_every_kind_is_listed_in_all():
     """The table that JSON tags are looked up in holds the public kinds and nothing else."""
-    assert {kind.tag for kind in KINDS} == set(ev._BY_TAG)
+    assert {kind.tag for kind in KINDS} == set(ev.tree._BY_TAG)
 
 
 @pytest.mark.parametrize("text", [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -152,10 +153,34 @@ def test_a_delta_that_just_covers_the_leaves_own_is_enough():
     assert dp.epsilon(ev.ApproxDP(epsilon=0.5, delta=1e-6), 0.9e-6) == math.inf
 
 
+@pytest.mark.parametrize("delta", [1e-6, 1.0000001e-6, 1.0001e-6, 2e-6, 1e-3])
+def test_leaves_with_a_delta_of_their_own_never_cost_more_than_the_sums(delta):
+    """Just above the leaves' own delta the numerical account is a grid's width too high; sums are not."""
+    event = ev.ApproxDP(epsilon=0.5, delta=1e-6) + ev.Laplace(noise_multiplier=2.0)
+    low, high = dp.epsilon_bounds(event, delta)
+    assert low <= high == dp.epsilon(event, delta) <= dp.epsilon(event, delta, accountant="basic") == 1.0
+    assert 1e-6 * (1 - 1e-12) <= dp.delta(event, 1.0) <= 1e-6 * (1 + 1e-7)
+    parallel = (ev.ApproxDP(epsilon=0.5, delta=1e-6) | ev.Laplace(noise_multiplier=2.0)) * 5
+    assert dp.epsilon(parallel, 1e-5) <= 2.5
+
+
 def test_curves_refuse_what_has_a_chance_of_overflow():
     event = ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=20, dataset_size=100, event=ev.Gaussian(noise_multiplier=1))
     with pytest.raises(dp.UnsupportedEvent, match="overflow"):
         rdp_curve(event, [2.0])
+
+
+@pytest.mark.parametrize(("own", "delta"), [(3.81e-10, 3.01e-7), (1e-13, 1e-11), (1e-16, 1e-14)])
+def test_optimal_composition_is_not_low_where_the_deltas_are_tiny(own, delta):
+    """The exact delta at the epsilon it gives, in 60 digits, is covered: 1 - (1 - own)^k must not be rounded away."""
+    count, each = 18, 0.0953
+    found = dp.epsilon(ev.ApproxDP(epsilon=each, delta=own) * count, delta, accountant="optimal")
+    with mpmath.workdps(60):
+        step, at = mpmath.mpf(each), mpmath.mpf(found)
+        gaps = [mpmath.exp((count - i) * step) - mpmath.exp(at + i * step) for i in range(count + 1)]
+        finite = sum(mpmath.binomial(count, i) * max(gap, 0) for i, gap in enumerate(gaps)) / (1 + mpmath.exp(step)) ** count
+        exact = 1 - (1 - mpmath.mpf(own)) ** count * (1 - finite)
+        assert exact <= mpmath.mpf(delta)
 
 
 def test_optimal_composition_is_the_binomial_sum():

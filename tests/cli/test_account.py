@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -186,10 +187,13 @@ def test_bad_input_is_one_sentence_and_exit_code_2(discreet, arguments, reason):
 
 
 def test_without_a_command_the_help_is_shown(discreet):
-    """It lists the commands."""
+    """It lists every command once, under headings, each with its sentence in full."""
     code, out, _ = discreet()
     assert code == 0
-    assert "tradeoff" in out
+    assert "..." not in out.replace("[ARGS]...", "")
+    assert "More:" not in out
+    for name in (*cli._ROOMS, "epsilon", "delta", "calibrate", "compare", "tradeoff"):
+        assert len(re.findall(rf"^  {name} ", out, re.MULTILINE)) == 1
 
 
 def test_a_missing_extra_is_one_sentence(discreet, monkeypatch):

@@ -109,15 +109,20 @@ def test_progress_is_shown_to_a_person_who_waits(people, monkeypatch, capsys):
 
 
 def test_the_scan_reports_how_far_it_is():
-    """Shares between 0 and 1 that never fall, over all passes."""
+    """Shares between 0 and 1 that never fall, over all passes, and the end of each."""
     from discreet.tables.engines import DuckDB
     from discreet.tables.query import _part
 
+    asked: list[str] = []
+
     class Slow:
-        shares = iter([-1.0, 10.0, 60.0])
+        shares = iter([-1.0, 10.0, 60.0, 50.0])
+
+        def execute(self, setting):
+            asked.append(setting)
 
         def query_progress(self):
-            return next(self.shares, 100.0)
+            return next(self.shares, 90.0)
 
     class Waiting:
         def fetchall(self):
@@ -127,4 +132,5 @@ def test_the_scan_reports_how_far_it_is():
 
     seen: list[float] = []
     assert DuckDB(Slow()).fetch(Waiting(), _part(seen.append, 1, 2)) == [(1,)]
-    assert seen[:2] == [0.55, 0.8]
+    assert seen == [0.55, 0.8, 0.95, 1.0]
+    assert "SET enable_progress_bar_print = false" in asked

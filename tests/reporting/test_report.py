@@ -15,7 +15,7 @@ import pytest
 import discreet as dp
 from discreet import events
 from discreet.ledger import Book, Ledger
-from discreet.reporting import attacker, figures, report
+from discreet.reporting import Finding, attacker, figures, report
 from tests.reporting.browser import Browser
 
 CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
@@ -145,6 +145,36 @@ def test_figures_are_well_formed_and_the_same_each_time(book: Book) -> None:
         assert draw(facts) == draw(facts)
 
 
+def hours(**changes: object) -> Finding:
+    facts: dict[str, object] = {"title": "Hours <b>a week</b>", "labels": ["Masters", "$x_1$ & co " * 20, "plain"],
+                                "values": [43.9, 46.6, 47.0], "errors": [0.4, 1.4, 0.2], "axis": "hours",
+                                "caption": "Private means.", "not_private": ["plain"]}
+    return Finding(**(facts | changes))  # type: ignore[arg-type]
+
+
+def test_findings_stand_beside_what_they_cost(book: Book) -> None:
+    made = report(book, findings=[hours(), hours(errors=(), not_private=())])
+    assert json.loads(made.json())["findings"][0]["values"] == [43.9, 46.6, 47.0]
+    html = made.html()
+    assert html.count("<svg") == 5
+    assert html.count("Hollow: not private") == 1
+    assert "Hours &lt;b&gt;a week" in html
+    assert "Masters 43.90" in html  # in words, for those who cannot see the picture
+    identifiers = [part.split('"')[0] for part in html.split(' id="')[1:]]
+    assert len(identifiers) == len(set(identifiers))
+    assert "What was learnt" not in report(book).html()
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"values": [1.0]}, "same number"), ({"labels": [], "values": [], "errors": []}, "at least one"),
+    ({"errors": [-1.0, 0.0, 0.0]}, "errors"), ({"values": [float("nan"), 1.0, 2.0]}, "values"),
+    ({"not_private": ["other"]}, "not_private"),
+])
+def test_a_finding_that_cannot_be_drawn_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        hours(**changes)
+
+
 def test_save_chooses_by_the_name(book: Book, tmp_path: Path) -> None:
     made = report(book, entries=1)
     assert made.save(tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -174,7 +204,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
     opened.close()
 
 
-@pytest.mark.parametrize("kind", ["full", "empty", "planned"])
+@pytest.mark.parametrize("kind", ["full", "empty", "planned", "findings"])
 def test_the_page_in_a_real_browser(browser: Browser, ledger: Ledger, book: Book, kind: str, tmp_path: Path) -> None:
     """No console error, nothing fetched, no horizontal overflow, no empty figure, at desktop and phone width."""
     if kind == "empty":
@@ -182,7 +212,8 @@ def test_the_page_in_a_real_browser(browser: Browser, ledger: Ledger, book: Book
     elif kind == "planned":
         book = ledger.open("plan", epsilon=1.0, delta=1e-5)
         book.plan(events.Gaussian(noise_multiplier=6.0), label="model " + "y" * 300)
-    page = report(book).save(tmp_path / "report.html")
+    findings = [hours()] if kind == "findings" else []
+    page = report(book, findings=findings).save(tmp_path / "report.html")
     for width, height in ((1280, 900), (390, 844), (320, 640)):
         browser.show(page, width, height)
         seen = browser.evaluate(LOOK)
@@ -190,7 +221,7 @@ def test_the_page_in_a_real_browser(browser: Browser, ledger: Ledger, book: Book
         assert seen["inner"] == width
         assert seen["scroll"] <= width
         assert seen["wide"] == []
-        assert len(seen["figures"]) == 3
+        assert len(seen["figures"]) == 3 + len(findings)
         for figure in seen["figures"]:
             assert figure["width"] > 200
             assert figure["height"] > 130

@@ -245,6 +245,8 @@ def test_explain_shows_plan_cost_and_error_before_spending():
     (lambda t: t.count_distinct("x"), "count_distinct needs"),
     (lambda t: t.quantile("x", 1.5), "q is 1.5"),
     (lambda t: t.histogram("x", [3, 2]), "edges that rise"),
+    (lambda t: t.histogram("x", True), "bins is True"),
+    (lambda t: t.median("x", bins=10**9), "bins is 1,000,000,000, but may be 1,048,576 at most"),
     (lambda t: t.histogram("x", [0, 1000]), "bins is 1000"),
     (lambda t: t.mean("x").mean("x"), "Two columns of the answer are called 'x_mean'"),
     (lambda t: t.select("educ").mean("x"), "left out by select"),

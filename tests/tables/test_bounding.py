@@ -23,7 +23,7 @@ def kept(frame, fields, *, rows=1, groups=None, key=1, text=False):
     """What stays of an Arrow frame with columns unit_ and the fields."""
     relation = frames.CONNECTION.from_arrow(frame.to_arrow())
     limit = Bounds("unit_", rows, rows if groups is None else groups)
-    found = bound(DuckDB(), relation, fields, ["k0"], text, limit, SecretKey.draw(seeded(key)))
+    found = bound(DuckDB(), relation, fields, ["k0"], "text" if text else "integer", limit, SecretKey.draw(seeded(key)))
     return sorted(found.fetchall(), key=repr)
 
 

@@ -6,6 +6,7 @@ import shutil
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dp
@@ -66,6 +67,26 @@ def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark, number):
     here = ask(frames.table(rows, **bounds)).release(**budget, rng=5)
     assert there.event == here.event
     assert there.value.to_dict(as_series=False) == here.value.to_dict(as_series=False)
+
+
+def test_odd_names_types_and_magnitudes_are_read_alike(spark):
+    """Names that engines confuse, a byte that overflows, doubles whose floor does; fractions order a unit's rows."""
+    rows = [(1, 1000.0, 1e9, 100, 1.2), (1, 2.0, 3.0, 100, 1.7), (2, 1.0, -1e300, -100, 1e300), (3, 1e300, 1.5, 50, -1e300),
+            (None, None, None, None, None), (4, float("nan"), float("inf"), 7, float("nan"))] * 3
+    frame = spark.createDataFrame(rows, "Unit_ bigint, K0 double, V0 double, t tinyint, d double")
+    types = {"Unit_": pa.int64(), "K0": pa.float64(), "V0": pa.float64(), "t": pa.int8(), "d": pa.float64()}
+    columns = zip(types.items(), zip(*rows, strict=True), strict=True)
+    relation = frames.CONNECTION.from_arrow(pa.table({name: pa.array(column, kind) for (name, kind), column in columns}))
+    schema = dp.Schema(K0=dp.Categories([1, 2], other=-1), V0=dp.Bounded(-1e150, 1e150), t=dp.Categories([100, 50, -100]),
+                       d=dp.Unlisted())
+    v = col("V0")
+
+    def ask(source):
+        table = dp.table(source, schema=schema, unit="Unit_", max_rows_per_unit=2)
+        table = table.derive(z=(v * v * v).floor().clip(-2, 2), w=col("t") * col("t"), n=(v * v * v - v * v * v).clip(0, 1))
+        return table.group_by("K0").sum("z").sum("w").count("n").count_distinct("d").release(epsilon=50.0, rng=2).value
+
+    assert ask(frame).to_dict(as_series=False) == ask(relation).to_dict(as_series=False)
 
 
 def test_spark_adds_halves_so_that_nothing_overflows(spark):

@@ -30,7 +30,7 @@ def naive(model, inputs, loss, clipping, clip_norm):
         parts = [(torch.zeros_like(p) if g is None else g).double() for g, p in zip(found, parameters.values(), strict=True)]
         for b, share in enumerate(shares):
             norm = math.sqrt(sum(float(g.square().sum()) for g, k in zip(parts, block, strict=True) if k == b))
-            factor = float(clipping.factors(torch.tensor(norm, dtype=torch.float64), clip_norm * share))
+            factor = float(clipping.factors(torch.tensor(norm**2, dtype=torch.float64), clip_norm * share))
             for j, k in enumerate(block):
                 if k == b:
                     parts[j] = parts[j] * factor

@@ -31,6 +31,16 @@ def test_fit_learns():
     assert float((model(x).argmax(1) == y).float().mean()) > 0.9
 
 
+def test_arrays_are_as_good_as_tensors():
+    """Floats in double precision, too: they become what the model is made of."""
+    x, y = data(100).tensors
+    weights = []
+    for given in ((x, y), (x.double().numpy(), y.numpy())):
+        torch.manual_seed(0)
+        weights.append(fit(nn.Linear(4, 2), given, epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, rng=1).value.weight)
+    assert torch.equal(*weights)
+
+
 def test_fit_stops_where_the_budget_ends():
     released = fit(network(), data(), epsilon=1.0, delta=1e-5, noise_multiplier=2.0, batch_size=10, rng=1)
     assert dp.epsilon(released.event, delta=1e-5) <= 1.0

@@ -360,10 +360,33 @@ def test_a_batch_serves_one_step():
         step(model, optimizer, batch)
 
 
-def test_a_closure_is_refused():
-    _, optimizer, loader = private()
+def test_a_closure_is_called_once_and_changes_nothing():
+    """As some trainers do: the forward and backward pass inside step."""
+    model, optimizer, loader = private()
+    for x, y in loader:
+        def closure(x=x, y=y):
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            return loss
+
+        assert float(optimizer.step(closure).detach()) > 0
+    assert torch.equal(weights(model), weights(run(*private(), 1)))
+
+
+def test_an_optimizer_that_searches_along_a_line_is_refused():
+    class Twice(torch.optim.Optimizer):
+        def __init__(self, parameters, lr):
+            super().__init__(parameters, {"lr": lr})
+
+        def step(self, closure):
+            return closure() + closure()
+
+    with pytest.raises(ValueError, match="LBFGS"):
+        private(optimizer=torch.optim.LBFGS)
+    _, optimizer, loader = private(optimizer=Twice)
     next(iter(loader))
-    with pytest.raises(PrivateTrainingError, match="closure"):
+    with pytest.raises(PrivateTrainingError, match="closure twice"):
         optimizer.step(lambda: 0.0)
 
 

@@ -118,3 +118,9 @@ def test_dropout_does_not_look_like_mixing():
 def test_after_the_first_batches_and_an_early_end_nothing_is_left_behind():
     for steps in (0, 1, 2, 6):
         run(F.cross_entropy, steps=steps)
+
+
+def test_weights_of_records_that_the_batch_decides_are_refused():
+    """Each class weighs the inverse of how often the batch has it."""
+    with pytest.raises(MixedRecords, match=r"several rows|other records"):
+        run(lambda o, y: (F.cross_entropy(o, y, reduction="none") / torch.bincount(y, minlength=3)[y]).sum(), reduction="sum")

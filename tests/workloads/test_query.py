@@ -13,7 +13,19 @@ import discreet as dp
 from discreet.auditing import ReplayError, replay
 from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.release import Operation
-from discreet.workloads import AllRanges, Answers, Identity, Marginals, Prefix, Query, answer, hierarchy, identity, optimise
+from discreet.workloads import (
+    AllRanges,
+    Answers,
+    Identity,
+    Marginals,
+    Prefix,
+    Query,
+    all_queries,
+    answer,
+    hierarchy,
+    identity,
+    optimise,
+)
 from discreet.workloads.strategy import Strategy
 from tests.workloads.families import STRATEGIES
 
@@ -104,6 +116,10 @@ def test_the_book_is_charged_first_and_may_refuse():
         answer(Prefix(4), Unread(), epsilon=1.0, book=Register(refuse=True))
     with pytest.raises(ValueError, match="A query needs epsilon="):
         answer(Prefix(4), Unread(), book=register)
+    with pytest.raises(ValueError, match="no single order"):
+        answer(Identity((2, 2)), Unread(), epsilon=1.0, monotone="increasing", book=register)
+    with pytest.raises(ValueError, match="measures 8,390,656 values"):
+        answer(AllRanges(4096), Unread(), strategy=all_queries(AllRanges(4096)), epsilon=1.0, book=register)
     assert len(register.charges) == 1
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from discreet.accounting.advanced import Advanced
-from discreet.accounting.basic import Basic, pure_sum
+from discreet.accounting.basic import Basic, own_delta, pure_sum
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import Resolved, each_leaf, resolve
 from discreet.accounting.optimal import Optimal
@@ -56,9 +56,16 @@ class Tightest:
                 raise UnsupportedEvent(f"No accountant can price this event: {reason}") from None
 
     @cached_property
-    def _sharp(self) -> bool:
-        """Whether the numerical account is the best there is; not for bounded range, whose envelope nothing attains."""
-        return not any(isinstance(leaf.event, Exponential) for leaf in each_leaf(self._resolved.parts))
+    def _beside(self) -> list[Account]:
+        """The accounts that may be below the numerical one; usually none.
+
+        All of them for bounded range, whose envelope nothing attains. Sums for leaves with a delta of their own, where
+        epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid only nearly.
+        """
+        leaves = list(each_leaf(self._resolved.parts))
+        if any(isinstance(leaf.event, Exponential) for leaf in leaves):
+            return self._others
+        return [Basic(self._resolved)] if any(map(own_delta, leaves)) else []
 
     @cached_property
     def _others(self) -> list[Account]:
@@ -78,25 +85,21 @@ class Tightest:
                 best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
                 best = math.inf
-            if best < math.inf and self._sharp:  # else delta may just cover the leaves' own, which sums see exactly
-                return best
-            return min([best, *(view.epsilon(delta) for view in self._others)])
+            views = self._beside if best < math.inf else self._others
+            return min([best, *(view.epsilon(delta) for view in views)])
         return min([self._pure, *(view.epsilon(delta) for view in self._others)])
 
     def delta(self, epsilon: float) -> float:
         """The smallest bound there is."""
         if epsilon >= self._pure:
             return 0.0
-        best = 1.0
+        best, views = 1.0, self._others if self._numerical is None else self._beside
         if self._numerical is not None:
             try:
                 best = self._numerical.delta(epsilon)
             except NotCertified:
-                pass
-            else:
-                if self._sharp:
-                    return best
-        return min([best, *(view.delta(epsilon) for view in self._others)])
+                views = self._others
+        return min([best, *(view.delta(epsilon) for view in views)])
 
 
 class Grouped:
@@ -221,8 +224,8 @@ def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = A
     low, high = account.epsilon_bounds(delta)
     if resolved.slack:
         high = Slackened(account, resolved.slack).epsilon(delta)
-    elif high == math.inf or not (tightest := Tightest(resolved))._sharp:
-        high = min(high, tightest.epsilon(delta) if high < math.inf else Tightest(resolved).epsilon(delta))
+    elif high == math.inf or Tightest(resolved)._beside:
+        high = min(high, Tightest(resolved).epsilon(delta))
     return min(low, pure, high), min(high, pure)
 
 

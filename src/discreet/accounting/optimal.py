@@ -67,14 +67,15 @@ class Optimal:
             return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True))
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
         losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
-        kept = math.exp(
-            sum(leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True))
+        log_kept = sum(
+            leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True)
         )
+        kept, lost = math.exp(log_kept), -math.expm1(log_kept)  # not 1 - kept, which small deltas would round away
 
         def delta_of(epsilon: float) -> float:
             above = losses > epsilon
             finite = float(masses[above] @ -np.expm1(epsilon - losses[above]))
-            return min(1.0, (1 - kept + kept * finite) * _UP)
+            return min(1.0, (lost + kept * finite) * _UP)
 
         return solve_epsilon(delta_of, delta)
 

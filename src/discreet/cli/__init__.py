@@ -30,8 +30,9 @@ def app() -> typer.Typer:
         import typer
 
         from discreet.cli import account
-    commands = typer.Typer(name="discreet", add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
-                           help="Differential privacy with one account: what events cost, in certified numbers.")
+        from discreet.cli.help import EXAMPLES, SUMMARY, Sections
+    commands = typer.Typer(name="discreet", cls=Sections, add_completion=False, rich_markup_mode=None,
+                           pretty_exceptions_enable=False, help=SUMMARY, epilog=EXAMPLES)
     account.register(commands)
     for name, attribute in _ROOMS.items():
         _open(commands, name, attribute)

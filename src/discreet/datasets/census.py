@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.datasets.files import checked
+from discreet.schema import Bounded, Categories, Schema
 
 __all__ = ["BOUNDS", "CATEGORIES", "Adult", "Features", "adult", "adult_features"]
 
@@ -70,6 +71,12 @@ class Adult:
     test: Mapping[str, NDArray[Any]]
     bounds: Mapping[str, tuple[float, float]]
     categories: Mapping[str, tuple[str, ...]]
+
+    @property
+    def schema(self) -> Schema:
+        """The same public facts as a schema, for ``dp.table``."""
+        return Schema({name: Bounded(*ends) for name, ends in self.bounds.items()}
+                      | {name: Categories(values) for name, values in self.categories.items()})
 
     def __repr__(self) -> str:
         return f"Adult({len(self.train['age'])} + {len(self.test['age'])} records, {len(self.train)} columns)"

@@ -54,8 +54,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from scipy.special import log_ndtr
-
+from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
 __all__ = ["POLICIES", "Limit", "Reading", "admits", "overdraws_delta", "reading"]
@@ -139,22 +138,9 @@ def _offset(order: float, delta: float) -> float:
     return math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
 
-@lru_cache(maxsize=1024)
 def _mu_within(epsilon: float, delta: float) -> float:
-    """The largest mu, from below, for which mu-GDP implies (epsilon, delta)-DP (Dong, Roth and Su 2022, Cor. 1)."""
-    if delta <= 0 or epsilon <= 0:
-        return 0.0
-    low, high = 0.0, 64.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _gaussian_delta(middle, epsilon) <= delta else (low, middle)
-    return low
-
-
-def _gaussian_delta(mu: float, epsilon: float) -> float:
-    first = float(log_ndtr(mu / 2 - epsilon / mu))
-    second = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
-    return math.exp(first) * (1 + _SLACK) - math.exp(second) * (1 - _SLACK)
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP: that of Gaussian noise, rounded to its safe side."""
+    return 1 / gaussian_noise_multiplier(epsilon=epsilon, delta=delta) if delta > 0 and epsilon > 0 else 0.0
 
 
 def admits(limit: Limit, spent: Amounts) -> bool:

@@ -27,7 +27,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from discreet.errors import nonnegative
-from discreet.random._lanes import in_lanes
+from discreet.random._lanes import Team, in_lanes
 from discreet.random._words import next_word
 from discreet.random.source import Rng, RngLike, as_rng
 
@@ -36,6 +36,7 @@ __all__ = ["gaussian_noise"]
 _LAYERS = 256
 _EDGE = 3.6541528853610088  # where the tail layer begins
 _AREA = 0.00492867323399  # the area of every layer
+_SMALL = 1 << 16  # a fifth of a millisecond: not worth a second thread
 
 
 @cache
@@ -101,10 +102,11 @@ def _fill_single(out: Any, sigma: float, function: int, state: int, edges: Any, 
 
 
 def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0, rng: RngLike = None, *,
-                   secure: bool = True) -> NDArray[Any]:
+                   secure: bool = True, team: Team | None = None) -> NDArray[Any]:
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
-    A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory).
+    A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). ``team`` lends
+    its threads, for callers whose own would otherwise stand in the way.
     Read the module's threat model before publishing what this noise protects.
 
     >>> buffer = np.empty(4, np.float32)
@@ -122,5 +124,5 @@ def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0
         with source.lock:
             kernel(part, sigma, *address, *_layers())
 
-    in_lanes(fill, buffer.reshape(-1), as_rng(rng))
+    in_lanes(fill, buffer.reshape(-1), as_rng(rng), small=_SMALL, team=team)
     return buffer

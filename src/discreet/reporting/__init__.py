@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from discreet.reporting.document import Report, report
+from discreet.reporting.findings import Finding
 
-__all__ = ["Report", "report"]
+__all__ = ["Finding", "Report", "report"]

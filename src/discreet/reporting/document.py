@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from discreet.errors import extra, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
 from discreet.reporting import words
+from discreet.reporting.findings import Finding
 
 __all__ = ["Report", "report"]
 
@@ -30,11 +32,12 @@ class Report:
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("discreet.reporting"), autoescape=True, undefined=jinja2.StrictUndefined
         )
-        environment.filters |= {"number": _number, "percent": words.percent, "day": lambda at: at[:10], "hour": _hour}
+        environment.filters |= {"number": _number, "percent": words.percent, "alike": words.alike, "day": _day, "hour": _hour}
         drawn = {
             "burn_down": figures.burn_down(self.facts),
             "epsilon_of_delta": figures.epsilon_of_delta(self.facts),
             "trade_off": figures.trade_off(self.facts),
+            "findings": [figures.finding(found, f"finding{n}") for n, found in enumerate(self.facts["findings"])],
         }
         return environment.get_template("report.html.j2").render(figures=drawn, **self.facts)
 
@@ -49,17 +52,22 @@ class Report:
         return target
 
 
-def report(book: Book, *, entries: int = 500) -> Report:
+def report(book: Book, *, entries: int = 500, findings: Sequence[Finding] = ()) -> Report:
     """The privacy report of a book: what was released, at what cost, and what an attacker could learn.
 
     Lists the newest ``entries`` lines of the history; the totals cover all of it. Every number is what the book's
-    filters prove, not a recount of the events that happened to be charged.
+    filters prove, not a recount of the events that happened to be charged. ``findings`` are released numbers to show
+    beside it; the book does not keep answers, so that they are taken at their word.
     """
-    return Report(_facts.gather(book, whole("entries", entries, low=1)))
+    return Report(_facts.gather(book, whole("entries", entries, low=1), findings))
 
 
 def _number(value: float | None) -> str:
     return "∞" if value is None else words.number(value)
+
+
+def _day(at: str) -> str:
+    return at[:10]
 
 
 def _hour(at: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from discreet.ledger.chain import Entry, library_version
 from discreet.ledger.filters import POLICIES
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
+from discreet.reporting.findings import Finding
 
 __all__ = ["gather"]
 
@@ -32,7 +35,7 @@ ASSUMPTIONS = (
 )
 
 
-def gather(book: Book, entries: int) -> dict[str, Any]:
+def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     """The facts, JSON-ready; infinities become null."""
     spent, remaining, terms = book.spent(), book.remaining(), book.terms
     pairs, source = _pairs(book)
@@ -69,6 +72,7 @@ def gather(book: Book, entries: int) -> dict[str, Any]:
             {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
             for entry, then in book.trail()
         ],
+        "findings": [asdict(found) for found in findings],
         "books": [_inner(inner) for inner in book.books()],
         "theorems": _theorems(book),
         "entries": [_entry(entry) for entry in book.entries(newest=entries)],

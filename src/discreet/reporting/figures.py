@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from discreet.errors import extra
+from discreet.reporting.words import alike
 
 with extra("report"):
     import matplotlib
@@ -17,9 +18,10 @@ with extra("report"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-__all__ = ["burn_down", "epsilon_of_delta", "trade_off"]
+__all__ = ["burn_down", "epsilon_of_delta", "finding", "trade_off"]
 
 INK, QUIET, NOW, LIMIT = "#22303c", "#8a97a3", "#0f6e84", "#b4532a"
+LONGEST = 30  # letters of a label
 _STYLE: Any = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -68,7 +70,7 @@ def epsilon_of_delta(facts: dict[str, Any]) -> str:
     axes.set_ylim(0, max([limit["epsilon"], *(p["epsilon"] for p in points)]) * 1.12)
     axes.set_xlabel("δ")
     axes.set_ylabel("ε")
-    axes.legend(loc="best", handlelength=1.6, frameon=False)
+    axes.legend(loc="lower left", handlelength=1.6, frameon=False)
     return _svg(figure, "curve")
 
 
@@ -89,9 +91,31 @@ def trade_off(facts: dict[str, Any]) -> str:
     return _svg(figure, "trade")
 
 
-def _blank() -> tuple[Figure, Axes]:
+def finding(facts: dict[str, Any], prefix: str) -> str:
+    """Released numbers as points with error bars, the first on top; hollow where a number is not private."""
+    figure, axes = _blank(height=0.9 + 0.27 * max(6, len(facts["labels"])))
+    errors = facts["errors"] or [0.0] * len(facts["labels"])
+    rows = zip(facts["labels"], facts["values"], errors, alike(facts["values"]), strict=True)
+    for place, (label, value, error, text) in enumerate(rows):
+        private = label not in facts["not_private"]
+        color = NOW if private else LIMIT
+        axes.errorbar(value, place, xerr=error or None, fmt="o", color=color, markersize=5.5, capsize=2.5, elinewidth=1.5,
+                      markerfacecolor=color if private else "white")
+        axes.annotate(text, (value + error, place), (7, 0), textcoords="offset points", va="center", color=color)
+    names = [label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…" for label in facts["labels"]]
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(facts["labels"]) - 0.5, -0.5)
+    axes.margins(x=0.14)
+    axes.set_xlabel(facts["axis"], parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
+    axes.xaxis.set_major_formatter("{x:,g}")
+    return _svg(figure, prefix)
+
+
+def _blank(height: float = 3.3) -> tuple[Figure, Axes]:
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(4.6, 3.3), layout="constrained")
+        figure = Figure(figsize=(4.6, height), layout="constrained")
         return figure, figure.add_subplot()
 
 
@@ -106,6 +130,5 @@ def _svg(figure: Figure, prefix: str) -> str:
     text = re.sub(r'\bid="([^"]+)"', rf'id="{prefix}-\1"', text)
     text = re.sub(r'(xlink:href|href)="#([^"]+)"', rf'\1="#{prefix}-\2"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}-\1)", text)
-    return re.sub(r'<svg([^>]*?) width="[^"]+"([^>]*?)>', r'<svg\1\2 aria-hidden="true">', text, count=1).replace(
-        ' height="237.6pt"', "", 1
-    )
+    opening, rest = text.split(">", 1)
+    return re.sub(r' (width|height)="[^"]+"', "", opening) + ' aria-hidden="true">' + rest

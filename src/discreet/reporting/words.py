@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 from discreet.adjacency import Adjacency
 from discreet.events import Composed, Event, Parallel, Repeated
 
-__all__ = ["describe", "neighbours", "number", "percent", "theorem"]
+__all__ = ["alike", "describe", "neighbours", "number", "percent", "theorem"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -77,6 +78,18 @@ def number(value: float, digits: int = 4) -> str:
         return text
     mantissa, exponent = text.split("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def alike(values: Sequence[float]) -> list[str]:
+    """Numbers that stand beside each other, with as many decimals as give the largest four digits.
+
+    >>> alike([10501.4, 51.2]), alike([85.179, 85.0])
+    (['10,501', '51'], ['85.18', '85.00'])
+    """
+    largest = max(map(abs, values), default=0.0)
+    if not 1e-4 <= largest < 1e9:
+        return [number(value) for value in values]
+    return [f"{value:,.{max(0, 3 - math.floor(math.log10(largest)))}f}" for value in values]
 
 
 def percent(value: float) -> str:

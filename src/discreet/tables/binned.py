@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,12 @@ from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.budget import Share
-from discreet.tables.passes import Bins, Pass, Rows, Stats, even_edges
+from discreet.tables.columns import Bins, even_edges
+from discreet.tables.passes import Pass, Rows, Stats
 
 __all__ = ["CountDistinct", "Histogram", "Quantile"]
+
+MOST_BINS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,7 @@ class Histogram(Aggregate):
         return rows.limit.rows
 
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
-        bins = self.cut(rows)
-        return [stats.bin(bins, number) for number in range(bins.count)]
+        return stats.bins(self.cut(rows))
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy).astype(np.int64)
@@ -133,8 +135,8 @@ class Quantile(Aggregate):
         return mechanism.event if rows.limit.rows == 1 else events.PureDP(epsilon=mechanism.event.epsilon)
 
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
-        bins, q = self.cut(rows), self._fraction
-        below = np.concatenate([[0], np.cumsum([stats.bin(bins, number) for number in range(bins.count)])]).tolist()
+        q = self._fraction
+        below = [0, *accumulate(stats.bins(self.cut(rows)))]
         return [-abs(q.denominator * under - q.numerator * below[-1]) for under in below]
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -154,7 +156,9 @@ class Quantile(Aggregate):
 def _cut(rows: Rows, column: str, bins: int | tuple[float, ...]) -> Bins:
     bounds = rows.grid(column).bounds
     if isinstance(bins, int):
-        return Bins(column, even_edges(bounds.low, bounds.high, whole("bins", bins, low=1)))
+        if whole("bins", bins, low=1) > MOST_BINS:
+            raise ValueError(f"bins is {bins:,}, but may be {MOST_BINS:,} at most.")
+        return Bins(column, even_edges(bounds.low, bounds.high, bins))
     edges = tuple(number("bins", edge, low=bounds.low, high=bounds.high) for edge in bins)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ValueError("bins must be at least two edges that rise.")

@@ -14,21 +14,23 @@ Equal rows have equal s, so a tie is between rows that are the same.
 No product leaves 62 bits, so both engines compute the same. It need not resist cryptanalysis: privacy does not rest on
 it, only an even choice among a unit's rows does.
 
-Rows wider than that, or with text in them, are ordered by 62 bits of such hashes and carried whole. Rows without an
-identifier (NULL) count together as one unit.
+Rows wider than that, or with text in them, are ordered by 62 bits of such hashes, then by their own values, so that a tie
+is between equal rows here too, and are carried whole. Rows without an identifier (NULL) count together as one unit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from discreet.random import Rng
 from discreet.random.tap import coins
 from discreet.tables.engines import Engine
 
-__all__ = ["Bounds", "Field", "SecretKey", "bound"]
+__all__ = ["Bounds", "Field", "Kind", "SecretKey", "bound"]
+
+Kind: TypeAlias = Literal["number", "integer", "text"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
@@ -54,11 +56,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a pass: whole numbers below ``size``, or NULL; no size for any other content."""
+    """A column of a pass: whole numbers below ``size``, or NULL; no size for any other content, of some ``kind``."""
 
     name: str
     size: int | None = None
-    text: bool = False
+    kind: Kind = "integer"
     nullable: bool = True
 
     @property
@@ -83,14 +85,14 @@ class SecretKey:
         return "SecretKey(...)"
 
 
-def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[str], unit_is_text: bool, limit: Bounds,
+def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[str], unit: Kind, limit: Bounds,
           key: SecretKey) -> Any:
     """The rows of ``frame`` (columns ``unit_`` and ``fields``) that count, without the unit.
 
-    ``groups`` are the fields that name the group.
+    ``groups`` are the fields that name the group, ``unit`` is the kind of the identifier.
     """
     names = [field.name for field in fields]
-    word = _unit_word(engine, unit_is_text, key)
+    word = _unit_word(engine, unit, key)
     if limit.groups < limit.rows and groups:
         by = [field for field in fields if field.name in groups]
         frame = _ordered(engine, frame, word, by, [*names, "unit_"], key)
@@ -106,9 +108,9 @@ def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
 
 
-def _unit_word(engine: Engine, is_text: bool, key: SecretKey) -> str:
+def _unit_word(engine: Engine, kind: Kind, key: SecretKey) -> str:
     """62 bits that depend on the identifier and the key."""
-    whole = engine.digest("unit_") if is_text else "TRY_CAST(unit_ AS BIGINT)"
+    whole = _whole(engine, "unit_", kind)
     mixed = engine.xor(f"(({whole} & {MASK}) * {key.words[0]})", f"({engine.shifted(whole, HALF)} & {MASK})")
     return f"COALESCE({mixed}, 0) AS u"
 
@@ -142,13 +144,30 @@ def _ordered(engine: Engine, frame: Any, word: str, fields: Sequence[Field], car
 
 def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
     """A number below 2^62 from fields of any width: products of 31-bit parts with odd multipliers, joined bit by bit."""
-    total = "0"
-    for number, field in enumerate(fields):
-        whole = engine.digest(field.name) if field.text else f"TRY_CAST({field.name} AS BIGINT)"
-        for part, word in ((whole, 2 * number), (engine.shifted(whole, HALF), 2 * number + 1)):
-            factor = key.words[16 + word % 48]
-            total = engine.xor(total, f"COALESCE(({part} & {MASK}) * {factor}, {factor})")
+    total, parts = "0", []
+    for field in fields:
+        whole = _whole(engine, field.name, field.kind)
+        parts += [whole, engine.shifted(whole, HALF)]
+        if field.kind == "number":
+            parts.append(_floor(field.name, f"({field.name} - floor({field.name})) * {1 << HALF}"))
+    for number, part in enumerate(parts):
+        factor = key.words[16 + number % 48]
+        total = engine.xor(total, f"COALESCE(({part} & {MASK}) * {factor}, {factor})")
     return total
+
+
+def _whole(engine: Engine, value: str, kind: Kind) -> str:
+    """64 bits of a value, the same in both engines, or NULL: casts of doubles that are not whole differ between them."""
+    if kind == "text":
+        return engine.digest(value)
+    if kind == "integer":
+        return f"TRY_CAST({value} AS BIGINT)"
+    return _floor(value, value)
+
+
+def _floor(double: str, value: str) -> str:
+    """The whole part of a value made of a double, where that is small enough for it not to fail; beyond, rows tie."""
+    return f"CAST(CASE WHEN abs({double}) < {1 << 52} THEN floor({value}) END AS BIGINT)"
 
 
 def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int) -> Any:

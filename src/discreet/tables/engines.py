@@ -62,15 +62,15 @@ class Engine(ABC):
 
     @abstractmethod
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        """``columns`` of the ``keep`` rows of each unit that come first by ``order``."""
+        """``columns`` of the ``keep`` rows of each unit that come first by ``order``, and then by themselves."""
 
     @abstractmethod
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         """Run the query; rows of Python values."""
 
     def number(self, column: str) -> str:
-        """A column as a double; what is no number is NULL."""
-        return f"TRY_CAST({self.quoted(column)} AS DOUBLE) AS {self.quoted(column)}"
+        """A column as a double; NULL for what is no number, NaN included: to both engines NaN equals itself."""
+        return f"NULLIF(TRY_CAST({self.quoted(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
 
     @abstractmethod
     def text(self, column: str) -> str:
@@ -104,7 +104,7 @@ class DuckDB(Engine):
         return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
 
     def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS VARCHAR) AS {self.quoted(column)}"
+        return f"CAST({self.quoted(column)} AS VARCHAR)"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
@@ -115,14 +115,16 @@ class DuckDB(Engine):
         return frame.aggregate(f"unnest(min({order}, {keep})) AS {order}", unit)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        packed = f"struct_pack({', '.join(f'{name} := {name}' for name in columns)})"
-        found = f"arg_min({packed}, {order})" if keep == 1 else f"unnest(arg_min({packed}, {order}, {keep}))"
+        packed = f"struct_pack({', '.join(f'{name} := {name}' for name in dict.fromkeys([order, *columns]))})"
+        found = f"min({packed})" if keep == 1 else f"unnest(min({packed}, {keep}))"
         chosen = frame.aggregate(f"{found} AS row_", unit)
         return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         if progress is None or self._connection is None:
             return list(frame.fetchall())
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):  # it counts, and prints nothing
+            self._connection.execute(f"SET {setting}")
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
         watcher.start()
@@ -131,13 +133,16 @@ class DuckDB(Engine):
         finally:
             done.set()
             watcher.join()
+            progress(1.0)
 
 
 def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:
-    while not done.wait(0.1):
-        share = connection.query_progress()  # per cent, or -1 while it is not known
-        if share >= 0:
-            progress(share / 100)
+    furthest = 0.0
+    while not done.wait(0.05):
+        share = connection.query_progress() / 100  # negative while it is not known
+        if share > furthest:
+            furthest = min(share, 1.0)
+            progress(furthest)
 
 
 class Spark(Engine):
@@ -159,7 +164,7 @@ class Spark(Engine):
         return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
 
     def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS STRING) AS {self.quoted(column)}"
+        return f"CAST({self.quoted(column)} AS STRING)"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.selectExpr(*columns)
@@ -170,7 +175,7 @@ class Spark(Engine):
         return self.first_rows(frame, unit, order, [order], keep)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"
+        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
         return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:

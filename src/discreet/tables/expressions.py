@@ -1,9 +1,10 @@
 """What may be computed from a row: arithmetic, comparisons, membership. Nothing that looks at other rows or can fail.
 
 An expression sees a column as the schema reads it: clipped to its bounds, missing values filled or missing. Numbers are
-doubles, so nothing overflows; what has no value (a quotient by zero, the logarithm of a negative number) is missing,
-and a missing condition keeps nothing. Bounds follow from the columns' bounds by interval arithmetic, and
-a derived column is clipped to them, so that no rounding of an engine's logarithm can step outside.
+doubles, whatever the table's own type, so nothing overflows; what has no value (a quotient by zero, the logarithm of a
+negative number, the difference of two infinities) is missing, and a missing condition keeps nothing. Bounds follow from
+the columns' bounds by interval arithmetic, and a derived column is clipped to them, so that no rounding of an engine's
+logarithm can step outside.
 
 >>> from discreet.schema import Bounded, Schema
 >>> schema = Schema(income=Bounded(0, 1000), hours=Bounded(0, 80))
@@ -17,24 +18,23 @@ a derived column is clipped to them, so that no rounding of an engine's logarith
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from discreet.errors import extra, number
 from discreet.schema import Bounded, Categories, Schema, Unlisted
+from discreet.tables.intervals import ANYTHING, TRUTH, Interval, arithmetic, function
+from discreet.tables.scope import Scope
 
-if TYPE_CHECKING:
+with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Expression", "col"]
+__all__ = ["Expression", "check", "col"]
 
-Interval: TypeAlias = tuple[float, float]
-ANYTHING: Interval = (-math.inf, math.inf)
-TRUTH: Interval = (0.0, 1.0)
+_WHOLE = 2.0**52  # doubles of this size and more are whole numbers
 
 
 class Expression:
@@ -47,12 +47,8 @@ class Expression:
         """Numbers between which the value lies, from public facts; truth values lie in (0, 1)."""
         raise NotImplementedError
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        """The engine's expression; ``column`` gives the engine's expression of a column."""
-        raise NotImplementedError
-
-    def columns(self) -> frozenset[str]:
-        """The columns it reads."""
+    def compiled(self, scope: Scope) -> nw.Expr:
+        """The engine's expression, for the frame of ``scope`` as it then is."""
         raise NotImplementedError
 
     def logical(self) -> bool:
@@ -125,7 +121,7 @@ class Expression:
 
     def is_in(self, values: Iterable[Any]) -> Expression:
         """Whether the value is one of ``values``."""
-        return _IsIn(self, tuple(values))
+        return _IsIn(self, tuple(value if isinstance(value, str) else _plain(value) for value in values))
 
     def is_missing(self) -> Expression:
         """Whether there is no value."""
@@ -156,9 +152,11 @@ def col(name: str) -> Expression:
 def _operand(value: Any) -> Expression:
     if isinstance(value, Expression):
         return _numeric(value)
-    if isinstance(value, bool):
-        value = float(value)
-    return _Number(number("operand", value, low=-1e300, high=1e300))
+    return _Number(_plain(value))
+
+
+def _plain(value: Any) -> float:
+    return number("operand", float(value) if isinstance(value, bool) else value, low=-1e300, high=1e300)
 
 
 def _numeric(value: Expression) -> Expression:
@@ -186,11 +184,8 @@ class _Col(Expression):
                 return float(min(values)), float(max(values))
         return ANYTHING
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        return column(self.name)
-
-    def columns(self) -> frozenset[str]:
-        return frozenset([self.name])
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return scope.column(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,13 +195,8 @@ class _Number(Expression):
     def bounds(self, schema: Schema) -> Interval:
         return self.value, self.value
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        with extra("tables"):
-            import narwhals as nw
+    def compiled(self, scope: Scope) -> nw.Expr:
         return nw.lit(self.value, dtype=nw.Float64)
-
-    def columns(self) -> frozenset[str]:
-        return frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,26 +206,14 @@ class _Binary(Expression):
     right: Expression
 
     def bounds(self, schema: Schema) -> Interval:
-        (a, b), (c, d) = self.left.bounds(schema), self.right.bounds(schema)
-        if self.sign == "+":
-            return a + c, b + d
-        if self.sign == "-":
-            return a - d, b - c
-        if self.sign == "/" and c <= 0 <= d:
-            return ANYTHING
-        corners = [x * y if self.sign == "*" else x / y for x in (a, b) for y in (c, d)]
-        return (min(corners), max(corners)) if all(map(math.isfinite, corners)) else ANYTHING
+        return arithmetic(self.sign, self.left.bounds(schema), self.right.bounds(schema))
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        left, right = self.left.compiled(column), self.right.compiled(column)
+    def compiled(self, scope: Scope) -> nw.Expr:
+        left, right = self.left.compiled(scope), self.right.compiled(scope)
         if self.sign == "/":  # a guard, because one engine raises on division by zero and another gives infinity
-            with extra("tables"):
-                import narwhals as nw
-            return nw.when(right != 0.0).then(left / right)
-        return left + right if self.sign == "+" else left - right if self.sign == "-" else left * right
-
-    def columns(self) -> frozenset[str]:
-        return self.left.columns() | self.right.columns()
+            right = scope.let(right)
+            return scope.real(nw.when(right != 0.0).then(left / right))
+        return scope.real(left + right if self.sign == "+" else left - right if self.sign == "-" else left * right)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,11 +226,8 @@ class _Clip(Expression):
         self.inner.bounds(schema)
         return self.low, self.high
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        return self.inner.compiled(column).clip(self.low, self.high)
-
-    def columns(self) -> frozenset[str]:
-        return self.inner.columns()
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return scope.let(self.inner.compiled(scope)).clip(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,31 +236,19 @@ class _Function(Expression):
     inner: Expression
 
     def bounds(self, schema: Schema) -> Interval:
-        low, high = self.inner.bounds(schema)
-        match self.name:
-            case "abs":
-                return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
-            case "floor":
-                return (math.floor(low) if math.isfinite(low) else low), (math.floor(high) if math.isfinite(high) else high)
-            case "sqrt":
-                return 0.0, math.sqrt(max(high, 0.0))
-        return (math.log(low) if low > 0 else -math.inf), (math.log(high) if high > 0 else math.inf)
+        return function(self.name, self.inner.bounds(schema))
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        with extra("tables"):
-            import narwhals as nw
-        inner = self.inner.compiled(column)
+    def compiled(self, scope: Scope) -> nw.Expr:
+        inner = scope.let(self.inner.compiled(scope))
         match self.name:
             case "abs":
                 return inner.abs()
-            case "floor":
-                return inner.floor()
+            case "floor":  # within what every engine's whole numbers hold; beyond it nothing is left to cut
+                small = nw.when(inner.abs() < _WHOLE).then(inner).otherwise(0.0)
+                return nw.when(inner.abs() < _WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
             case "sqrt":
                 return nw.when(inner >= 0.0).then(nw.when(inner >= 0.0).then(inner).otherwise(0.0).sqrt())
         return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
-
-    def columns(self) -> frozenset[str]:
-        return self.inner.columns()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,27 +262,20 @@ class _Condition(Expression):
         return True
 
 
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt,
+                                                         ">=": operator.ge, "==": operator.eq}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Compare(_Condition):
     sign: str
     left: Expression
     right: Expression
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        left, right = self.left.compiled(column), self.right.compiled(column)
-        match self.sign:
-            case "<":
-                return left < right
-            case "<=":
-                return left <= right
-            case ">":
-                return left > right
-            case ">=":
-                return left >= right
-        return left == right
-
-    def columns(self) -> frozenset[str]:
-        return self.left.columns() | self.right.columns()
+    def compiled(self, scope: Scope) -> nw.Expr:
+        left, right = self.left.compiled(scope), self.right.compiled(scope)
+        found: nw.Expr = _COMPARISONS[self.sign](left, right)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -327,12 +283,9 @@ class _Logic(_Condition):
     sign: str
     parts: tuple[Expression, ...]
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        first, *rest = (part.compiled(column) for part in self.parts)
+    def compiled(self, scope: Scope) -> nw.Expr:
+        first, *rest = (part.compiled(scope) for part in self.parts)
         return ~first if not rest else first & rest[0] if self.sign == "&" else first | rest[0]
-
-    def columns(self) -> frozenset[str]:
-        return frozenset().union(*(part.columns() for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,32 +298,28 @@ class _IsIn(_Condition):
             raise ValueError("is_in needs at least one value, all text or all numbers.")
 
     def bounds(self, schema: Schema) -> Interval:
+        column = schema[self.inner.name] if isinstance(self.inner, _Col) else None
         if isinstance(self.values[0], str):
-            column = schema[self.inner.name] if isinstance(self.inner, _Col) else None
             if not isinstance(column, Categories) or not column.textual:
                 raise ValueError("Text is compared with something that is not a column of text Categories.")
             if unknown := sorted(set(self.values) - set(column.values)):
                 raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
+        elif isinstance(column, Categories) and column.textual:  # an engine would fail on the first text that is no number
+            raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
         return TRUTH
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        inner = self.inner.compiled(column)
+    def compiled(self, scope: Scope) -> nw.Expr:
+        inner = scope.let(self.inner.compiled(scope))
         found: nw.Expr = reduce(operator.or_, [inner == value for value in self.values])
         return found
-
-    def columns(self) -> frozenset[str]:
-        return self.inner.columns()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Missing(_Condition):
     inner: Expression
 
-    def compiled(self, column: Callable[[str], nw.Expr]) -> nw.Expr:
-        return self.inner.compiled(column).is_null()
-
-    def columns(self) -> frozenset[str]:
-        return self.inner.columns()
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return self.inner.compiled(scope).is_null()
 
 
 def check(expression: Expression, schema: Schema, *, condition: bool) -> None:

@@ -88,12 +88,13 @@ class KeySelection:
 
     def release(self, counts: Mapping[Any, int], rng: random.RngLike = None) -> Release[dict[Any, int]]:
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
-        source, counts = random.as_rng(rng), dict(counts)
+        # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one answer.
+        source, counts = random.as_rng(rng), dict(sorted(counts.items(), key=lambda item: repr(item[0])))
 
         def draw() -> dict[Any, int]:
             noise = random.discrete_laplace(self.scale, len(counts), source).tolist()
             noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
-            return dict(sorted(((k, c) for k, c in noisy.items() if c > self.threshold), key=lambda kc: repr(kc[0])))
+            return {key: count for key, count in noisy.items() if count > self.threshold}
 
         shown = noised(self, counts, "l1", self.rows, draw)
         return Release(shown, self.event, reproducible=source.reproducible)

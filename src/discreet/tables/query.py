@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from discreet import events
@@ -172,14 +173,11 @@ class _Plan:
 
     def run(self, rng: Any, progress: Progress | None) -> Any:
         """Read the table and add the noise."""
-        rows, key = self.query.rows, SecretKey.draw(rng)
-        found: dict[tuple[Any, ...], Stats] = {}
-        scans = self.scans()
-        for number, scan in enumerate(scans):
-            for group, stats in rows.run(scan, key, _part(progress, number, len(scans))).items():
-                first = found.setdefault(group, Stats())
-                first.numbers.update({name: value for name, value in stats.numbers.items()
-                                      if name != "rows" or not number})
+        rows, key, scans = self.query.rows, SecretKey.draw(rng), self.scans()
+        first, *rest = [rows.run(scan, key, _part(progress, number, len(scans))) for number, scan in enumerate(scans)]
+        found: dict[tuple[Any, ...], Stats] = first
+        for group, stats in chain.from_iterable(scan.items() for scan in rest):
+            found.setdefault(group, Stats()).join(stats)
         cells: list[tuple[Any, ...]]
         shown: Mapping[tuple[Any, ...], int] = {}
         if self.selection is None:

@@ -11,14 +11,16 @@ import csv
 import glob
 import gzip
 import os
-from collections.abc import Collection, Mapping
+import zlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from discreet.errors import extra
 from discreet.schema import Categories, Column, Schema, Unlisted
-from discreet.tables.engines import DuckDB, Engine, Spark
+from discreet.tables.bounding import Kind
+from discreet.tables.engines import DuckDB, Engine, Spark, quietly
 
 with extra("tables"):
     import narwhals as nw
@@ -31,13 +33,14 @@ _PARQUET = (".parquet", ".pq")
 
 @dataclass(frozen=True)
 class Source:
-    """Declared columns of a table, in an engine's own lazy frame, with the types the schema gives them."""
+    """Declared columns of a table, in an engine's own lazy frame, with types and names of our own."""
 
     engine: Engine
     frame: Any = field(repr=False)
     name: str
     answers: Literal["pandas", "polars"] = "polars"
-    kinds: Mapping[str, str] = field(default_factory=dict, repr=False)  # of each column: number, integer, text
+    kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
 
 
 def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: str | None = None, threads: int | None = None,
@@ -58,10 +61,14 @@ def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: 
     with extra("tables"):
         import duckdb
     given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    connection = duckdb.connect(":memory:", config=given_settings)
+    try:
+        connection = duckdb.connect(":memory:", config=given_settings)
+    except duckdb.Error as error:  # nothing is open yet, so its message is about the settings alone
+        raise ValueError(f"DuckDB does not accept {given_settings!r}: {error}") from None
     engine = DuckDB(connection)
     if isinstance(source, (str, os.PathLike)):
-        return _typed(engine, _file(connection, os.fspath(source)), os.fspath(source), "polars", schema, columns)
+        path = os.fspath(source)
+        return _typed(engine, _file(connection, path, columns), path, "polars", schema, columns)
     arrow, answers = _arrow(source, schema, columns)
     return _typed(engine, connection.from_arrow(arrow), type(source).__name__, answers, schema, columns)
 
@@ -74,27 +81,52 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _file(connection: Any, path: str) -> Any:
+def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
     """A Parquet or text file, or a glob of them."""
-    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path] if Path(path).exists() else []
+    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path] if Path(path).is_file() else []
     if not files:
         raise FileNotFoundError(f"There is no file {path!r}. Give the path of a Parquet or CSV file, or a glob of them.")
     if path.endswith(_PARQUET):
-        return connection.read_parquet(path)
+        _agree(connection, files, columns)
+        return quietly(lambda: connection.read_parquet(files))
     if path.endswith(_TEXT_FILES):
         separator = "\t" if ".tsv" in path else ","
-        columns = dict.fromkeys(_header(files[0], separator), "VARCHAR")
+        names = _names(files, separator)
+        if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
+            raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
         # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
-        return connection.read_csv(path, auto_detect=False, columns=columns, header=True, sep=separator, quotechar='"',
-                                   escapechar='"', ignore_errors=True, strict_mode=False)
+        return connection.read_csv(files, auto_detect=False, columns=dict.fromkeys(names, "VARCHAR"), header=True,
+                                   sep=separator, quotechar='"', escapechar='"', ignore_errors=True, strict_mode=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
 
 
+def _agree(connection: Any, files: Sequence[str], columns: Collection[str]) -> None:
+    """Refuse files that differ in the types of declared columns: a cast from one to the other could fail, on some value."""
+    def types(path: str) -> dict[str, str]:
+        found = connection.read_parquet(path, hive_partitioning=False)
+        return {name: str(kind) for name, kind in zip(found.columns, found.types, strict=True) if name in columns}
+
+    first, *rest = quietly(lambda: [types(path) for path in files])
+    if other := [path for path, found in zip(files[1:], rest, strict=True) if found != first]:
+        raise ValueError(f"{other[0]!r} has other columns or types than {files[0]!r}: files read together must agree.")
+
+
+def _names(files: Sequence[str], separator: str) -> list[str]:
+    """The names in the first line of text files, the same in all: public, as the names of columns are."""
+    first = _header(files[0], separator)
+    if other := [path for path in files[1:] if _header(path, separator) != first]:
+        raise ValueError(f"{other[0]!r} has other columns than {files[0]!r}, or another order: files read together must agree.")
+    return first
+
+
 def _header(path: str, separator: str) -> list[str]:
-    """The names in the first line of a text file: public, as the names of columns are."""
     opener = gzip.open if path.endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig") as lines:
-        names = next(csv.reader(lines, delimiter=separator), [])
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:  # what follows the names may be anything
+            names = next(csv.reader(lines, delimiter=separator), [])
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        reason = type(error).__name__
+        raise ValueError(f"{path!r} cannot be read as a text file with names in its first line ({reason}).") from None
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{path!r} has no first line of distinct column names, but a text file needs one.")
     return names
@@ -110,15 +142,21 @@ def _arrow(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Litera
     except TypeError:
         raise ValueError(f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
                          "DuckDB relation or a Spark frame.") from None
-    _present(columns, frame.collect_schema().names())
-    frame = frame.select(columns)
+    _present(columns, quietly(lambda: frame.collect_schema().names()))
+    pandas = frame.implementation.is_pandas_like()
+    return quietly(lambda: _converted(frame.select(columns), schema, pandas)), "pandas" if pandas else "polars"
+
+
+def _converted(frame: Any, schema: Schema, pandas: bool) -> Any:
+    """A lazy frame is collected here; whatever fails on the way would quote the entry on which it failed."""
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("polars")
-    if not frame.implementation.is_pandas_like():
-        return frame.to_arrow(), "polars"
-    native = frame.to_native()
-    native = native.assign(**{name: _plain(native[name], schema.get(name)) for name in columns if native[name].dtype == object})
-    return nw.from_native(native, eager_only=True).to_arrow(), "pandas"
+    if pandas:
+        native = frame.to_native()
+        odd = [name for name in frame.columns if native[name].dtype == object or native[name].dtype.name == "category"]
+        native = native.assign(**{name: _plain(native[name].astype(object), schema.get(name)) for name in odd})
+        frame = nw.from_native(native, eager_only=True)
+    return frame.to_arrow()
 
 
 def _plain(series: Any, column: Column | None) -> Any:
@@ -136,7 +174,7 @@ def _name(value: Any) -> str:
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # an object may do anything in its __float__
         return float("nan")
 
 
@@ -145,31 +183,33 @@ def _number(value: Any) -> float:
 
 def _typed(engine: Engine, native: Any, name: str, answers: Literal["pandas", "polars"], schema: Schema,
            columns: list[str]) -> Source:
-    found = nw.from_native(native).collect_schema()
+    found = quietly(lambda: nw.from_native(native).collect_schema())
     _present(columns, found.names())
     kinds = {column: _kind(column, found[column], schema.get(column)) for column in columns}
-    casts = [_cast(engine, column, kind, found[column]) for column, kind in kinds.items()]
-    return Source(engine, engine.project(native, casts), name, answers, kinds)
+    names = {column: f"c{number}" for number, column in enumerate(columns)}
+    casts = [f"{_cast(engine, column, kind, found[column])} AS {names[column]}" for column, kind in kinds.items()]
+    return Source(engine, engine.project(native, casts), name, answers, kinds, names)
 
 
 def _present(wanted: Collection[str], found: Collection[str]) -> None:
     if absent := [name for name in wanted if name not in found]:
-        raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(found)}.")
+        raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(map(str, found))}.")
 
 
-def _kind(name: str, dtype: Any, column: Column | None) -> str:
+def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     """How a column is read: by what was declared, and for keys and units by the type the table states."""
     textual = isinstance(dtype, (nw.String, nw.Categorical, nw.Enum))
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
         raise ValueError(f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first.")
     if isinstance(column, Categories) and column.textual:
         return "text"
-    if column is None or isinstance(column, Unlisted):  # identities: no cast may make two of them equal
-        return "text" if textual or dtype.is_decimal() else "integer" if dtype.is_integer() else "number"
+    if column is None or isinstance(column, Unlisted):  # identities: no cast may make two of them equal (a UUID is Unknown)
+        return "text" if textual or dtype.is_decimal() or isinstance(dtype, nw.Unknown) else (
+            "integer" if dtype.is_integer() else "number")
     return "integer" if dtype.is_integer() else "number"
 
 
-def _cast(engine: Engine, name: str, kind: str, dtype: Any) -> str:
+def _cast(engine: Engine, name: str, kind: Kind, dtype: Any) -> str:
     if kind == "integer" or (kind == "text" and isinstance(dtype, nw.String)):
         return engine.quoted(name)
     return engine.text(name) if kind == "text" else engine.number(name)

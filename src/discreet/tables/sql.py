@@ -15,7 +15,7 @@ ValueError: MAX(income) is not supported, because one row decides it: ask for a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
@@ -44,15 +44,18 @@ _CLAUSES: Mapping[str, str] = {
     "qualify": "QUALIFY is not supported: max_rows_per_unit= bounds the rows of a unit.",
     "windows": "WINDOW is not supported: use GROUP BY.",
     "sample": "TABLESAMPLE is not supported: read the whole table.",
+    "pivots": "PIVOT is not supported: use GROUP BY, and turn the answer after the release.",
+    "into": "INTO is not supported: write the answer after the release.",
 }
+_FORM = "give one SELECT ... FROM ... [WHERE ...] [GROUP BY ...]."
+_READ = {"expressions", "from_", "where", "group"}  # the parts of a SELECT
+_NAMED = {"this", "db", "catalog", "alias"}  # the parts of a table's name
 
 
 def parse(query: str, table: Table) -> Query:
     """The question that a SELECT asks of ``table``; any table name is accepted after FROM."""
     tree = _select(query)
-    for clause, reason in _CLAUSES.items():
-        if tree.args.get(clause):
-            raise ValueError(reason)
+    _nothing_else(tree, _READ)
     _one_table(tree)
     if where := tree.args.get("where"):
         table = table.filter(_expression(where.this, table))
@@ -71,16 +74,26 @@ def _select(query: str) -> exp.Select:
         raise ValueError(f"The query cannot be read: {reason}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         kind = "several statements" if len(trees) != 1 else type(trees[0]).__name__.upper()
-        raise ValueError(f"{kind} is not supported: give one SELECT ... FROM ... [WHERE ...] [GROUP BY ...].")
+        raise ValueError(f"{kind} is not supported: {_FORM}")
     return trees[0]
 
 
+def _nothing_else(node: exp.Expression, known: Collection[str]) -> None:
+    """Refuse every clause but those that are read: one that was passed over in silence would be answered wrongly."""
+    for clause, value in node.args.items():
+        if value and clause not in known:
+            raise ValueError(_CLAUSES.get(clause, f"{clause.strip('_').upper()} is not supported: {_FORM}"))
+
+
 def _one_table(tree: exp.Select) -> None:
-    source = tree.args.get("from_") or tree.args.get("from")
+    source = tree.args.get("from_")
     if source is None:
         raise ValueError("There is no FROM: give one SELECT ... FROM people.")
     if not isinstance(source.this, exp.Table):
         raise ValueError("A subquery is not supported after FROM: use filter() and derive(), then one SELECT.")
+    _nothing_else(source.this, _NAMED)
+    if not isinstance(source.this.this, exp.Identifier) or source.this.alias_column_names:
+        raise ValueError(f"{source.sql(dialect='duckdb')} is not supported: write FROM and a name; the table is open already.")
     if any(node for node in tree.find_all(exp.Select) if node is not tree):
         raise ValueError("A subquery is not supported: use filter() and derive(), then one SELECT.")
 
@@ -121,6 +134,8 @@ def _aggregate(answer: Query, node: exp.Expression, name: str | None) -> Query:
             return answer.count(name=name)
         case exp.Count(this=exp.Distinct(expressions=[column])):
             return answer.count_distinct(_column(column, "COUNT(DISTINCT ...)"), name=name)
+        case exp.Count(this=exp.Literal()):
+            raise ValueError(f"{text} is not supported: write COUNT(*).")
         case exp.Count(this=exp.Expression() as column, expressions=[]) if not isinstance(column, exp.Distinct):
             return answer.count(_column(column, "COUNT"), name=name)
         case exp.Sum(this=exp.Column() as column):

@@ -19,6 +19,8 @@ from discreet.tables.sources import Source, open_source
 
 __all__ = ["Table", "table"]
 
+MOST_ROWS = 999_999  # of a unit: an engine that fails from then on would fail for a unit with rows, and not without
+
 
 @dataclass(frozen=True)
 class Table:
@@ -141,6 +143,8 @@ def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None =
     """
     schema = schema if isinstance(schema, Schema) else Schema(schema)
     rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
+    if rows > MOST_ROWS:
+        raise ValueError(f"max_rows_per_unit is {rows:,}, but may be {MOST_ROWS:,} at most, where DuckDB stops counting.")
     groups = rows if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
     if unit is None and (rows != 1 or max_groups_per_unit is not None):
         raise ValueError("max_rows_per_unit or max_groups_per_unit is given, but there is no unit= for them to bound.")

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from discreet.training.admission import replace_batch_norm
 from discreet.training.calls import register, register_layer
 from discreet.training.clipping import Clipping, Quantile
 from discreet.training.fit import Progress, fit
-from discreet.training.private import Privacy, make_private, replace_batch_norm
+from discreet.training.privacy import Privacy
+from discreet.training.private import make_private
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
 from discreet.training.rules import Rule
 from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson

@@ -18,7 +18,7 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, squares
+from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, weighted_instances
 from discreet.training.watch import Use, Watch
 
 with extra("torch"):
@@ -46,19 +46,17 @@ class ClippedSum:
                              "does with the records of a batch.")
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self.watch = Watch(parameters, checks)
+        self.watch.reduction = loss_reduction
         self.block, self.shares = clipping.blocks(list(parameters))
         self.offsets = _offsets(self.parameters)
+        self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
+        self._place = {id(p): i for i, p in enumerate(parameters.values())}
         self.total: Tensor | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision of the sum: the widest of the parameters'."""
-        return torch.float64 if any(p.dtype == torch.float64 for p in self.parameters.values()) else torch.float32
-
     def sensitivity(self, clip_norm: float) -> float:
-        """The most a record can move the sum, rounding included."""
-        return clip_norm * (1 + ROUNDING.get(self.dtype, WIDENED))
+        """The most a record can move the sum, rounding included: that of the coarsest parameter."""
+        return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
 
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
@@ -80,73 +78,86 @@ class ClippedSum:
 
     def _clipped(self, by_name: dict[int, list[Use]], records: int, weights: Tensor | None, clip_norm: float) -> Tensor:
         scale = float(records) if self.reduction == "mean" else 1.0
-        norms = self._norms(by_name, records)
-        finite = math.isfinite(float(norms.sum()))  # a sum that overflows only makes the look closer
-        lost = None if finite else ~torch.isfinite(norms).all(0)
-        factors = self._factors(norms, lost, clip_norm, scale)
-        if weights is not None:
-            factors *= weights
-        self._count(norms, lost, weights, clip_norm / scale)
+        squares = self._squares(by_name, records)
+        lost = None
+        if not math.isfinite(float(sum(square.sum() for square in squares))):  # a sum that overflows only makes us look closer
+            lost = ~torch.isfinite(torch.stack(squares)).all(0)
+        self._count(squares[0], lost, weights, clip_norm / scale)
+        factors = [self._kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
+                   for square, share in zip(squares, self.shares, strict=True)]
         return self._contracted(by_name, factors, lost)
 
-    def _factors(self, norms: Tensor, lost: Tensor | None, clip_norm: float, scale: float) -> Tensor:
-        found = [self.clipping.factors(n, clip_norm * share, scale) for n, share in zip(norms, self.shares, strict=True)]
-        factors = torch.stack(found) if len(found) > 1 else found[0].unsqueeze(0)
-        return factors if lost is None else factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
+    @staticmethod
+    def _kept(factors: Tensor, lost: Tensor | None, weights: Tensor | None) -> Tensor:
+        if lost is not None:
+            factors = factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
+        return factors if weights is None else factors * weights
 
     # --- the passes ----------------------------------------------------------------------------------------------
 
     def _pulled_back(self) -> dict[int, list[Use]]:
         """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""
-        names = {id(p): i for i, p in enumerate(self.parameters.values())}
         found: dict[int, list[Use]] = {}
         made: dict[int, list[Use]] = {}
         for use in self.watch.uses:
-            (found if id(use.target) in names else made).setdefault(names.get(id(use.target), id(use.target)), []).append(use)
+            place = self._place.get(id(use.target))
+            if place is None:
+                made.setdefault(id(use.target), []).append(use)
+            else:
+                found.setdefault(place, []).append(use)
         for uses in made.values():
             tensor = uses[0].target
             instances = sum(_formed(use) for use in uses)
             ours = [p for p in self.parameters.values() if p.requires_grad]
             for parameter, gradient in zip(ours, _pull(tensor, ours, instances), strict=True):
                 if gradient is not None:
-                    found.setdefault(names[id(parameter)], []).append(Use(parameter, Rule(), None, None, gradient))
+                    found.setdefault(self._place[id(parameter)], []).append(Use(parameter, Rule(), None, None, gradient))
         return found
 
-    def _norms(self, by_name: dict[int, list[Use]], records: int) -> Tensor:
-        squares: list[Tensor | None] = [None] * len(self.shares)
+    def _squares(self, by_name: dict[int, list[Use]], records: int) -> list[Tensor]:
+        """Each block's squared norms, never negative: a Gram sum may round below zero."""
+        found: list[Tensor | None] = [None] * len(self.shares)
         for place, uses in by_name.items():
-            found, block = _joint_norms(uses), self.block[place]
-            if found.shape[0] != records:
-                raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {found.shape[0]} records in a "
+            part, block = _joint_norms(uses), self.block[place]
+            if part.shape[0] != records:
+                raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {part.shape[0]} records in a "
                                    f"batch of {records}. Call the model on the batch as the loader gave it.")
-            before = squares[block]
-            squares[block] = found.to(self.dtype) if before is None else before + found
+            before = found[block]
+            found[block] = part.to(self.dtype) if before is None else before + part
         device = next(iter(self.parameters.values())).device
-        known = [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square for square in squares]
-        return (torch.stack(known) if len(known) > 1 else known[0].unsqueeze(0)).clamp(min=0).sqrt_()
+        return [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
+                for square in found]
 
-    def _count(self, norms: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
+    def _count(self, squares: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
         if self.clipping.adaptive is None:
             return
-        within = (norms[0] <= clip_norm).to(self.dtype) - 0.5
+        within = (squares.sqrt() <= clip_norm).to(self.dtype) - 0.5
         if lost is not None:
             within[lost] = -0.5
         self.unclipped += float((within if weights is None else within * weights).sum())
 
-    def _contracted(self, by_name: dict[int, list[Use]], factors: Tensor, lost: Tensor | None) -> Tensor:
-        parts: list[Tensor] = []
-        for place, parameter in enumerate(self.parameters.values()):
-            whole: Tensor | None = None
-            for use in by_name.get(place, ()):
+    def _contracted(self, by_name: dict[int, list[Use]], factors: list[Tensor], lost: Tensor | None) -> Tensor:
+        total: Tensor | None = None
+        for place, (start, parameter) in enumerate(zip(self.offsets, self.parameters.values(), strict=False)):
+            if total is None:
+                total = torch.empty(self.offsets[-1], dtype=self.dtype, device=parameter.device)
+            out, uses = total[start:self.offsets[place + 1]], by_name.get(place)
+            if uses is None:
+                out.zero_()
+                continue
+            weights = factors[self.block[place]]
+            if weights.dtype != parameter.dtype:  # half precision is summed in single
+                weights = weights.to(torch.promote_types(parameter.dtype, torch.float32))
+            for use in uses:
                 if lost is not None:
                     _blank(use, lost)
-                found = _weighted(use, factors[self.block[place]].to(parameter.dtype)).reshape(-1)
-                whole = found if whole is None else whole + found
+                if use is uses[0]:
+                    _weigh(use, weights, out)
+                else:
+                    out += _weighted(use, weights).reshape(-1)
                 use.activations = use.gradients = use.instances = None
-            if whole is None:
-                whole = torch.zeros(parameter.numel(), dtype=self.dtype, device=parameter.device)
-            parts.append(whole.to(self.dtype))
-        return torch.cat(parts)
+        assert total is not None
+        return total
 
 
 def _offsets(parameters: Mapping[str, Tensor]) -> list[int]:
@@ -160,14 +171,22 @@ def _formed(use: Use) -> Tensor:
     """The gradients of a use, formed if they were not."""
     if use.instances is None:
         assert use.gradients is not None
-        found = use.rule.instantiate(use.activations, use.gradients)
-        return found.view(found.shape[0], *use.target.shape)
-    return use.instances.view(use.instances.shape[0], *use.target.shape)
+        return use.rule.instantiate(use.activations, use.gradients).reshape(-1, *use.target.shape)
+    return use.instances.reshape(-1, *use.target.shape)
+
+
+def _weigh(use: Use, weights: Tensor, out: Tensor) -> None:
+    """The weighted sum of a use, written where it belongs; without a copy where the rule is one matrix product."""
+    if use.instances is None and isinstance(use.rule, Outer) and out.dtype == weights.dtype:
+        u, v = use.rule.weighted_factors(use.activations, use.gradients, weights)
+        torch.mm(u, v, out=out.view(u.shape[0], v.shape[1]))
+    else:
+        out.copy_(_weighted(use, weights).reshape(-1))
 
 
 def _weighted(use: Use, weights: Tensor) -> Tensor:
     if use.instances is not None:
-        return weights @ use.instances.flatten(1)
+        return weighted_instances(use.instances, weights)
     assert use.gradients is not None
     return use.rule.weighted_sum(use.activations, use.gradients, weights)
 
@@ -175,11 +194,7 @@ def _weighted(use: Use, weights: Tensor) -> Tensor:
 def _joint_norms(uses: list[Use]) -> Tensor:
     """Squared norms of the sum of several uses' gradients."""
     if len(uses) == 1:
-        use = uses[0]
-        if use.instances is not None:
-            return squares(use.instances.flatten(1))
-        assert use.gradients is not None
-        return use.rule.squared_norms(use.activations, use.gradients)
+        return uses[0].squared_norms()
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):
         _join(uses)
         return _joint_norms(uses)
@@ -240,11 +255,12 @@ def _tied(uses: list[Use]) -> Tensor | None:
 def _pull(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
     """Each record's gradient of the parameters a tensor was made of."""
     def back(gradients: Tensor, batched: bool) -> Any:
-        return torch.autograd.grad(tensor, parameters, gradients, retain_graph=True, allow_unused=True,
-                                   is_grads_batched=batched)
+        found = torch.autograd.grad(tensor, parameters, gradients.to(tensor.dtype), retain_graph=True, allow_unused=True,
+                                    is_grads_batched=batched)
+        return [None if g is None else g.to(torch.promote_types(g.dtype, torch.float32)) for g in found]
 
     try:
-        return list(back(instances, True))
+        return back(instances, True)  # type: ignore[no-any-return]
     except RuntimeError:
         each = [back(g, False) for g in instances]
         return [None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)]

@@ -122,8 +122,8 @@ class Clipping:
             block.append(order.index(max(found, key=len)))
         return block, [norm / self.max_grad_norm for norm in self.scope.values()]
 
-    def factors(self, norms: Tensor, clip_norm: float, scale: float = 1.0) -> Tensor:
-        """``scale`` times what gradients of these norms times ``scale`` are multiplied by."""
+    def factors(self, squares: Tensor, clip_norm: float, scale: float = 1.0) -> Tensor:
+        """``scale`` times what gradients are multiplied by whose squared norms are ``scale``² times these."""
         if self.factor == "automatic":
-            return clip_norm / (norms + self.stability / scale)
-        return (clip_norm / norms).clamp_(max=scale)  # a zero norm gives infinity, and then the whole gradient
+            return squares.sqrt().add_(self.stability / scale).reciprocal_().mul_(clip_norm)
+        return squares.rsqrt().mul_(clip_norm).clamp_(max=scale)  # a zero norm gives infinity, and then the whole gradient

@@ -1,4 +1,4 @@
-"""Convolutions of any dimension, plain and transposed: patches by strides, then outer products."""
+"""Convolutions of any dimension, plain and transposed: windows copied side by side, then outer products."""
 
 from __future__ import annotations
 
@@ -13,23 +13,11 @@ with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor
 
-__all__ = ["ConvolutionWeight", "patches"]
+__all__ = ["ConvolutionWeight"]
 
 
-WINDOWS = 1 << 20  # numbers of unfolded windows at a time: what stays in the cache is copied fast
-
-
-def patches(x: Tensor, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...],
-            dilation: tuple[int, ...]) -> Tensor:
-    """Every window of x [B, C, *space] as a view [B, C, *kernel, *positions]: no copy but that of the padding."""
-    if any(padding):
-        x = F.pad(x, [side for p in reversed(padding) for side in (p, p)])
-    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-    positions = [(size - r) // s + 1 for size, r, s in zip(x.shape[2:], reach, stride, strict=True)]
-    steps = x.stride()[2:]
-    return x.as_strided((*x.shape[:2], *kernel, *positions),
-                        (*x.stride()[:2], *(a * d for a, d in zip(steps, dilation, strict=True)),
-                         *(a * s for a, s in zip(steps, stride, strict=True))), x.storage_offset())
+LONG = 128  # positions from which on contracting again costs more than writing gradients to memory and reading them
+WINDOWS = 1 << 19  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
 class ConvolutionWeight(Rule):
@@ -45,16 +33,23 @@ class ConvolutionWeight(Rule):
         self.output_padding = output_padding or (0,) * len(stride)
 
     def _factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """u [B·groups, T, out/groups] and v [B·groups, T, in/groups·kernel], as transposed views."""
+        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long runs."""
         outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
-        windows = patches(inner, tuple(self.shape[2:]), self.stride, self.padding, self.dilation)
-        space = outer.dim() - 2
-        for d, size in enumerate(outer.shape[2:]):  # positions that output_padding adds belong to no input
-            windows = windows.narrow(2 + space + d, 0, size)
-        rows = outer.shape[0] * self.groups
-        v = windows.reshape(rows, self.shape[1:].numel(), outer.shape[2:].numel())
-        u = outer.reshape(rows, outer.shape[1] // self.groups, v.shape[2])
-        return u.transpose(1, 2), v.transpose(1, 2)
+        rows, positions = outer.shape[0] * self.groups, outer.shape[2:]
+        v = self._windows(inner, positions).reshape(rows, positions.numel(), self.shape[1:].numel())
+        u = outer.reshape(rows, outer.shape[1] // self.groups, positions.numel())
+        return u.transpose(1, 2), v
+
+    def _windows(self, x: Tensor, positions: torch.Size) -> Tensor:
+        """The windows of x [B, C, *space] as a view [B, groups, *positions, *kernel, C/groups]."""
+        if any(self.padding):
+            x = F.pad(x, [side for p in reversed(self.padding) for side in (p, p)])
+        x = x.movedim(1, -1).contiguous()
+        record, *steps, channel = x.stride()
+        each = x.shape[-1] // self.groups
+        return x.as_strided((x.shape[0], self.groups, *positions, *self.shape[2:], each),
+                            (record, each * channel, *(a * s for a, s in zip(steps, self.stride, strict=True)),
+                             *(a * d for a, d in zip(steps, self.dilation, strict=True)), channel))
 
     def _steps(self, activations: Tensor, output_gradients: Tensor) -> int:
         return (activations if self.transposed else output_gradients).shape[2:].numel()
@@ -62,15 +57,15 @@ class ConvolutionWeight(Rule):
     def _parts(self, activations: Tensor, output_gradients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Inputs and gradients of a few records at a time."""
         numbers = self._steps(activations, output_gradients) * self.shape[1:].numel() * self.groups
-        rows = max(1, WINDOWS // max(1, numbers))
+        rows = max(2, WINDOWS // max(1, numbers) // 2 * 2)  # even, for an even number of threads
         return zip(activations.split(rows), output_gradients.split(rows), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
-        """As for any outer product, by shapes alone; kept if small, or not larger than the tensors it replaces."""
+        """Where a second contraction would cost more than keeping them, and they are not larger than what they replace."""
         steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
         fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
-        return m * n < 2 * steps * (m + n) and fits
+        return steps >= LONG and m * n < 2 * steps * (m + n) and fits
 
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Windows, then a batched matrix product, a few records at a time."""
@@ -81,7 +76,7 @@ class ConvolutionWeight(Rule):
             u, v = self._factors(a, g)
             torch.bmm(u.transpose(1, 2), v, out=found[start:start + len(u)])
             start += len(u)
-        return found.view(activations.shape[0], *self.shape)
+        return found.view(activations.shape[0], self.shape[0], *self.shape[2:], self.shape[1]).movedim(-1, 2)
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate tensors, so their squares add."""

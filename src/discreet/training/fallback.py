@@ -66,7 +66,7 @@ class Broadcast(Rule):
             alone = torch.zeros_like(self.output)
             self.apart(alone)[i] = gradient
             found.append(torch.autograd.grad(self.output, self.target, alone, retain_graph=True)[0])
-        return torch.stack(found)
+        return widened(torch.stack(found))
 
 
 class _Shaped(Rule):
@@ -112,7 +112,8 @@ def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout],
                shared: Mapping[int, Tensor], location: str) -> list[list[Planned] | None]:
     """For each output of a call, its uses of shared tensors; none for outputs that carry no gradient."""
     leaves, tree = pytree.tree_flatten((args, kwargs))
-    ours = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in shared}
+    leaves = [widened(x) if isinstance(x, Tensor) and id(x) not in shared and id(x) not in layouts else x for x in leaves]
+    ours = {id(x): widened(x.detach()) for x in leaves if isinstance(x, Tensor) and id(x) in shared}
     batched = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in layouts}
     ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
     parts = [layouts[key].apart(x) for key, x in batched.items()]
@@ -137,6 +138,11 @@ def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout],
         found.append([Planned(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
                       for i, key in enumerate(ours)])
     return found
+
+
+def widened(x: Tensor) -> Tensor:
+    """Half precision as single: too coarse for sums and norms."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _together(row: Tensor, layout: Layout) -> Tensor:

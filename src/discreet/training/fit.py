@@ -9,7 +9,8 @@ from typing import Any, TextIO, TypeVar
 
 from discreet.errors import extra, positive, whole
 from discreet.release import Release
-from discreet.training.private import Privacy, make_private
+from discreet.training.privacy import Privacy
+from discreet.training.private import make_private
 
 with extra("torch"):
     import torch
@@ -42,7 +43,7 @@ class Progress:
 
 def fit(
     model: Model,
-    data: Dataset[Any] | tuple[Tensor, ...],
+    data: Dataset[Any] | tuple[Any, ...],
     *,
     loss_fn: Callable[..., Tensor] | None = None,
     optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
@@ -54,7 +55,7 @@ def fit(
 ) -> Release[Model]:
     """Train a model privately and release it; ``options`` are those of ``make_private``.
 
-    ``data`` is a dataset of (inputs, target), or a tuple of tensors. Without ``loss_fn`` the loss is the cross entropy.
+    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Without ``loss_fn`` the loss is cross entropy.
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>
@@ -63,7 +64,7 @@ def fit(
     >>> round(epsilon(trained.event, delta=1e-4), 2)
     2.0
     """
-    records = TensorDataset(*data) if isinstance(data, tuple) else data
+    records = TensorDataset(*map(_tensor, data)) if isinstance(data, tuple) else data
     criterion = nn.functional.cross_entropy if loss_fn is None else loss_fn
     made = optimizer((p for p in model.parameters() if p.requires_grad), lr=positive("lr", lr))
     loader: Any = DataLoader(records, batch_size=whole("batch_size", batch_size, low=1))
@@ -82,3 +83,11 @@ def fit(
             if not privacy.remaining_steps:
                 break
     return Release(model, privacy.planned, reproducible=privacy.reproducible)
+
+
+def _tensor(column: Any) -> Tensor:
+    """An array becomes a tensor, its floats those that new models are made of."""
+    if isinstance(column, Tensor):
+        return column
+    made = torch.tensor(column)
+    return made.to(torch.get_default_dtype()) if made.is_floating_point() else made

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,9 @@ class PrivateLoader:
                  placeholder: Any = None) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
-        self._piece = max_physical_batch_size and whole("max_physical_batch_size", max_physical_batch_size, low=1)
+        self._piece = max_physical_batch_size
+        if max_physical_batch_size is not None:
+            whole("max_physical_batch_size", max_physical_batch_size, low=1)
         self._source, self._placeholder = source, placeholder
         self._loader = loader
         self.records = len(loader.dataset)  # type: ignore[arg-type]
@@ -122,10 +125,8 @@ class PrivateLoader:
         self.current: Batch | None = None
         self.listener: Any = None  # told of each new batch
         self._pass: tuple[int, Indices | None] = (-1, None)
-        if placeholder is None:
-            if not self.records:
-                raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
-            self._placeholder = zeroed(loader.dataset[0])
+        if placeholder is None and not self.records:
+            raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
 
     def __len__(self) -> int:
         return self.sampler.steps_per_pass
@@ -133,7 +134,14 @@ class PrivateLoader:
     def __repr__(self) -> str:
         return f"PrivateLoader({self.sampler!r})"
 
+    @cached_property
+    def placeholder(self) -> Any:
+        """The record of weight zero: as given, or the form of the first record. Not read before the plan was charged."""
+        return zeroed(self.dataset[0]) if self._placeholder is None else self._placeholder
+
     def __iter__(self) -> Iterator[Any]:
+        if self.listener is not None:
+            self.listener.abandon()
         try:
             yield from self._batches()
         finally:
@@ -145,20 +153,20 @@ class PrivateLoader:
         if type(self.dataset) is torch_data.TensorDataset and self.collate_fn is default_collate and not self.num_workers:
             for piece in _Drawn(self, waiting):
                 rows = self._rows(piece)
-                self._announce(waiting.popleft())
+                self._announce(waiting.popleft(), rows)
                 yield rows
             return
-        batches = DataLoader(_Filled(self.dataset, self._placeholder), batch_sampler=_Drawn(self, waiting),
+        batches = DataLoader(_Filled(self.dataset, self.placeholder), batch_sampler=_Drawn(self, waiting),
                              collate_fn=self.collate_fn, num_workers=self.num_workers, pin_memory=self._loader.pin_memory,
                              worker_init_fn=self._loader.worker_init_fn, timeout=self._loader.timeout)
         for batch in batches:
-            self._announce(waiting.popleft())
+            self._announce(waiting.popleft(), batch)
             yield batch
 
-    def _announce(self, batch: Batch) -> None:
-        self.current, self.position = batch, batch.step + 1
+    def _announce(self, batch: Batch, yielded: Any = ()) -> None:
         if self.listener is not None:
-            self.listener.new_batch(batch)
+            self.listener.new_batch(batch, yielded)
+        self.current, self.position = batch, batch.step + 1
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""
@@ -167,7 +175,7 @@ class PrivateLoader:
         if not bool(empty.any()):
             return [tensor[index] for tensor in self.dataset.tensors]  # type: ignore[attr-defined]
         found = []
-        for tensor, zero in zip(self.dataset.tensors, self._placeholder, strict=True):  # type: ignore[attr-defined]
+        for tensor, zero in zip(self.dataset.tensors, self.placeholder, strict=True):  # type: ignore[attr-defined]
             rows = torch.as_tensor(zero).expand(len(piece), *tensor.shape[1:]).clone()
             rows[~empty] = tensor[index[~empty]]
             found.append(rows)

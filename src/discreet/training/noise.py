@@ -14,6 +14,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, RngLike, as_rng, gaussian_noise, system
 from discreet.random.tap import noised
+from discreet.training.team import torch_threads
 
 with extra("torch"):
     import torch
@@ -41,7 +42,6 @@ class GaussianNoise:
 
     def __init__(self, secure: bool = True) -> None:
         self.secure = secure
-        self._buffer: Any = None
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
     def release(self, total: Tensor, *, sensitivity: float, limit: float, multiplier: float, divisor: float,
@@ -50,15 +50,14 @@ class GaussianNoise:
 
         ``limit`` is the most by which ``total`` may move between neighbours.
         """
-        value = total.cpu().numpy()
+        total = total.cpu()
+        value = total.numpy()
 
         def draw() -> Any:
-            if self._buffer is None or self._buffer.shape != value.shape or self._buffer.dtype != value.dtype:
-                self._buffer = np.empty_like(value)
-            gaussian_noise(self._buffer, multiplier * sensitivity, rng, secure=self.secure)
-            noisy = value + self._buffer
-            noisy *= 1 / divisor
-            return noisy
+            noise = np.empty_like(value)
+            gaussian_noise(noise, multiplier * sensitivity, rng, secure=self.secure, team=torch_threads)
+            torch.from_numpy(noise).add_(total).mul_(1 / divisor)
+            return noise
 
         what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
         return torch.from_numpy(noised(what, value, "l2", limit, draw))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from discreet import accounting
 from discreet.adjacency import Adjacency
@@ -80,8 +80,10 @@ def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delt
     if (epsilon is None) != (delta is None):
         raise ValueError("epsilon and delta belong together: give both or neither.")
 
+    asked_once = noise_schedule and cache(noise_schedule)  # what runs is what was priced, whatever the schedule looks at
+
     def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, noise_schedule, clip_schedule)
+        return Plan(sampler, clipping, z, steps, asked_once, clip_schedule)
 
     if epochs is not None:
         length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)

@@ -22,7 +22,7 @@ with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor, nn
 
-__all__ = ["Places", "copies", "undisturbed", "without_dropout"]
+__all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,24 @@ class Place:
     interleaved: bool = False
 
 
+def _records(x: Tensor, records: int) -> int | None:
+    """The dimension of an input that holds the records: the first, or the second where the batch was turned."""
+    return next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
+
+
+def chosen(tree: Any, records: int, rows: Tensor) -> Any:
+    """These records of the inputs of a model, as new tensors."""
+    def some(x: Tensor) -> Tensor:
+        dim = _records(x, records)
+        return x.detach().clone() if dim is None else x.detach().index_select(dim, rows.to(x.device))
+
+    return mapped(some, tree)
+
+
 def copies(tree: Any, records: int, count: int) -> Any:
     """``count`` copies of one record, with invented numbers in place of the data's."""
     def few(x: Tensor) -> Tensor:
-        dim = next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
+        dim = _records(x, records)
         if dim is None:
             return x.detach()
         one = x.detach().narrow(dim, 0, 1)

@@ -32,6 +32,7 @@ __all__ = ["Bias", "LinearWeight", "Normalised", "Outer", "Rows", "Rule", "Sprea
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
+PART = 1 << 19  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
 class Rule:
@@ -53,7 +54,25 @@ class Rule:
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """The sum of the records' gradients, each times its weight, in the shape of the shared tensor."""
-        return torch.tensordot(weights, self.instantiate(activations, output_gradients), dims=1)
+        return weighted_instances(self.instantiate(activations, output_gradients), weights)
+
+
+def flattened(instances: Tensor) -> Tensor:
+    """Gradients as rows, in the order in which they lie in memory, so that nothing is copied."""
+    return instances if instances.dim() == 2 else instances.permute(0, *_memory_order(instances)).flatten(1)
+
+
+def weighted_instances(instances: Tensor, weights: Tensor) -> Tensor:
+    """The sum over records of gradients times weights."""
+    if instances.dim() == 2:
+        return weights @ instances
+    order = _memory_order(instances)
+    total = (weights @ flattened(instances)).view([instances.shape[d] for d in order])
+    return total.permute([order.index(d) for d in range(1, instances.dim())])
+
+
+def _memory_order(instances: Tensor) -> list[int]:
+    return sorted(range(1, instances.dim()), key=lambda d: -instances.stride()[d])
 
 
 class Outer(Rule):
@@ -78,17 +97,24 @@ class Outer(Rule):
         """Without the gradients."""
         return outer_norms(*self.factors(activations, output_gradients))
 
-    def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
-        """One matrix product over records and steps together."""
+    def weighted_factors(self, activations: Any, output_gradients: Any, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Two matrices whose product is the weighted sum, over records and steps together; the thinner one has the weights."""
         u, v = self.factors(activations, output_gradients)
-        return (u * weights[:, None, None]).flatten(0, 1).T @ v.flatten(0, 1)
+        scale = weights[:, None, None]
+        u, v = (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
+        return u.flatten(0, 1).T, v.flatten(0, 1)
+
+    def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
+        """One matrix product."""
+        u, v = self.weighted_factors(activations, output_gradients, weights)
+        return u @ v
 
 
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's."""
     if u.shape[1] == 1:
         return squares(u[:, 0]) * squares(v[:, 0])
-    if u.shape[2] * v.shape[2] < u.shape[1] * (u.shape[2] + v.shape[2]):
+    if u.shape[2] * v.shape[2] < 1.2 * u.shape[1] * (u.shape[2] + v.shape[2]):
         return _in_parts(u, v)
     found = _gram(u, v)
     terms = (squares(u).sqrt() * squares(v).sqrt()).sum(1)
@@ -112,7 +138,7 @@ def _gram(u: Tensor, v: Tensor) -> Tensor:
 
 def _in_parts(u: Tensor, v: Tensor) -> Tensor:
     """Norms of instantiated gradients, a few records at a time, where all of them would not fit."""
-    rows = max(1, KEPT // (u.shape[2] * v.shape[2]))
+    rows = max(2, PART // (u.shape[2] * v.shape[2]))
     eps = torch.finfo(u.dtype).eps
     found = []
     for a, b in zip(u.split(rows), v.split(rows), strict=True):
@@ -129,13 +155,6 @@ class LinearWeight(Outer):
     def factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
         """Output gradients and activations as they are."""
         return output_gradients, activations
-
-    def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
-        """One matrix product; the weights go to the thinner factor."""
-        u, v = output_gradients, activations
-        scale = weights[:, None, None]
-        u, v = (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
-        return u.flatten(0, 1).T @ v.flatten(0, 1)
 
 
 class Bias(Rule):

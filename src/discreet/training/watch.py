@@ -18,9 +18,9 @@ from discreet.errors import extra
 from discreet.training import recurrent, spot_check
 from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
 from discreet.training.fallback import recomputed, spread
-from discreet.training.probe import Place, Places, copies, undisturbed, without_dropout
+from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import Rule
+from discreet.training.rules import Rule, flattened, squares
 from discreet.training.trees import detached, mapped, tensors
 
 with extra("torch"):
@@ -41,6 +41,30 @@ class Use:
     activations: Any
     gradients: Tensor | None
     instances: Tensor | None = None
+
+    def squared_norms(self) -> Tensor:
+        """The squared norm of each record's gradient."""
+        if self.instances is not None:
+            return squares(flattened(self.instances))
+        assert self.gradients is not None
+        return self.rule.squared_norms(self.activations, self.gradients)
+
+
+class _Hook:
+    """A hook that belongs to one model: copies and pickles of the model carry one that does nothing."""
+
+    def __init__(self, act: Callable[..., Any]) -> None:
+        self.act = act
+
+    def __call__(self, *args: Any) -> Any:
+        return self.act(*args)
+
+    def __reduce__(self) -> Any:
+        return _Hook, (_nothing,)
+
+
+def _nothing(*_: Any) -> None:
+    """What a copied hook does."""
 
 
 class _Tap(torch.autograd.Function):
@@ -84,11 +108,16 @@ class Watch(TorchFunctionMode):
         self.records: int | None = None
         self.uses: list[Use] = []
         self.checks = checks  # forward passes still to be checked for records that mix
-        self.outputs: list[Tensor] = []  # of the outermost module, for a check of the loss
-        self.keeps_outputs = False
+        self.reduction = "mean"
+        self.keeps = False  # whether to keep what outermost modules were given and gave, for a check of the loss
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
         self.depth = 0
+        self._serial = 0  # of the batch: a backward pass through an earlier one's graph is refused
+        self._rows: set[torch.Size] = set()  # shapes of single records as the loader gave them
         self._entered = False
         self._parameters = list(parameters.values())
+        self._names = {id(p): name for name, p in parameters.items()}
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._formed: dict[int, Use] = {}
         self._anchor = torch.zeros((), requires_grad=True)
@@ -104,14 +133,25 @@ class Watch(TorchFunctionMode):
         self._formed.clear()
         self._shared = {id(p): p for p in self._parameters}
 
+    def begin(self, records: int, yielded: Any) -> None:
+        """A new batch, as the loader gave it."""
+        self.clear()
+        self.records = records
+        self._serial += 1
+        self._rows = {x.shape[1:] for x in tensors(yielded) if x.dim() and x.shape[0] == records}
+
+    def forget(self) -> None:
+        """Drop what was kept for a check."""
+        self.keeps, self.inputs, self.outputs = False, [], []
+
     # --- entering and leaving modules ----------------------------------------------------------------------------
 
     def attach(self, model: nn.Module) -> list[Any]:
         """Watch every call of the model or of one of its modules; returns the handles that undo it."""
         handles: list[Any] = []
         for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(self._entering(name), with_kwargs=True))
-            handles.append(module.register_forward_hook(self._leaving, always_call=True))
+            handles.append(module.register_forward_pre_hook(_Hook(self._entering(name)), with_kwargs=True))
+            handles.append(module.register_forward_hook(_Hook(self._leaving), always_call=True))
         return handles
 
     def _entering(self, name: str) -> Callable[..., None]:
@@ -144,7 +184,7 @@ class Watch(TorchFunctionMode):
         if self.depth == 0 and self._entered and not self._probing:
             self._entered = False
             self.__exit__(None, None, None)
-            self.outputs += tensors(output) if self.keeps_outputs else []
+            self.outputs += tensors(output) if self.keeps else []
         return answer
 
     def _own_rules(self, module: nn.Module, args: Any) -> list[Planned]:
@@ -159,9 +199,10 @@ class Watch(TorchFunctionMode):
         inputs = [leaf for leaf in tensors((args, kwargs)) if leaf.dim()]
         if self.records is None and inputs:
             self.records = inputs[0].shape[0]
-        elif inputs and not any(self.records in x.shape[:2] for x in inputs):
-            raise MixedRecords(f"The model was called on inputs of shape {tuple(inputs[0].shape)}, but the batch has "
-                               f"{self.records} records. Call it on the batch as the loader gave it.")
+        elif inputs and not any(x.shape[0] == self.records for x in inputs):
+            self._refuse_part(inputs)
+        if self.keeps:
+            self.inputs += inputs
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
         if known is None or known.unsure:
@@ -173,8 +214,52 @@ class Watch(TorchFunctionMode):
             self.checks -= 1
             found, self._places = self._places, Places()  # what is noted here does not count
             with self._quietly(module):
-                spot_check.refuse_mixing(module, args, kwargs, self.records or 0)
+                spot_check.refuse_mixing(module, args, kwargs, self.records or 0, self.reduction)
             self._places = found
+            self._rehearse(module, args, kwargs)
+
+    def _refuse_part(self, inputs: list[Tensor]) -> None:
+        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was turned."""
+        parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in self._rows]
+        if parts or not any(x.dim() > 1 and x.shape[1] == self.records for x in inputs):
+            raise MixedRecords(f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
+                               f"has {self.records} records. Call it on the batch as the loader gave it; for pieces use "
+                               "max_physical_batch_size.")
+
+    def _rehearse(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or if
+        it reaches another's."""
+        count = 5 - self._places.count  # not the number of the probe
+        before = self.records, self.uses, self._formed, self._shared, self.depth, list(self._path)
+        rows, records, norms = torch.arange(count) % (self.records or 1), self.records or 0, []
+        self.records = count
+        try:
+            for heard in (1, count):
+                given = chosen((args, kwargs), records, rows)
+                self.uses, self._formed, self._shared, self._position = [], {}, dict(before[3]), 0
+                with undisturbed(module), torch.enable_grad():
+                    with self:
+                        outputs = tensors(module.forward(*given[0], **given[1]))
+                    self._send_back(module, [x for x in outputs if x.is_floating_point()], heard)
+                norms.append([(self._names.get(id(use.target)), use.squared_norms()) for use in self.uses])
+        except MixedRecords:
+            raise
+        except Exception:  # a model that cannot run on a few records is not judged
+            return
+        finally:
+            self.records, self.uses, self._formed, self._shared, self.depth, self._path = before
+        spot_check.refuse_crossing(type(module), *norms)
+
+    def _send_back(self, module: nn.Module, outputs: list[Tensor], heard: int) -> None:
+        """A backward pass from the outputs of the first records, as far as the watch's own hooks."""
+        layouts = self._places.find(0, type(module), outputs, self.records or 0, self._guess, self._location)
+        gradients = [torch.zeros_like(x) for x in outputs]
+        for gradient, layout in zip(gradients, layouts, strict=True):
+            if layout is not None:
+                parts = layout.apart(gradient)
+                parts[:heard] = torch.randn_like(parts)[:heard]
+        pairs = [(x, g) for x, g in zip(outputs, gradients, strict=True) if x.requires_grad]
+        torch.autograd.backward([x for x, _ in pairs], [g for _, g in pairs], inputs=[self._anchor])
 
     def _probe(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Run the module on two copies of a record (three, where the batch has two) and note every call's tensors."""
@@ -182,7 +267,8 @@ class Watch(TorchFunctionMode):
         small = copies((args, kwargs), self.records or 0, self._places.count)
         try:
             with self._quietly(module):
-                module.forward(*small[0], **small[1])
+                output = module.forward(*small[0], **small[1])
+                self._places.note(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
         except MixedRecords:
             raise
         except Exception:  # a model that cannot run on two records is read by sizes alone
@@ -270,10 +356,13 @@ class Watch(TorchFunctionMode):
 
     def _tapped(self, output: Tensor, planned: list[Planned]) -> Tensor:
         """The output, which will hand its gradient to the rules."""
-        done = False
+        done, serial = False, self._serial
 
         def receive(gradient: Tensor) -> None:
             nonlocal done
+            if serial != self._serial:
+                raise MixedRecords("A backward pass went through a forward pass of an earlier batch, but a batch may be used "
+                                   "for one step only. Call the model on this batch.")
             if done or torch.is_grad_enabled():
                 raise MixedRecords("A backward pass went through the same forward pass twice, or will itself be "
                                    "differentiated (a gradient penalty): add the losses up and call backward once.")
@@ -282,15 +371,16 @@ class Watch(TorchFunctionMode):
                 self._received(use, use.view(gradient))
             planned.clear()
 
-        if output.requires_grad:
-            output.register_hook(receive)
+        if output.requires_grad:  # before the function itself, after every hook on the tensor: what it changes counts
+            place = output.output_nr
+            output.grad_fn.register_prehook(lambda g: None if g[place] is None else receive(g[place]))  # type: ignore[union-attr]
             return output
         if output._is_view():  # a view of a parameter must not be marked as changed
             output = output.clone()
         return _Tap.apply(output, self._anchor, receive)
 
     def _received(self, planned: Planned, gradient: Tensor) -> None:
-        dtype, rule = planned.target.dtype, planned.rule
+        dtype, rule = torch.promote_types(planned.target.dtype, torch.float32), planned.rule  # half is too coarse for norms
         saved, gradient = _cast(planned.activations, dtype), gradient.to(dtype)
         if not rule.prefers_instances(saved, gradient):
             self.uses.append(Use(planned.target, rule, saved, gradient))

@@ -29,7 +29,7 @@ from discreet.errors import number
 from discreet.workloads.strategy import Strategy
 from discreet.workloads.workload import AllRanges, Floats, Identity, Prefix, Workload
 
-__all__ = ["Constraints", "Monotone", "infer", "project"]
+__all__ = ["Constraints", "Monotone", "check", "infer", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
@@ -57,6 +57,12 @@ class Constraints:
 
     def __bool__(self) -> bool:
         return self.nonnegative or self.monotone is not None or self.total is not None
+
+
+def check(constraints: Constraints | None, shape: tuple[int, ...]) -> None:
+    """Refuse what makes no sense for cells of this shape; before anything is charged."""
+    if constraints is not None and constraints.monotone and len(shape) != 1:
+        raise ValueError(f"monotone is {constraints.monotone!r}, but cells of shape {shape} have no single order.")
 
 
 def project(x: Any, *, nonnegative: bool = False, monotone: Monotone | None = None, total: float | None = None) -> Floats:
@@ -100,6 +106,7 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None,
     >>> infer(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
     [2.0, 0.0, 4.0]
     """
+    check(constraints, strategy.shape)
     z = strategy.estimate(y)
     if not constraints:
         return z
@@ -108,8 +115,6 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None,
         z = z + pull * ((constraints.total - z.sum()) / pull.sum())
     if not (constraints.nonnegative or constraints.monotone):
         return np.asarray(z)
-    if constraints.monotone and len(strategy.shape) != 1:
-        raise ValueError(f"monotone is {constraints.monotone!r}, but cells of shape {strategy.shape} have no single order.")
     if isinstance(workload, (Prefix, AllRanges)) and constraints == Constraints(nonnegative=True):
         return _rising_sums(z, workload)
     if isinstance(workload, Identity):

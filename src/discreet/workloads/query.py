@@ -16,7 +16,7 @@ from discreet.events import Event
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.random import RngLike
 from discreet.release import Book, Release
-from discreet.workloads.inference import Constraints, Monotone, infer
+from discreet.workloads.inference import Constraints, Monotone, check, infer
 from discreet.workloads.selection import Noise, optimise
 from discreet.workloads.strategy import Strategy, answers, counts
 from discreet.workloads.workload import Floats, Norm, Workload
@@ -87,6 +87,10 @@ class Query:
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
                              f"{self.workload.shape}.")
+        if strategy.rows > _MOST_ROWS:
+            raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
+                             "Choose a smaller strategy: optimise(workload) finds one.")
+        check(self.constraints, strategy.shape)
         object.__setattr__(self, "strategy", strategy)
         object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
 
@@ -139,9 +143,6 @@ class Query:
     def release(self, histogram: Any, rng: RngLike = None) -> Release[Answers]:
         """Measure and infer. The histogram holds whole counts in the workload's shape; see ``counts`` for the rest."""
         strategy, mechanism = self._parts
-        if strategy.rows > _MOST_ROWS:
-            raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
-                             "Choose a smaller strategy: optimise(workload) finds one.")
         noisy = mechanism.release(answers(strategy, counts(histogram, strategy.shape)), rng)
         estimate = infer(strategy, noisy.value, self.constraints, self.workload)
         return Release(Answers(self.workload, estimate), self.event, reproducible=noisy.reproducible)

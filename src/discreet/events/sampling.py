@@ -1,0 +1,96 @@
+"""Samplers: each wraps everything that runs on one sample, and owns the comparison that amplification needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.adjacency import Adjacency
+from discreet.errors import probability, whole
+from discreet.events.tree import Event, an_event, assign, leaves
+
+__all__ = ["BallsInBins", "FixedSizeSampled", "PoissonSampled", "Shuffled", "TruncatedPoissonSampled"]
+
+
+def _inside_poisson(sampler: Any) -> None:
+    """Poisson amplification compares "in" with "out", so what runs inside must be proved for that comparison."""
+    for leaf in leaves(sampler.event):
+        if getattr(leaf, "adjacency", None) is Adjacency.REPLACE:
+            raise ValueError(
+                f"event contains {leaf.tag} under 'replace', but {sampler.tag} must hold events proved "
+                "under 'add-remove' or 'zero-out'."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonSampled(Event):
+    """``event`` on a sample that each record joins independently with probability ``rate``."""
+
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(self, rate=probability("rate", self.rate), event=an_event(self.event))
+        _inside_poisson(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncatedPoissonSampled(Event):
+    """Poisson sampling whose sample is cut to ``max_batch_size``; the probability of a cut is charged.
+
+    ``dataset_size`` is a public upper bound on the number of records.
+    """
+
+    rate: float
+    max_batch_size: int
+    dataset_size: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(
+            self,
+            rate=probability("rate", self.rate),
+            event=an_event(self.event),
+            max_batch_size=whole("max_batch_size", self.max_batch_size, low=1),
+            dataset_size=whole("dataset_size", self.dataset_size, low=1),
+        )
+        _inside_poisson(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSizeSampled(Event):
+    """``event`` on a uniform sample without replacement that holds the fraction ``rate`` of the records.
+
+    Proved under replace only. The price can be ten times that of Poisson sampling at the same rate.
+    """
+
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(self, rate=probability("rate", self.rate), event=an_event(self.event))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shuffled(Event):
+    """One pass over shuffled batches, ``event`` on each: every record is in one batch, so the pass costs one event.
+
+    Proved under replace only, and without amplification: none is claimed for the secrecy of the order.
+    """
+
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(self, event=an_event(self.event))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallsInBins(Event):
+    """One pass over ``bins`` batches, each record in one of them at random, ``event`` on each batch."""
+
+    bins: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(self, bins=whole("bins", self.bins, low=1), event=an_event(self.event))
+        _inside_poisson(self)

@@ -1,0 +1,168 @@
+"""The tree that events form: the base of all kinds, composition, and the one walk over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from discreet.errors import whole
+
+__all__ = ["Composed", "Event", "Parallel", "Repeated", "leaves"]
+
+_BY_TAG: dict[str, type[Event]] = {}
+
+
+class Event:
+    """Base of all events; composes with ``+``, ``*`` and ``|``."""
+
+    __slots__ = ()
+    tag: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        _BY_TAG[cls.__name__] = cls  # slots make dataclass build the class twice; the second wins
+        cls.tag = cls.__name__
+
+    def __add__(self, other: Event) -> Event:
+        if not isinstance(other, Event):
+            return NotImplemented
+        parts = (*_parts(self, Composed), *_parts(other, Composed))
+        return parts[0] if len(parts) == 1 else Composed(events=parts)
+
+    def __radd__(self, other: object) -> Event:
+        return self if other == 0 else NotImplemented  # so that sum(events) works
+
+    def __mul__(self, count: int) -> Event:
+        return Repeated(event=self, count=count)
+
+    __rmul__ = __mul__
+
+    def __or__(self, other: Event) -> Event:
+        if not isinstance(other, Event):
+            return NotImplemented
+        return Parallel(events=(*_parts(self, Parallel), *_parts(other, Parallel)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary, with the event's kind under ``type``."""
+        return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal events give equal text."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Event:
+        """The event a dictionary describes; kinds are looked up in a fixed table, never imported by name."""
+        values = dict(data)
+        kind = _BY_TAG.get(str(values.pop("type", None)))
+        if kind is None:
+            raise ValueError(f"type is {data.get('type')!r}, but must be one of {', '.join(sorted(_BY_TAG))}.")
+        known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+        if unknown := sorted(set(values) - known):
+            raise ValueError(
+                f"{kind.tag} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}."
+            )
+        try:
+            return kind(**{name: _decode(value) for name, value in values.items()})
+        except TypeError as error:
+            raise ValueError(f"{kind.tag} needs {', '.join(sorted(known))}: {error}.") from None
+
+    @staticmethod
+    def from_json(text: str) -> Event:
+        """The event a JSON text describes."""
+        data = json.loads(text)
+        if not isinstance(data, dict):
+            raise ValueError("An event's JSON is an object with a 'type'.")
+        return Event.from_dict(data)
+
+
+def _parts(event: Event, kind: type[Composed] | type[Parallel]) -> tuple[Event, ...]:
+    return event.events if isinstance(event, kind) else (event,)
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, Event):
+        return value.to_dict()
+    return [_encode(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Event.from_dict(value)
+    return tuple(_decode(item) for item in value) if isinstance(value, list) else value
+
+
+def assign(target: Event, /, **values: Any) -> None:
+    """Set checked values of a frozen event."""
+    for name, value in values.items():
+        object.__setattr__(target, name, value)
+
+
+def an_event(value: object) -> Event:
+    """The value, if it is an event."""
+    if not isinstance(value, Event):
+        raise ValueError(f"event is a {type(value).__name__}, but must be an Event.")
+    return value
+
+
+# --- composition ---------------------------------------------------------------------------------------------------
+
+
+def _events(values: object) -> tuple[Event, ...]:
+    return tuple(an_event(value) for value in values)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed(Event):
+    """All of ``events`` on the same data; none of them costs nothing."""
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        assign(self, events=_events(self.events))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated(Event):
+    """``event`` run ``count`` times on the same data."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        assign(self, event=an_event(self.event), count=whole("count", self.count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallel(Event):
+    """Each of ``events`` on its own part of a partition that was fixed without looking at the data."""
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        assign(self, events=_events(self.events))
+        if not self.events:
+            raise ValueError("events is empty, but must hold at least one event.")
+
+
+def _walk(event: Event, times: int) -> Iterator[tuple[Event, int]]:
+    stack = [(event, times)]  # not recursion: a history built by + in a loop can be long
+    while stack:
+        node, count = stack.pop()
+        if isinstance(node, Composed):
+            stack.extend((part, count) for part in node.events)
+        elif isinstance(node, Repeated):
+            stack.append((node.event, count * node.count))
+        elif isinstance(node, Parallel) and len(node.events) == 1:
+            stack.append((node.events[0], count))
+        elif count:
+            yield node, count
+
+
+def leaves(event: Event) -> dict[Event, int]:
+    """Each distinct leaf of the tree with its number of repetitions, in an order that does not depend on the tree's."""
+    counts: dict[Event, int] = {}
+    for leaf, count in _walk(an_event(event), 1):
+        counts[leaf] = counts.get(leaf, 0) + count
+    return dict(sorted(counts.items(), key=lambda item: item[0].to_json())) if len(counts) > 1 else counts

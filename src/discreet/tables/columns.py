@@ -1,0 +1,175 @@
+"""How a declared column is read: cast, clipped, filled, put in steps, bins or codes. One row at a time, and nothing fails.
+
+Columns have names of our own from the source on, because engines take ``V0`` and ``v0`` for one name, and a column of the
+table must never stand where a clipped one is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import extra
+from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
+from discreet.tables.bounding import Field
+from discreet.tables.expressions import Expression
+from discreet.tables.fixed_point import FINE, FixedPoint
+from discreet.tables.scope import Scope
+from discreet.tables.sources import Source
+
+with extra("tables"):
+    import narwhals as nw
+
+__all__ = ["Bins", "Columns", "even_edges"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A bounded column cut at public edges: bin b holds edges[b] ≤ x < edges[b + 1], the last one its upper end too."""
+
+    column: str
+    edges: tuple[float, ...]
+
+    @property
+    def count(self) -> int:
+        """How many bins there are."""
+        return len(self.edges) - 1
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The declared columns of a source, as expressions of its engine."""
+
+    source: Source
+    schema: Schema
+    derived: Mapping[str, Expression]
+
+    def scope(self) -> Scope:
+        """The source's rows with the derived columns, clipped to their bounds: each a step, as later ones may use it."""
+        scope = Scope(nw.from_native(self.source.frame), self._operand)
+        for name, expression in self.derived.items():
+            declared = self.schema[name]
+            assert isinstance(declared, Bounded)
+            value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
+            scope.frame = scope.frame.with_columns(value.clip(declared.low, declared.high).alias(self._own(name)))
+        return scope
+
+    def _own(self, name: str) -> str:
+        return f"z{list(self.derived).index(name)}" if name in self.derived else self.source.names[name]
+
+    def raw(self, name: str) -> nw.Expr:
+        """A column as the table has it, in the type that the declaration asks for."""
+        column = nw.col(self._own(name))
+        return column.cast(nw.Float64) if isinstance(self.schema[name], Bounded) else column
+
+    def read(self, name: str) -> nw.Expr:
+        """A column as the schema reads it: clipped, filled; an unknown category is missing."""
+        declared, raw = self.schema[name], self.raw(name)
+        if isinstance(declared, Bounded) and name not in self.derived:
+            clipped = raw.clip(declared.low, declared.high)
+            return clipped if declared.missing == "drop" else clipped.fill_null(declared.missing)
+        if isinstance(declared, Categories):
+            return nw.when(self.known(name)).then(raw)
+        return raw
+
+    def _operand(self, name: str) -> nw.Expr:
+        """A column in an expression: a double, since an engine's small whole numbers would overflow."""
+        declared = self.schema[name]
+        text = isinstance(declared, Categories) and declared.textual
+        return self.read(name) if text else self.read(name).cast(nw.Float64)
+
+    # --- categories --------------------------------------------------------------------------------------------------
+
+    def known(self, name: str) -> nw.Expr:
+        """Whether a row's category is one of those declared."""
+        declared = self.schema[name]
+        assert isinstance(declared, Categories)
+        raw = self.raw(name)
+        if span := _span(declared):
+            if self.source.kinds[name] == "integer":
+                return (raw >= span[0]) & (raw <= span[1])
+            return raw.clip(float(span[0]), float(span[1])).floor() == raw  # the floor of a huge number fails in Spark
+        return raw.is_in(_numbers(declared))
+
+    def kept(self, name: str, *, early: bool) -> nw.Expr | None:
+        """The rows that have a group by this key; none if that is seen later: ``other`` takes all, or unless ``early``
+        unknown categories are dropped after the groups are formed, which is cheaper."""
+        declared = self.schema[name]
+        if isinstance(declared, Unlisted):
+            return ~self.raw(name).is_null()
+        assert isinstance(declared, Categories)
+        return None if declared.other is not None or (_span(declared) is None and not early) else self.known(name)
+
+    def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
+        """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
+        declared, field = self.schema[name], f"k{number}"
+        if isinstance(declared, Categories) and (span := _span(declared)):
+            code = self.raw(name).cast(nw.Int64) - span[0]
+            code = code if declared.other is None else nw.when(self.known(name)).then(code)
+            return Field(field, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
+        gathered = isinstance(declared, Categories) and declared.other is not None
+        return Field(field, kind=self.source.kinds[name]), self.read(name) if gathered else self.raw(name)
+
+    def late(self, number: int, name: str) -> nw.Expr | None:
+        """The groups of a key that count, where ``kept`` left them all."""
+        declared = self.schema[name]
+        if isinstance(declared, Categories) and declared.other is None and _span(declared) is None:
+            return nw.col(f"k{number}").is_in(_numbers(declared))
+        return None
+
+    def labels(self, name: str) -> Callable[[Any], Value | None]:
+        """The category that a group's value means, or none."""
+        declared = self.schema[name]
+        if not isinstance(declared, Categories):
+            return lambda found: found
+        span = _span(declared)
+        names = {value - span[0] if span else value: value for value in declared.values}  # type: ignore[operator]
+        return lambda found: declared.other if found is None else names.get(found)
+
+    def identity(self, name: str) -> tuple[Field, nw.Expr]:
+        """A column whose different values are counted."""
+        return Field("d", kind=self.source.kinds[name]), self.read(name)
+
+    # --- numbers -----------------------------------------------------------------------------------------------------
+
+    def grid(self, name: str, steps: int = FINE) -> FixedPoint:
+        """The grid of a bounded column."""
+        declared = self.schema[name]
+        if not isinstance(declared, Bounded):
+            raise ValueError(f"Column {name!r} is declared as {type(declared).__name__}, but this needs Bounded(low, high).")
+        return FixedPoint(declared, steps)
+
+    def steps(self, number: int, name: str, steps: int) -> tuple[Field, nw.Expr]:
+        """A bounded column in whole steps of its grid."""
+        grid = self.grid(name, steps)
+        value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(nw.Int64)
+        return Field(f"v{number}", size=grid.top + 1, nullable=grid.bounds.missing == "drop"), value
+
+    def bin(self, bins: Bins) -> tuple[Field, nw.Expr]:
+        """The number of a row's bin."""
+        value, low = self.read(bins.column), bins.edges[0]
+        if bins.edges == even_edges(low, bins.edges[-1], bins.count):
+            width = (bins.edges[-1] - low) / bins.count
+            number = ((value - low) / width).floor().clip(0.0, float(bins.count - 1)).cast(nw.Int64)
+        else:
+            inner = [(value >= edge).cast(nw.Int64) for edge in bins.edges[1:-1]]
+            number = sum(inner, (value >= value).cast(nw.Int64) - 1)  # from zero, or missing where the value is
+        return Field("b", size=bins.count), number
+
+
+def even_edges(low: float, high: float, count: int) -> tuple[float, ...]:
+    """``count`` bins of one width."""
+    return (*(low + (high - low) * i / count for i in range(count)), high)
+
+
+def _span(declared: Categories) -> tuple[int, int] | None:
+    """First and last of categories that are consecutive whole numbers: such a key is its own code."""
+    whole = [value for value in declared.values if isinstance(value, int)]
+    if len(whole) < len(declared.values) or max(whole) - min(whole) + 1 != len(whole):
+        return None
+    return int(min(whole)), int(max(whole))
+
+
+def _numbers(declared: Categories) -> list[Value]:
+    return [value if isinstance(value, str) else float(value) for value in declared.values]

@@ -1,0 +1,117 @@
+"""What may be trained: the model and the optimiser, looked at before the first step and again at every step.
+
+Whatever would move a parameter past the clipped sum is refused by the parameter's name: one that only the model or only
+the optimiser knows, one that came or was unfrozen later, a gradient that no rule saw, a hook on a gradient, modules that
+mix records, optimisers that look at a batch more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+from discreet.errors import extra, whole
+from discreet.training.refusals import PrivateTrainingError
+
+with extra("torch"):
+    from torch import Tensor, nn, optim
+    from torch.optim import Optimizer
+
+__all__ = ["parameters", "refuse_gradients", "refuse_modules", "refuse_optimizer", "refuse_strangers", "replace_batch_norm"]
+
+Model = TypeVar("Model", bound="nn.Module")
+
+
+def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter]:
+    """The trained parameters by name, which model and optimiser must agree about."""
+    named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    held = {id(p) for _, p in _held(optimizer)}
+    for name, p in named.items():
+        if id(p) not in held:
+            raise ValueError(f"Parameter {name!r} requires a gradient but is not in the optimizer: it would be trained without "
+                             "privacy, or not at all. Add it, or freeze it with requires_grad_(False).")
+        if not p.is_floating_point():
+            raise ValueError(f"Parameter {name!r} is of type {p.dtype}, but must be real: a record's gradient is clipped and "
+                             "noised as a real vector. Keep the real and the imaginary part as two parameters.")
+    known = {id(p) for p in named.values()}
+    for place, other in _held(optimizer):
+        if other.requires_grad and id(other) not in known:
+            raise ValueError(f"The {place} is not in the model: pass the module that owns it, or leave it out.")
+    if not named:
+        raise ValueError("The model has no parameter that requires a gradient.")
+    return named
+
+
+def _held(optimizer: Optimizer) -> Iterator[tuple[str, Tensor]]:
+    for number, group in enumerate(optimizer.param_groups):
+        for place, p in enumerate(group["params"]):
+            yield f"optimizer's parameter {place} of group {number}, of shape {tuple(p.shape)},", p
+
+
+def refuse_modules(model: nn.Module) -> None:
+    """Refuse what mixes records or spreads them over devices, by the module's path."""
+    for name, module in model.named_modules():
+        what = f"Module {name or 'model'!r} is a {type(module).__name__}, which"
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            raise ValueError(f"{what} mixes the records of a batch, so no record has a gradient of its own. Before the "
+                             "optimizer is made: model = discreet.training.replace_batch_norm(model)")
+        if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            raise ValueError(f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
+                             "its .module.")
+
+
+def refuse_optimizer(optimizer: Optimizer) -> None:
+    """Refuse optimisers that are private already or that look at a batch more than once."""
+    if hasattr(optimizer, "privacy"):
+        raise ValueError("optimizer is private already: make a new one for a new plan.")
+    if isinstance(optimizer, optim.LBFGS):
+        raise ValueError("optimizer is LBFGS, but must use a batch once a step: a line search looks at it again and again. Use "
+                         "SGD, Adam or another first-order optimiser.")
+
+
+def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
+    """Refuse parameters that came, or were unfrozen, after the plan was made."""
+    for name, p in model.named_parameters():
+        if p.requires_grad and id(p) not in known:
+            raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip its "
+                                       "gradient. Freeze it with requires_grad_(False), or make a new plan.")
+    for place, other in _held(optimizer):
+        if other.requires_grad and id(other) not in known:
+            raise PrivateTrainingError(f"The {place} was added after make_private, so nothing would clip its gradient. Remove "
+                                       "it, or make a new plan.")
+
+
+def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:
+    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its version."""
+    for name, p in trained.items():
+        if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
+            raise PrivateTrainingError(f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
+                                       "private step is made after the backward pass. Remove the hook.")
+        if p.grad is None:
+            continue
+        ours = left.get(name)
+        if (ours is None or p.grad is not ours[0] or p.grad._version != ours[1]) and bool(p.grad.any()):
+            p.grad = None
+            raise PrivateTrainingError(
+                f"Parameter {name!r} has a gradient that no rule saw: it was set by hand, or the parameter was used outside a "
+                "call of the model or its modules, or inside a custom autograd function. Use it in forward through torch "
+                "functions, give its module a rule with register_layer, or freeze it with requires_grad_(False); for a "
+                "penalty on weights use the optimizer's weight_decay.")
+
+
+def replace_batch_norm(model: Model, groups: int = 32) -> Model:
+    """The model with every BatchNorm replaced by a GroupNorm of at most ``groups`` groups, in place.
+
+    >>> from torch import nn
+    >>> replace_batch_norm(nn.Sequential(nn.Conv2d(3, 12, 3), nn.BatchNorm2d(12)), groups=8)[1].num_groups
+    6
+    """
+    whole("groups", groups, low=1)
+    for module in model.modules():
+        for name, child in module.named_children():
+            if isinstance(child, nn.modules.batchnorm._BatchNorm):
+                channels = child.num_features
+                fitting = max(g for g in range(1, min(groups, channels) + 1) if channels % g == 0)
+                norm = nn.GroupNorm(fitting, channels, eps=child.eps, affine=child.affine)
+                setattr(module, name, norm if child.weight is None else norm.to(child.weight))
+    return model
