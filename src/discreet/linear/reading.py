@@ -58,7 +58,7 @@ def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
 
 def _numeric(X: Any) -> Any:
     """X, if its types are numeric, with odd objects made NaN."""
-    if hasattr(X, "columns"):
+    if hasattr(X, "dtypes"):
         for name, kind in zip(X.columns, X.dtypes, strict=True):
             if not _counts(kind):
                 raise ValueError(_REFUSED.format(what=f"the column {name!r} of type {kind}"))

@@ -106,7 +106,7 @@ class ObjectivePerturbation:
         problem, left, delta = self.problem, self.epsilon_left, self._budget[1]
         if delta == 0:
             return problem.changes * self._gradient / left
-        return self._gradient * _multiplier(left, delta, problem.loss)
+        return self._gradient * _multiplier(left, delta, problem.loss.outputs, bool(getattr(problem.loss, "one_signed", False)))
 
     @property
     def _cover(self) -> Cover:
@@ -146,15 +146,15 @@ class ObjectivePerturbation:
 
 
 @lru_cache(maxsize=64)
-def _multiplier(epsilon: float, delta: float, loss: Any) -> float:
+def _multiplier(epsilon: float, delta: float, outputs: int, one_signed: bool) -> float:
     """σ/ℓR for the Gaussian tilt: the smallest for which both conditions of the module hold."""
     least = 1 / math.sqrt(2 * epsilon)  # μ²/2 ≤ ε
-    if loss.outputs == 1:
-        return max(gaussian_noise_multiplier(epsilon=epsilon, delta=delta if loss.one_signed else delta / 2), least)
+    if outputs == 1:
+        return max(gaussian_noise_multiplier(epsilon=epsilon, delta=delta if one_signed else delta / 2), least)
 
     def excess(log_z: float) -> float:
         z = math.exp(log_z)
-        return float(chi.logsf((epsilon - 0.5 / z**2) * z, loss.outputs)) - math.log(delta)
+        return float(chi.logsf((epsilon - 0.5 / z**2) * z, outputs)) - math.log(delta)
 
     low, high = math.log(least), math.log(least) + 1
     while excess(high) > 0:
