@@ -8,7 +8,7 @@ the order of a flattened dimension shows too: entries of a record follow one ano
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ with extra("torch"):
     import torch
     import torch.nn.functional as F
     from torch import Tensor, nn
+    from torch.autograd.graph import saved_tensors_hooks
 
 __all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
@@ -72,15 +73,23 @@ def copies(tree: Any, records: int, count: int) -> Any:
 
 @contextmanager
 def undisturbed(module: nn.Module) -> Any:
-    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers."""
+    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers.
+
+    Tensors saved for a backward pass stay out of sight of whoever counts them (gradient checkpointing does).
+    """
     kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    hidden = saved_tensors_hooks(_same, _same) if torch._C._autograd._saved_tensors_hooks_is_enabled() else nullcontext()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), hidden:
             yield
     finally:
         with torch.no_grad():
             for buffer, before in kept:
                 buffer.copy_(before)
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
@@ -99,7 +108,7 @@ def seen(x: Tensor, count: int) -> Seen:
     """What a tensor of the probe tells."""
     if not x.dim() or x.shape[0] <= count or x.shape[0] % count or not x.numel():
         return Seen(x.shape, False)
-    x = x.double()
+    x = x.detach().double()
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())
     in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
@@ -160,6 +169,9 @@ class Places:
                                "records with each other, so no record has a gradient of its own.")
         if not moved:
             return None
+        if now[moved[0]] * self.count != then.shape[moved[0]] * records:
+            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
+                               f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'.")
         folded = now[moved[0]] != records
         self.unsure |= folded and then.interleaved is None
         return Place(moved[0], folded, bool(then.interleaved))

@@ -17,7 +17,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training import recurrent, spot_check
 from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
-from discreet.training.fallback import recomputed, spread
+from discreet.training.fallback import SPREAD, recomputed, spread
 from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.refusals import MixedRecords
 from discreet.training.rules import Rule, squares
@@ -163,9 +163,9 @@ class Watch(TorchFunctionMode):
                     self._prepare(module, args, kwargs)
                 self._position, self._entered = 0, True
                 self.__enter__()
-            if type(module) in LAYERS and torch.is_grad_enabled() and not self._probing and not self._ruled:
+            if type(module) in LAYERS and torch.is_grad_enabled() and not self._ruled:
                 self._ruled.append(module)
-                for p in module.parameters():
+                for p in () if self._probing else module.parameters():
                     p.requires_grad_(False)
 
         return enter
@@ -177,10 +177,11 @@ class Watch(TorchFunctionMode):
         answer = None
         if self._ruled and self._ruled[-1] is module:
             self._ruled.pop()
-            for p in module.parameters():
-                if id(p) in self._shared:
-                    p.requires_grad_(True)
-            answer = output if output is None else self._tapped(output, self._own_rules(module, args))
+            if not self._probing:
+                for p in module.parameters():
+                    if id(p) in self._shared:
+                        p.requires_grad_(True)
+                answer = output if output is None else self._tapped(output, self._own_rules(module, args))
         if self.depth == 0 and self._entered and not self._probing:
             self._entered = False
             self.__exit__(None, None, None)
@@ -203,6 +204,8 @@ class Watch(TorchFunctionMode):
             self._refuse_part(inputs)
         if self.keeps:
             self.inputs += inputs
+        if self.records == 0:
+            return
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
         if known is None or known.unsure:
@@ -276,14 +279,16 @@ class Watch(TorchFunctionMode):
 
     @contextmanager
     def _quietly(self, module: nn.Module) -> Iterator[None]:
-        before = self.depth, list(self._path)
+        """As a real pass sees it (with gradients: some modules take another way without), but leaving no trace."""
+        before = self.depth, list(self._path), dict(self._shared)
         self._position, self._probing = 0, True
         try:
-            with undisturbed(module), self:
+            with undisturbed(module), torch.enable_grad(), self:
                 yield
         finally:
             self._probing = False
-            self.depth, self._path = before
+            self.depth, self._path, self._shared = before
+            self._ruled.clear()
 
     def _guess(self, leaf: Tensor) -> Place | None:
         if id(leaf) in self._shared:
@@ -300,13 +305,15 @@ class Watch(TorchFunctionMode):
         kwargs = kwargs or {}
         if self._ruled or getattr(func, "__name__", "") in _QUESTIONS:
             return func(*args, **kwargs)
-        if func in _OPENED and (self._probing or (torch.is_grad_enabled() and self._touches(args, kwargs))):
+        if func in _OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
             with self:
                 return _OPENED[func](*args, **kwargs)
-        self._position += 1
+        self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
         if self._probing:
             output = without_dropout(func, args, kwargs)
             self._places.note(self._position, func, tensors((args, kwargs, output)))
+            if self._touches(args, kwargs) and self._made_of_shared(args, kwargs):
+                self._shared |= {id(x): x for x in tensors(output)}
             return output
         if not torch.is_grad_enabled() or not self._touches(args, kwargs):
             return func(*args, **kwargs)
@@ -318,17 +325,33 @@ class Watch(TorchFunctionMode):
                 return True
         return bool(kwargs) and any(id(x) in self._shared for x in kwargs.values())
 
-    def _shared_call(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _made_of_shared(self, args: Any, kwargs: Any) -> bool:
+        return all(id(x) in self._shared for x in tensors((args, kwargs)))
+
+    def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
+        """The ordinary function in its place, and its result written where it was wanted: over what a rule may have saved."""
+        kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
+        result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
+        with self:
+            output = args[0].copy_(result)
+        self._position = position
+        return output
+
+    def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
+        """A call on shared tensors; a probe may have ``noted`` it under another name."""
         ordinary = _out_of_place(func)
         if ordinary is not None:
-            with self:
-                return args[0].copy_(ordinary(*args, **kwargs))
+            return self._in_place(func, ordinary, args, kwargs)
         inputs = tensors((args, kwargs))
         output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
         outputs = tensors(output)
         if not any(x.is_floating_point() for x in outputs):
             return output
-        places = self._places.find(self._position, func, inputs + outputs, self.records or 1, self._guess, self._location)
+        if self.records == 0:  # nobody has a gradient
+            return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
+        # Without a probe, something made of parameters has no records, whatever its size, unless it is repeated for them.
+        guess = _nothing if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess
+        places = self._places.find(self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location)
         layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
         where = places[len(inputs):]
         if not any(where):
