@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from discreet.training import MixedRecords
 from discreet.training.clipping import Clipping
 from tests.training.oracle import agree, clipped, close, gradients, naive, ours, trained
 
@@ -356,6 +357,32 @@ def test_ignored_tokens_have_no_part_in_any_reduction(reduction):
     for clipping in scopes(model).values():
         wanted = naive(model, (x, y), lambda m, a, b: each(m, a, b).sum(), clipping, 0.1)
         close(ours(model, (x, y), loss, clipping, 0.1, reduction), wanted, torch.float64)
+
+
+class Alike(nn.Module):
+    """Attention over steps that are all alike, so that rows of several steps and records cannot be told apart by copies."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x):
+        x = x.unsqueeze(1).expand(-1, 3, -1)
+        return self.attention(x, x, x, need_weights=False)[0]
+
+
+def test_steps_that_are_all_alike_are_told_apart_by_another_record():
+    torch.manual_seed(9)
+    agree(Alike(), (x4(B, 4),), square_loss)
+
+
+def test_rows_that_nothing_tells_apart_are_refused():
+    model = Alike()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    with pytest.raises(MixedRecords, match="which are whose"):
+        ours(model, (x4(B, 4),), square_loss, Clipping(), 1.0)
 
 
 def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):

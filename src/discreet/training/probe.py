@@ -26,12 +26,26 @@ with extra("torch"):
 __all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
-    """A tensor of the probe: its shape, and whether copies of a record take turns in its first dimension (none: unclear)."""
+    """A tensor of the probe: its shape, and whether copies of a record take turns in its first dimension (none: unclear).
+
+    Unclear ones keep their value, for a second probe in which the first record is another.
+    """
 
     shape: torch.Size
     interleaved: bool | None
+    value: Tensor | None = None
+
+    def compare(self, x: Tensor, count: int) -> None:
+        """The rows that changed with the first record are that record's."""
+        if self.value is None or x.shape != self.shape:
+            return
+        changed = (x.detach().double() != self.value).reshape(len(x), -1).any(1).nonzero().flatten()
+        blocks, turns = bool((changed < len(x) // count).all()), bool((changed % count == 0).all())
+        if blocks != turns:
+            self.interleaved = turns
+        self.value = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +71,8 @@ def chosen(tree: Any, records: int, rows: Tensor) -> Any:
     return mapped(some, tree)
 
 
-def copies(tree: Any, records: int, count: int) -> Any:
-    """``count`` copies of one record, with invented numbers in place of the data's."""
+def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
+    """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the first."""
     def few(x: Tensor) -> Tensor:
         dim = _records(x, records)
         if dim is None:
@@ -66,7 +80,11 @@ def copies(tree: Any, records: int, count: int) -> Any:
         one = x.detach().narrow(dim, 0, 1)
         if x.is_floating_point():  # from 0 to 1, all different
             one = torch.linspace(0, 1, one.numel(), dtype=x.dtype, device=x.device).view(one.shape)
-        return one.repeat_interleave(count, dim)
+        some = one.repeat_interleave(count, dim)
+        if other:
+            last = x.detach().narrow(dim, records - 1, 1)
+            some.narrow(dim, 0, 1).copy_(one.square() + 1 if x.is_floating_point() else last)
+        return some
 
     return mapped(few, tree)
 
@@ -78,7 +96,8 @@ def undisturbed(module: nn.Module) -> Any:
     Tensors saved for a backward pass stay out of sight of whoever counts them (gradient checkpointing does).
     """
     kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
-    hidden = saved_tensors_hooks(_same, _same) if torch._C._autograd._saved_tensors_hooks_is_enabled() else nullcontext()
+    allowed: Any = torch._C._autograd._saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]
+    hidden = saved_tensors_hooks(_same, _same) if allowed() else nullcontext()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), hidden:
             yield
@@ -112,15 +131,15 @@ def seen(x: Tensor, count: int) -> Seen:
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())
     in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
-    small = 1e-4 * float(x.abs().max())
-    return Seen(x.shape, None if max(one_after_another, in_turns) <= small else in_turns < one_after_another)
+    if max(one_after_another, in_turns) <= 1e-4 * float(x.abs().max()):
+        return Seen(x.shape, None, x)
+    return Seen(x.shape, in_turns < one_after_another)
 
 
 class Places:
     """What is known about the calls of one module: by position in the forward pass, a place for each tensor."""
 
     def __init__(self) -> None:
-        self.unsure = False  # whether another probe, on another record, may tell more
         self.count = 2
         self._probed: dict[int, tuple[Any, list[Seen]]] = {}
         self._known: dict[int, tuple[Any, list[Place | None]]] = {}
@@ -128,6 +147,18 @@ class Places:
     def note(self, position: int, function: Any, found: list[Tensor]) -> None:
         """A call of the probe."""
         self._probed[position] = function, [seen(x, self.count) for x in found]
+
+    @property
+    def unclear(self) -> bool:
+        """Whether a probe with another record first may tell more."""
+        return any(one.interleaved is None for _, found in self._probed.values() for one in found)
+
+    def compare(self, position: int, function: Any, found: list[Tensor]) -> None:
+        """A call of the second probe."""
+        before = self._probed.get(position)
+        if before is not None and before[0] is function and len(before[1]) == len(found):
+            for one, x in zip(before[1], found, strict=True):
+                one.compare(x, self.count)
 
     def forget(self) -> None:
         """Drop a probe that failed: sizes alone must do."""
@@ -173,7 +204,10 @@ class Places:
             raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
                                f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'.")
         folded = now[moved[0]] != records
-        self.unsure |= folded and then.interleaved is None
+        if folded and then.interleaved is None:
+            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
+                               "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
+                               "their own there.")
         return Place(moved[0], folded, bool(then.interleaved))
 
 

@@ -121,7 +121,7 @@ class Watch(TorchFunctionMode):
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._formed: dict[int, Use] = {}
         self._anchor = torch.zeros((), requires_grad=True)
-        self._position, self._probing = 0, False
+        self._position, self._probing, self._comparing = 0, False, False
         self._known: dict[tuple[Any, ...], Places] = {}
         self._places = Places()
         self._ruled: list[nn.Module] = []  # modules with a rule of their own that are running
@@ -208,7 +208,7 @@ class Watch(TorchFunctionMode):
             return
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
-        if known is None or known.unsure:
+        if known is None:
             self._places = self._known[key] = Places()
             self._probe(module, args, kwargs)
         else:
@@ -272,10 +272,17 @@ class Watch(TorchFunctionMode):
             with self._quietly(module):
                 output = module.forward(*small[0], **small[1])
                 self._places.note(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
+            if self._places.unclear:
+                small, self._comparing = copies((args, kwargs), self.records or 0, self._places.count, other=True), True
+                with self._quietly(module):
+                    output = module.forward(*small[0], **small[1])
+                    self._places.compare(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
         except MixedRecords:
             raise
         except Exception:  # a model that cannot run on two records is read by sizes alone
             self._places.forget()
+        finally:
+            self._comparing = False
 
     @contextmanager
     def _quietly(self, module: nn.Module) -> Iterator[None]:
@@ -310,14 +317,24 @@ class Watch(TorchFunctionMode):
                 return _OPENED[func](*args, **kwargs)
         self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
         if self._probing:
-            output = without_dropout(func, args, kwargs)
-            self._places.note(self._position, func, tensors((args, kwargs, output)))
+            output = self._without_chance(func, args, kwargs)
+            look = self._places.compare if self._comparing else self._places.note
+            look(self._position, func, tensors((args, kwargs, output)))
             if self._touches(args, kwargs) and self._made_of_shared(args, kwargs):
                 self._shared |= {id(x): x for x in tensors(output)}
             return output
         if not torch.is_grad_enabled() or not self._touches(args, kwargs):
             return func(*args, **kwargs)
         return self._shared_call(func, args, kwargs)
+
+    def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func not in _OPENED:
+            return without_dropout(func, args, kwargs)
+        position = self._position  # frozen, so one call in a real pass: opened only for the dropout inside
+        with self:
+            output = _OPENED[func](*args, **kwargs)
+        self._position = position
+        return output
 
     def _touches(self, args: Any, kwargs: Any) -> bool:
         for x in args:
