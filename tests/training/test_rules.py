@@ -371,6 +371,28 @@ class Alike(nn.Module):
         return self.attention(x, x, x, need_weights=False)[0]
 
 
+class Heads(nn.Module):
+    """Heads folded into the second dimension, one record after another or in turns."""
+
+    def __init__(self, turns):
+        super().__init__()
+        self.project, self.turns = nn.Linear(3, 2), turns
+
+    def forward(self, x):  # [B, 4, 6]: two heads of three
+        b, t, _ = x.shape
+        x = x.transpose(0, 1).reshape(t, b, 2, 3)
+        x = (x.transpose(1, 2) if self.turns else x).reshape(t, 2 * b, 3)
+        x = self.project(x)
+        x = x.view(t, 2, b, 2).transpose(1, 2) if self.turns else x.view(t, b, 2, 2)
+        return torch.tanh(x).transpose(0, 1)
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_heads_folded_into_the_second_dimension(turns):
+    torch.manual_seed(9)
+    agree(Heads(turns), (x4(B, 4, 6),), square_loss)
+
+
 def test_steps_that_are_all_alike_are_told_apart_by_another_record():
     torch.manual_seed(9)
     agree(Alike(), (x4(B, 4),), square_loss)

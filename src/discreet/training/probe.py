@@ -28,23 +28,25 @@ __all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
 @dataclass(slots=True)
 class Seen:
-    """A tensor of the probe: its shape, and whether copies of a record take turns in its first dimension (none: unclear).
+    """A tensor of the probe: its shape, and for each dimension that may hold several entries a record, whether the records
+    take turns in it (none: unclear).
 
-    Unclear ones keep their value, for a second probe in which the first record is another.
+    Where something is unclear the value is kept, for a second probe in which the first record is another.
     """
 
     shape: torch.Size
-    interleaved: bool | None
+    turns: dict[int, bool | None]
     value: Tensor | None = None
 
     def compare(self, x: Tensor, count: int) -> None:
-        """The rows that changed with the first record are that record's."""
+        """The entries that changed with the first record are that record's."""
         if self.value is None or x.shape != self.shape:
             return
-        changed = (x.detach().double() != self.value).reshape(len(x), -1).any(1).nonzero().flatten()
-        blocks, turns = bool((changed < len(x) // count).all()), bool((changed % count == 0).all())
-        if blocks != turns:
-            self.interleaved = turns
+        differs = x.detach().double() != self.value
+        for dim in [d for d, known in self.turns.items() if known is None]:
+            changed = differs.movedim(dim, 0).reshape(x.shape[dim], -1).any(1).nonzero().flatten()
+            blocks, turns = bool((changed < x.shape[dim] // count).all()), bool((changed % count == 0).all())
+            self.turns[dim] = turns if blocks != turns else None
         self.value = None
 
 
@@ -125,15 +127,22 @@ def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
 
 def seen(x: Tensor, count: int) -> Seen:
     """What a tensor of the probe tells."""
-    if not x.dim() or x.shape[0] <= count or x.shape[0] % count or not x.numel():
-        return Seen(x.shape, False)
+    dims = [d for d, size in enumerate(x.shape) if size > count and size % count == 0 and x.numel()]
+    if not dims:
+        return Seen(x.shape, {})
     x = x.detach().double()
+    turns = {dim: _turns(x.movedim(dim, 0), count) for dim in dims}
+    return Seen(x.shape, turns, x if None in turns.values() else None)
+
+
+def _turns(x: Tensor, count: int) -> bool | None:
+    """Whether copies of a record take turns in the first dimension, or follow one another."""
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())
     in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
     if max(one_after_another, in_turns) <= 1e-4 * float(x.abs().max()):
-        return Seen(x.shape, None, x)
-    return Seen(x.shape, in_turns < one_after_another)
+        return None
+    return in_turns < one_after_another
 
 
 class Places:
@@ -151,7 +160,7 @@ class Places:
     @property
     def unclear(self) -> bool:
         """Whether a probe with another record first may tell more."""
-        return any(one.interleaved is None for _, found in self._probed.values() for one in found)
+        return any(one.value is not None for _, found in self._probed.values() for one in found)
 
     def compare(self, position: int, function: Any, found: list[Tensor]) -> None:
         """A call of the second probe."""
@@ -204,11 +213,12 @@ class Places:
             raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
                                f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'.")
         folded = now[moved[0]] != records
-        if folded and then.interleaved is None:
+        turns = then.turns.get(moved[0], False)
+        if folded and turns is None:
             raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
                                "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
                                "their own there.")
-        return Place(moved[0], folded, bool(then.interleaved))
+        return Place(moved[0], folded, bool(turns))
 
 
 def _name(function: Any) -> str:
