@@ -44,27 +44,35 @@ class Small(nn.Module):
         return self.b(self.norm(F.relu(self.a(x), inplace=True))) * (1 + self.shift) + self.table(y)
 
 
-def training(rows, *, size, loss_reduction="mean", epochs=2, **options):
+def training(rows, *, size, loss_reduction="mean", epochs=2, leave=False, **options):
+    """A whole run; with ``leave`` the loop is left once, after a backward pass and before its step."""
     model = Small()
     loader = DataLoader(Records(rows), batch_size=2)
     sampler = options.pop("sampler", "poisson")
     if sampler == "per-user":
         sampler = PerUser(batch_size=2, dataset_size=3, users=[row[2] for row in rows], records_per_user=2)
-    elif sampler == "padded":
-        sampler = TruncatedPoisson(batch_size=2, dataset_size=size, max_batch_size=size + 1)
+    elif sampler in ("padded", "truncated"):
+        sampler = TruncatedPoisson(batch_size=2, dataset_size=size, max_batch_size=size + 1, padded=sampler == "padded")
     model, optimizer, loader = make_private(
         model, torch.optim.Adam(model.parameters(), lr=0.1), loader, epochs=epochs, noise_multiplier=1.0, sampler=sampler,
         dataset_size=size, placeholder=(torch.zeros(2), 0), loss_reduction=loss_reduction, rng=7, **options)
-    for _ in range(epochs):
+    privacy = optimizer.privacy
+    for _ in range(epochs + leave):
         for x, y in loader:
+            if not privacy.remaining_steps:
+                break
             optimizer.zero_grad()
             loss = F.cross_entropy(model(x, y), y, reduction=loss_reduction)
             loss.sum().backward()
+            if leave and privacy.steps == 1:
+                leave = False
+                break
             optimizer.step()
     return [p.detach().numpy().copy() for p in model.parameters()], optimizer.privacy.executed.to_json()
 
 
 records = st.tuples(awkward_floats(), awkward_floats(), st.integers(0, 2))
+ADAPTIVE = Clipping(adaptive=Quantile(count_noise=1.0))
 MODES = {
     "flat": {},
     "sum": {"loss_reduction": "sum"},
@@ -72,10 +80,16 @@ MODES = {
     "per-layer": {"clipping": "per-layer"},
     "groups": {"clipping": Clipping(scope={"": 1.0, "a": 2.0})},
     "automatic": {"clipping": "automatic"},
-    "adaptive": {"clipping": Clipping(adaptive=Quantile(count_noise=1.0))},
+    "adaptive": {"clipping": ADAPTIVE},
     "pieces": {"max_physical_batch_size": 1},
     "padded": {"sampler": "padded"},
+    "truncated": {"sampler": "truncated"},
     "balls in bins": {"sampler": "balls-in-bins"},
+    "left early": {"leave": True},
+    "left early, in pieces": {"leave": True, "max_physical_batch_size": 1, "clipping": ADAPTIVE},
+    "padded, adaptive, in pieces": {"sampler": "padded", "max_physical_batch_size": 2, "clipping": ADAPTIVE},
+    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "max_physical_batch_size": 2,
+                                                       "clipping": ADAPTIVE, "leave": True},
     "schedules": {"noise_schedule": lambda s: 1 + s, "clip_schedule": lambda s: 2.0 / (1 + s)},
 }
 
@@ -88,11 +102,33 @@ def test_a_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
     replay(lambda rows: training(rows, size=size, **MODES[mode]), *pair)
 
 
+REPLACE = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, "left early": {"leave": True},
+           "groups, none": {"clipping": Clipping(scope={"": 1.0, "a": 2.0}), "loss_reduction": "none"}}
+
+
+@pytest.mark.parametrize("mode", REPLACE)
 @pytest.mark.parametrize("sampler", ["fixed-size", "shuffled"])
 @brief
 @given(pair=neighbours(records, max_size=5, replace=True))
-def test_a_record_replaced_moves_a_sum_by_two(sampler, pair):
-    replay(lambda rows: training(rows, size=len(rows), sampler=sampler), *pair)
+def test_a_record_replaced_moves_a_sum_by_two(sampler, mode, pair):
+    replay(lambda rows: training(rows, size=len(rows), sampler=sampler, **REPLACE[mode]), *pair)
+
+
+def test_two_clip_norms_are_needed_and_priced():
+    """Power: a record replaced by one of another class moves a sum by more than the clip norm, and by two at most; the
+    inner event is that of half the noise multiplier."""
+    from discreet.training.clipped_sum import ClippedSum
+    from tests.training.oracle import ours, trained
+
+    def first_sum(label):
+        model, labels = Small(), torch.tensor([label, *(row[2] for row in ROWS[1:])])
+        x = torch.tensor([[50.0, -50.0], *([a, b] for a, b, _ in ROWS[1:])])
+        return ours(model, (x, labels), lambda m, a, b: 100 * F.cross_entropy(m(a, b), b, reduction="sum"), Clipping(), 1.0)
+
+    bound = ClippedSum(trained(Small()), Clipping(), "sum").sensitivity(1.0)
+    assert bound < float((first_sum(0) - first_sum(2)).norm()) <= 2 * bound
+    for sampler in ("fixed-size", "shuffled"):
+        assert '"noise_multiplier":0.5' in training(ROWS, size=4, sampler=sampler)[1]
 
 
 @brief
@@ -102,7 +138,8 @@ def test_a_user_more_or_less_moves_a_sum_by_one_clip_norm(rows):
     rows = [row for user in range(3) for row in [r for r in rows if r[2] == user][:2]]
     without = [row for row in rows if row[2] != rows[0][2]]
     for pair in ((rows, without), (without, rows)):
-        replay(lambda data: training(data, size=8, sampler="per-user"), *pair)
+        for mode in ({}, {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, {"leave": True, "loss_reduction": "sum"}):
+            replay(lambda data, mode=mode: training(data, size=3, sampler="per-user", **mode), *pair)
 
 
 ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 2), (-0.4, 0.2, 1)]

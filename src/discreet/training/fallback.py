@@ -17,9 +17,9 @@ with extra("torch"):
     from torch import Tensor
     from torch.utils import _pytree as pytree
 
-__all__ = ["Broadcast", "Recomputed", "recomputed", "spread"]
+__all__ = ["SPREAD", "Broadcast", "Recomputed", "recomputed", "spread"]
 
-_SPREAD = {torch.Tensor.expand, torch.Tensor.expand_as, torch.Tensor.broadcast_to, torch.broadcast_to, torch.Tensor.repeat}
+SPREAD = {torch.Tensor.expand, torch.Tensor.expand_as, torch.Tensor.broadcast_to, torch.broadcast_to, torch.Tensor.repeat}
 
 
 class Recomputed(Rule):
@@ -88,7 +88,7 @@ def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, sh
     targets = [x for x in tensors((args, kwargs)) if id(x) in shared]
     shape, dim = targets[0].shape, layout.dim - output.dim()
     rest = [size for d, size in enumerate(output.shape) if d != layout.dim]
-    if func in _SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
+    if func in SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
         rule: Rule = Spread(shape)
         if len(shape) >= -dim:  # the records' own dimension is there, of size one
             rule = _Shaped(Spread(torch.Size([*shape[:len(shape) + dim], *shape[len(shape) + dim + 1:]])), shape)

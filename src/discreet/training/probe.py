@@ -8,7 +8,7 @@ the order of a flattened dimension shows too: entries of a record follow one ano
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +21,33 @@ with extra("torch"):
     import torch
     import torch.nn.functional as F
     from torch import Tensor, nn
+    from torch.autograd.graph import saved_tensors_hooks
 
 __all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Seen:
-    """A tensor of the probe: its shape, and whether copies of a record take turns in its first dimension (none: unclear)."""
+    """A tensor of the probe: its shape, and for each dimension that may hold several entries a record, whether the records
+    take turns in it (none: unclear).
+
+    Where something is unclear the value is kept, for a second probe in which the first record is another.
+    """
 
     shape: torch.Size
-    interleaved: bool | None
+    turns: dict[int, bool | None]
+    value: Tensor | None = None
+
+    def compare(self, x: Tensor, count: int) -> None:
+        """The entries that changed with the first record are that record's."""
+        if self.value is None or x.shape != self.shape:
+            return
+        differs = x.detach().double() != self.value
+        for dim in [d for d, known in self.turns.items() if known is None]:
+            changed = differs.movedim(dim, 0).reshape(x.shape[dim], -1).any(1).nonzero().flatten()
+            blocks, turns = bool((changed < x.shape[dim] // count).all()), bool((changed % count == 0).all())
+            self.turns[dim] = turns if blocks != turns else None
+        self.value = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +73,8 @@ def chosen(tree: Any, records: int, rows: Tensor) -> Any:
     return mapped(some, tree)
 
 
-def copies(tree: Any, records: int, count: int) -> Any:
-    """``count`` copies of one record, with invented numbers in place of the data's."""
+def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
+    """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the first."""
     def few(x: Tensor) -> Tensor:
         dim = _records(x, records)
         if dim is None:
@@ -65,22 +82,35 @@ def copies(tree: Any, records: int, count: int) -> Any:
         one = x.detach().narrow(dim, 0, 1)
         if x.is_floating_point():  # from 0 to 1, all different
             one = torch.linspace(0, 1, one.numel(), dtype=x.dtype, device=x.device).view(one.shape)
-        return one.repeat_interleave(count, dim)
+        some = one.repeat_interleave(count, dim)
+        if other:
+            last = x.detach().narrow(dim, records - 1, 1)
+            some.narrow(dim, 0, 1).copy_(one.square() + 1 if x.is_floating_point() else last)
+        return some
 
     return mapped(few, tree)
 
 
 @contextmanager
 def undisturbed(module: nn.Module) -> Any:
-    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers."""
+    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers.
+
+    Tensors saved for a backward pass stay out of sight of whoever counts them (gradient checkpointing does).
+    """
     kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    allowed: Any = torch._C._autograd._saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]
+    hidden = saved_tensors_hooks(_same, _same) if allowed() else nullcontext()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), hidden:
             yield
     finally:
         with torch.no_grad():
             for buffer, before in kept:
                 buffer.copy_(before)
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
@@ -97,21 +127,28 @@ def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
 
 def seen(x: Tensor, count: int) -> Seen:
     """What a tensor of the probe tells."""
-    if not x.dim() or x.shape[0] <= count or x.shape[0] % count or not x.numel():
-        return Seen(x.shape, False)
-    x = x.double()
+    dims = [d for d, size in enumerate(x.shape) if size > count and size % count == 0 and x.numel()]
+    if not dims:
+        return Seen(x.shape, {})
+    x = x.detach().double()
+    turns = {dim: _turns(x.movedim(dim, 0), count) for dim in dims}
+    return Seen(x.shape, turns, x if None in turns.values() else None)
+
+
+def _turns(x: Tensor, count: int) -> bool | None:
+    """Whether copies of a record take turns in the first dimension, or follow one another."""
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())
     in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
-    small = 1e-4 * float(x.abs().max())
-    return Seen(x.shape, None if max(one_after_another, in_turns) <= small else in_turns < one_after_another)
+    if max(one_after_another, in_turns) <= 1e-4 * float(x.abs().max()):
+        return None
+    return in_turns < one_after_another
 
 
 class Places:
     """What is known about the calls of one module: by position in the forward pass, a place for each tensor."""
 
     def __init__(self) -> None:
-        self.unsure = False  # whether another probe, on another record, may tell more
         self.count = 2
         self._probed: dict[int, tuple[Any, list[Seen]]] = {}
         self._known: dict[int, tuple[Any, list[Place | None]]] = {}
@@ -119,6 +156,18 @@ class Places:
     def note(self, position: int, function: Any, found: list[Tensor]) -> None:
         """A call of the probe."""
         self._probed[position] = function, [seen(x, self.count) for x in found]
+
+    @property
+    def unclear(self) -> bool:
+        """Whether a probe with another record first may tell more."""
+        return any(one.value is not None for _, found in self._probed.values() for one in found)
+
+    def compare(self, position: int, function: Any, found: list[Tensor]) -> None:
+        """A call of the second probe."""
+        before = self._probed.get(position)
+        if before is not None and before[0] is function and len(before[1]) == len(found):
+            for one, x in zip(before[1], found, strict=True):
+                one.compare(x, self.count)
 
     def forget(self) -> None:
         """Drop a probe that failed: sizes alone must do."""
@@ -160,9 +209,16 @@ class Places:
                                "records with each other, so no record has a gradient of its own.")
         if not moved:
             return None
+        if now[moved[0]] * self.count != then.shape[moved[0]] * records:
+            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
+                               f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'.")
         folded = now[moved[0]] != records
-        self.unsure |= folded and then.interleaved is None
-        return Place(moved[0], folded, bool(then.interleaved))
+        turns = then.turns.get(moved[0], False)
+        if folded and turns is None:
+            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
+                               "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
+                               "their own there.")
+        return Place(moved[0], folded, bool(turns))
 
 
 def _name(function: Any) -> str:

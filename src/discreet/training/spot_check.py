@@ -48,9 +48,10 @@ def refuse_mixing(module: nn.Module, args: Any, kwargs: Any, records: int, reduc
     """Raise if the module's answer for a record, or what it keeps, depends on what else is in the batch."""
     def answers(rows: list[int]) -> tuple[list[Tensor], dict[str, Tensor]]:
         given = chosen((args, kwargs), records, torch.tensor(rows))
-        with undisturbed(module):
-            found = [x for x in tensors(module.forward(*given[0], **given[1])) if x.is_floating_point()]
-            return found, {name: x.clone() for name, x in module.state_dict().items() if not isinstance(x, nn.Parameter)}
+        with undisturbed(module), torch.enable_grad():
+            found = [x.detach() for x in tensors(module.forward(*given[0], **given[1])) if x.is_floating_point()]
+            kept = module.state_dict(keep_vars=True).items()
+            return found, {name: x.detach().clone() for name, x in kept if not isinstance(x, nn.Parameter)}
 
     few = list(range(min(records, FEW)))
     try:

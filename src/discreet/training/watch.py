@@ -18,7 +18,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training import recurrent, spot_check
 from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
-from discreet.training.fallback import recomputed, spread
+from discreet.training.fallback import SPREAD, recomputed, spread
 from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.refusals import MixedRecords
 from discreet.training.rules import Rule, flattened, squares
@@ -122,7 +122,7 @@ class Watch(TorchFunctionMode):
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._formed: dict[int, Use] = {}
         self._anchor = torch.zeros((), requires_grad=True)
-        self._position, self._probing = 0, False
+        self._position, self._probing, self._comparing = 0, False, False
         self._known: dict[tuple[Any, ...], Places] = {}
         self._places = Places()
         self._ruled: list[nn.Module] = []  # modules with a rule of their own that are running
@@ -165,9 +165,9 @@ class Watch(TorchFunctionMode):
                     self._prepare(module, args, kwargs)
                 self._position, self._entered = 0, True
                 self.__enter__()
-            if type(module) in LAYERS and torch.is_grad_enabled() and not self._probing and not self._ruled:
+            if type(module) in LAYERS and torch.is_grad_enabled() and not self._ruled:
                 self._ruled.append(module)
-                for p in module.parameters():
+                for p in () if self._probing else module.parameters():
                     p.requires_grad_(False)
 
         return enter
@@ -179,10 +179,11 @@ class Watch(TorchFunctionMode):
         answer = None
         if self._ruled and self._ruled[-1] is module:
             self._ruled.pop()
-            for p in module.parameters():
-                if id(p) in self._shared:
-                    p.requires_grad_(True)
-            answer = output if output is None else self._tapped(output, self._own_rules(module, args))
+            if not self._probing:
+                for p in module.parameters():
+                    if id(p) in self._shared:
+                        p.requires_grad_(True)
+                answer = output if output is None else self._tapped(output, self._own_rules(module, args))
         if self.depth == 0 and self._entered and not self._probing:
             self._entered = False
             self.__exit__(None, None, None)
@@ -205,9 +206,11 @@ class Watch(TorchFunctionMode):
             self._refuse_part(inputs)
         if self.keeps:
             self.inputs += inputs
+        if self.records == 0:
+            return
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
-        if known is None or known.unsure:
+        if known is None:
             self._places = self._known[key] = Places()
             self._probe(module, args, kwargs)
         else:
@@ -271,21 +274,30 @@ class Watch(TorchFunctionMode):
             with self._quietly(module):
                 output = module.forward(*small[0], **small[1])
                 self._places.note(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
+            if self._places.unclear:
+                small, self._comparing = copies((args, kwargs), self.records or 0, self._places.count, other=True), True
+                with self._quietly(module):
+                    output = module.forward(*small[0], **small[1])
+                    self._places.compare(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
         except MixedRecords:
             raise
         except Exception:  # a model that cannot run on two records is read by sizes alone
             self._places.forget()
+        finally:
+            self._comparing = False
 
     @contextmanager
     def _quietly(self, module: nn.Module) -> Iterator[None]:
-        before = self.depth, list(self._path)
+        """As a real pass sees it (with gradients: some modules take another way without), but leaving no trace."""
+        before = self.depth, list(self._path), dict(self._shared)
         self._position, self._probing = 0, True
         try:
-            with undisturbed(module), self:
+            with undisturbed(module), torch.enable_grad(), self:
                 yield
         finally:
             self._probing = False
-            self.depth, self._path = before
+            self.depth, self._path, self._shared = before
+            self._ruled.clear()
 
     def _guess(self, leaf: Tensor) -> Place | None:
         if id(leaf) in self._shared:
@@ -302,17 +314,29 @@ class Watch(TorchFunctionMode):
         kwargs = kwargs or {}
         if self._ruled or getattr(func, "__name__", "") in _QUESTIONS:
             return func(*args, **kwargs)
-        if func in _OPENED and (self._probing or (torch.is_grad_enabled() and self._touches(args, kwargs))):
+        if func in _OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
             with self:
                 return _OPENED[func](*args, **kwargs)
-        self._position += 1
+        self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
         if self._probing:
-            output = without_dropout(func, args, kwargs)
-            self._places.note(self._position, func, tensors((args, kwargs, output)))
+            output = self._without_chance(func, args, kwargs)
+            look = self._places.compare if self._comparing else self._places.note
+            look(self._position, func, tensors((args, kwargs, output)))
+            if self._touches(args, kwargs) and self._made_of_shared(args, kwargs):
+                self._shared |= {id(x): x for x in tensors(output)}
             return output
         if not torch.is_grad_enabled() or not self._touches(args, kwargs):
             return func(*args, **kwargs)
         return self._shared_call(func, args, kwargs)
+
+    def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func not in _OPENED:
+            return without_dropout(func, args, kwargs)
+        position = self._position  # frozen, so one call in a real pass: opened only for the dropout inside
+        with self:
+            output = _OPENED[func](*args, **kwargs)
+        self._position = position
+        return output
 
     def _touches(self, args: Any, kwargs: Any) -> bool:
         for x in args:
@@ -320,17 +344,33 @@ class Watch(TorchFunctionMode):
                 return True
         return bool(kwargs) and any(id(x) in self._shared for x in kwargs.values())
 
-    def _shared_call(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _made_of_shared(self, args: Any, kwargs: Any) -> bool:
+        return all(id(x) in self._shared for x in tensors((args, kwargs)))
+
+    def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
+        """The ordinary function in its place, and its result written where it was wanted: over what a rule may have saved."""
+        kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
+        result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
+        with self:
+            output = args[0].copy_(result)
+        self._position = position
+        return output
+
+    def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
+        """A call on shared tensors; a probe may have ``noted`` it under another name."""
         ordinary = _out_of_place(func)
         if ordinary is not None:
-            with self:
-                return args[0].copy_(ordinary(*args, **kwargs))
+            return self._in_place(func, ordinary, args, kwargs)
         inputs = tensors((args, kwargs))
         output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
         outputs = tensors(output)
         if not any(x.is_floating_point() for x in outputs):
             return output
-        places = self._places.find(self._position, func, inputs + outputs, self.records or 1, self._guess, self._location)
+        if self.records == 0:  # nobody has a gradient
+            return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
+        # Without a probe, something made of parameters has no records, whatever its size, unless it is repeated for them.
+        guess = _nothing if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess
+        places = self._places.find(self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location)
         layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
         where = places[len(inputs):]
         if not any(where):
