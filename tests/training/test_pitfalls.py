@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from discreet.training import Rule, register_layer
+from discreet.training import Quantile, Rule, register_layer
 from discreet.training.calls import LAYERS
 from discreet.training.clipped_sum import ClippedSum
 from discreet.training.clipping import Clipping
 from discreet.training.watch import watching
 from tests.training.oracle import agree, naive, ours, trained
-from tests.training.test_private import private, run, step, weights
+from tests.training.test_private import data, network, private, run, step, weights
 
 
 def contributions(model, inputs, loss, reduction, clip_norm=0.5):
@@ -205,3 +205,57 @@ def test_a_record_made_to_cancel_does_not_pass_the_clip_norm():
         loss(model, x).backward()
     clipped.add(None, 1.0)
     assert float(clipped.total.double().norm()) <= clipped.sensitivity(1.0)
+
+
+@pytest.mark.parametrize("sampler", ["poisson", "truncated-poisson", "balls-in-bins"])
+def test_5_the_divisor_is_public_whatever_is_drawn_and_however_many_records_there_are(sampler):
+    """Two data sets of different size under one declared size: same plan, same divisor."""
+    found = []
+    for size in (60, 41):
+        _, optimizer, loader = private(records=data(size), sampler=sampler, dataset_size=60)
+        found.append((optimizer.privacy.planned, optimizer.privacy.plan.sampler.expected, len(loader)))
+    assert found[0] == found[1]
+    assert found[0][1] == 10
+
+
+def test_8_a_sampler_of_the_users_is_refused_and_named():
+    from torch.utils.data import DataLoader, WeightedRandomSampler
+
+    from discreet.training import make_private
+
+    model = network()
+    loader = DataLoader(data(), 10, sampler=WeightedRandomSampler([1.0] * 60, 60))
+    with pytest.raises(ValueError, match="WeightedRandomSampler, but the sampler decides what privacy costs"):
+        make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, epochs=1, noise_multiplier=1.0,
+                     loss_reduction="mean")
+
+
+def test_12_the_count_of_adaptive_clipping_is_noised_as_charged_and_divided_by_a_public_size():
+    """Sum and count together cost the multiplier that was asked for, at every step of a schedule; the count is noised by
+    its declared scale."""
+    quantile = Quantile(count_noise=4.0)
+    model, optimizer, loader = private(clipping=Clipping(adaptive=quantile), noise_schedule=lambda s: 1.0 + s / 10)
+    plan = optimizer.privacy.plan
+    for s in range(plan.steps):
+        assert (plan.sum_multiplier(s) ** -2 + (2 * 4.0) ** -2) ** -0.5 == pytest.approx(plan.multiplier(s))
+    assert quantile.next_norm(1.0, 3.0, plan.sampler.expected) == pytest.approx(np.exp(-0.2 * (3.0 / 10 + 0.5 - 0.5)))
+    with pytest.raises(ValueError, match="count_noise is 1"):
+        private(clipping=Clipping(adaptive=Quantile(count_noise=1.0)), noise_schedule=lambda s: 1.0 + s)
+    run(model, optimizer, loader, 1)
+    assert optimizer.privacy.clip_norm != 1.0
+
+
+@pytest.mark.parametrize("mode", ["circular", "reflect", "replicate", "zeros"])
+def test_23_padding_of_every_kind_is_that_of_autograd(mode):
+    torch.manual_seed(0)
+    x = torch.randn(5, 3, 6)
+    agree(nn.Conv1d(3, 4, 3, padding=2, padding_mode=mode), (x,), lambda m, a: m(a).square().sum())
+
+
+def test_23_the_padding_row_of_a_table_has_no_gradient():
+    torch.manual_seed(0)
+    model, x = nn.Embedding(7, 3, padding_idx=2), torch.randint(0, 7, (5, 9))
+    agree(model, (x,), lambda m, a: m(a).sin().sum())
+    found = ours(model, (x,), lambda m, a: m(a).sin().sum(), Clipping(), 1.0).view(7, 3)
+    assert not found[2].any()
+    assert found[3].any()
