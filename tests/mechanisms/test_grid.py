@@ -41,7 +41,7 @@ def test_asked_for_a_scale_the_event_pays_for_the_rounding(sensitivity, scale):
     for mechanism, used in ((Laplace(sensitivity=sensitivity, scale=scale), "scale"),
                             (Gaussian(sensitivity=sensitivity, sigma=scale), "sigma")):
         assert scale * (1 - 2.0**-43) <= getattr(mechanism, used) <= scale
-        assert mechanism.event.noise_multiplier < scale / sensitivity
+        assert Fraction(mechanism.event.noise_multiplier) < Fraction(scale) / Fraction(sensitivity)
         assert mechanism.event.noise_multiplier > scale / sensitivity * (1 - 1e-6 * (1 + scale / sensitivity))
 
 

@@ -45,7 +45,4 @@ def mapped(change: Callable[[Tensor], Tensor], tree: Any) -> Any:
 
 def detached(tree: Any, shared: Container[int]) -> Any:
     """The same arguments with the shared tensors cut from their graph."""
-    if type(tree) is tuple:  # a call's arguments, mostly flat
-        return tuple([x.detach() if id(x) in shared else detached(x, shared) if isinstance(x, (tuple, list, dict)) else x
-                      for x in tree])
     return mapped(lambda x: x.detach() if id(x) in shared else x, tree) if tree else tree
