@@ -12,6 +12,7 @@ from torch import nn
 import discreet as dp
 from discreet.cli import main
 from discreet.training import Progress, fit
+from discreet.training.refusals import PrivateTrainingError
 from tests.training.test_private import data, network, private
 
 
@@ -56,6 +57,14 @@ def test_progress_shows_steps_and_epsilon_and_nothing_private():
     assert "loss" not in stream.getvalue()
 
 
+def test_what_is_not_private_is_shown_to_who_asks_for_it_and_marked(capsys):
+    fit(network(), data(), epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, progress="local", rng=1)
+    assert "local, not private: loss" in capsys.readouterr().err
+    _, optimizer, _ = private(epochs=1)
+    with pytest.raises(PrivateTrainingError, match=r"privacy\.local = True"):
+        _ = optimizer.privacy.clip_rate
+
+
 TOML = """
 [model]
 layers = [4, 8, 2]
@@ -85,6 +94,21 @@ def test_the_command_trains_what_a_file_says(tmp_path, capsys):
     assert discreet("train", str(tmp_path / "run.toml"), "--out", str(tmp_path / "m.pt"), "--seed", "1", "--quiet") == 0
     assert "PoissonSampled" in capsys.readouterr().out
     assert set(torch.load(tmp_path / "m.pt", weights_only=True)) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+def test_the_command_charges_the_whole_plan(tmp_path):
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    np.savez(tmp_path / "train.npz", x=x, y=(x.sum(1) > 0).astype(np.int64))
+    (tmp_path / "run.toml").write_text(TOML)
+    asked = ["train", str(tmp_path / "run.toml"), "--out", str(tmp_path / "m.pt"), "--quiet"]
+    asked += ["--ledger", str(tmp_path / "b.db")]
+    with dp.Ledger(f"sqlite:///{tmp_path / 'b.db'}") as ledger:
+        book = ledger.open("patients", epsilon=3.0, delta=1e-4)
+        assert discreet(*asked) == 0
+        assert 0 < book.spent().epsilon <= 3.0
+        (tmp_path / "m.pt").unlink()
+        assert discreet(*asked) != 0, "a second plan does not fit"
+    assert not (tmp_path / "m.pt").exists()
 
 
 @pytest.mark.parametrize(("line", "reason"), [("[privcy]", "privcy"), ("[privacy]\nsigma = 1", "sigma"),

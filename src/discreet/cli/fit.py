@@ -14,7 +14,8 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.query import JsonOption, LedgerOption, SchemaFile, _book
+from discreet.cli.books import BookOption, LedgerOption, charged
+from discreet.cli.query import JsonOption, SchemaFile
 from discreet.schema import read_schema
 
 __all__ = ["fit", "found", "read_columns"]
@@ -25,8 +26,6 @@ Target = Annotated[str, typer.Option("--target", help="The column to predict; th
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
 DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
 Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as joblib.", show_default=False)]
-BookOption = Annotated[str | None, typer.Option("--book", help="The book in the ledger; not needed where it has only one.",
-                                                show_default=False)]
 Seed = Annotated[int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.",
                                           show_default=False)]
 
@@ -50,10 +49,10 @@ def fit(
     from discreet.linear.tabular import TableModel
 
     model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
-    with _book(ledger, _only(ledger) if book is None else book) as charged:
+    with charged(ledger, book) as account:
         found(data)
-        if charged is not None:  # before the file is read
-            charged.charge(model.event, label=f"model of {target}")
+        if account is not None:  # before the file is read
+            account.charge(model.event, label=f"model of {target}")
         model.fit(read_columns(data))
     joblib.dump(model, out)
     statement = model.statement
@@ -64,19 +63,6 @@ def fit(
     show.say(f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({statement['adjacency']}) for {statement['unit']}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
-
-
-def _only(ledger: str | None) -> str | None:
-    """The name of the ledger's one book."""
-    if ledger is None:
-        return None
-    url = ledger if "://" in ledger else f"sqlite:///{ledger}"
-    with import_module("discreet.ledger").Ledger(url, create=False) as books:
-        names = [str(book.name) for book in books.books()]
-    if len(names) != 1:
-        raise ValueError(f"The ledger has {len(names)} books ({', '.join(names) or 'none'}), so say which one to charge: "
-                         "--book.")
-    return names[0]
 
 
 def found(path: str) -> None:

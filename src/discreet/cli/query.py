@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from discreet.errors import extra
 
@@ -15,10 +15,8 @@ with extra("cli"):
     from rich.progress import Progress
 
 from discreet.cli import show
+from discreet.cli.books import BookOption, LedgerOption, charged
 from discreet.schema import read_schema
-
-if TYPE_CHECKING:
-    from discreet.release import Book
 
 __all__ = ["query"]
 
@@ -31,9 +29,6 @@ EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="The budg
 DeltaOption = Annotated[float | None, typer.Option("--delta", help="With --epsilon: the delta of (epsilon, delta).",
                                                    show_default=False)]
 RhoOption = Annotated[float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)]
-LedgerOption = Annotated[str | None, typer.Option("--ledger", metavar="FILE", help="The ledger to charge: a file, or a URL.",
-                                                  show_default=False)]
-BookOption = Annotated[str | None, typer.Option("--book", help="The book in the ledger; it must be open.", show_default=False)]
 ExplainOption = Annotated[bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
 MemoryOption = Annotated[str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.",
@@ -63,24 +58,9 @@ def query(
     if explain:
         show.say(str(asked.explain(epsilon, delta, rho=rho)))
         return
-    with _book(ledger, book) as charged, _bar() as progress:
-        answer = asked.release(epsilon, delta, rho=rho, book=charged, label=sql, progress=progress)
+    with charged(ledger, book) as account, _bar() as progress:
+        answer = asked.release(epsilon, delta, rho=rho, book=account, label=sql, progress=progress)
     _print(answer.value, answer.event.to_dict() if json else None)
-
-
-@contextmanager
-def _book(ledger: str | None, book: str | None) -> Iterator[Book | None]:
-    """The book to charge, or none."""
-    if (ledger is None) != (book is None):
-        raise ValueError("--ledger and --book belong together: --ledger budget.db --book census.")
-    if ledger is None or book is None:
-        yield None
-        return
-    from discreet.ledger import Ledger
-
-    url = ledger if "://" in ledger else f"sqlite:///{ledger}"
-    with Ledger(url, create=False) as books:
-        yield books.book(book)
 
 
 @contextmanager

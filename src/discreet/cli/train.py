@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli import show
+from discreet.cli.books import BookOption, LedgerOption, charged
 from discreet.errors import extra
 
 with extra("torch"):
@@ -36,7 +37,11 @@ def train(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the trained weights.")] = Path("model.pt"),
     seed: Annotated[int | None, typer.Option("--seed", help="Make the run repeatable, and not private.",
                                              show_default=False)] = None,
+    ledger: LedgerOption = None,
+    book: BookOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    local: Annotated[bool, typer.Option("--local", help="Show the training loss and the share of clipped gradients too. They "
+                                        "are not private: for your own eyes.")] = False,
 ) -> None:
     """Train a model privately, as a TOML file says, and write its weights."""
     asked = _read(file)
@@ -46,8 +51,10 @@ def train(
     training, privacy = asked["training"], asked["privacy"]
     loss = getattr(torch.nn.functional, training.pop("loss", "cross_entropy"))
     optimizer = getattr(torch.optim, training.pop("optimizer", "SGD"))
-    released = fit(_model(asked["model"]), _data(asked["data"], file.parent), loss_fn=loss, optimizer=optimizer,
-                   progress=not quiet, rng=seed, **training, **privacy)
+    progress: Any = False if quiet else "local" if local else True
+    with charged(ledger, book) as account:
+        released = fit(_model(asked["model"]), _data(asked["data"], file.parent), loss_fn=loss, optimizer=optimizer,
+                       progress=progress, rng=seed, book=account, label=f"training of {file.name}", **training, **privacy)
     torch.save(released.value.state_dict(), out)
     show.say(f"wrote {out}")
     show.say(f"event: {released.event.to_json()}")

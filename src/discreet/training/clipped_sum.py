@@ -4,8 +4,10 @@ From the uses a ``Watch`` collected, in three passes: every parameter's squared 
 one gradient: their cross terms count), the factors, and one weighted contraction a use. Records whose gradient is not
 finite contribute zero, and nothing says how many there were.
 
-Guarantee: a record moves the sum by at most ``sensitivity(clip_norm)``, which is the clip norm widened by what rounding
-in the sum's precision can add; noise is scaled to the widened bound.
+Guarantee: in exact arithmetic a record moves the sum by at most the clip norm. ``sensitivity(clip_norm)`` widens that by a
+thousandth in single precision, which is far more than rounding was ever seen to add (its errors are of both signs), and
+noise is scaled to the widened bound. It is not the worst case over all inputs and orders of summation, which no float
+sum of many terms can promise: like the noise itself (``discreet.random.fast``), training is private up to float rounding.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms, weighted_instances
-from discreet.training.watch import Use, Watch
+from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms
+from discreet.training.uses import Use
+from discreet.training.watch import Watch
 
 with extra("torch"):
     import torch
@@ -53,6 +56,8 @@ class ClippedSum:
         self._place = {id(p): i for i, p in enumerate(parameters.values())}
         self.total: Tensor | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
+        self.local = False  # whether to note what is not private, for the eyes of who trains
+        self.clip_rate = math.nan
 
     def sensitivity(self, clip_norm: float) -> float:
         """The most a record can move the sum, rounding included: that of the coarsest parameter."""
@@ -83,6 +88,9 @@ class ClippedSum:
         if not math.isfinite(float(sum(square.sum() for square in squares))):  # a sum that overflows only makes us look closer
             lost = ~torch.isfinite(torch.stack(squares)).all(0)
         self._count(squares[0], lost, weights, clip_norm / scale)
+        if self.local:
+            over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, self.shares, strict=True)]
+            self.clip_rate = float(torch.stack(over).any(0).float().mean())
         factors = [self._kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
                    for square, share in zip(squares, self.shares, strict=True)]
         return self._contracted(by_name, factors, lost)
@@ -107,7 +115,7 @@ class ClippedSum:
                 found.setdefault(place, []).append(use)
         for uses in made.values():
             tensor = uses[0].target
-            instances = sum(_formed(use) for use in uses)
+            instances = sum(use.formed() for use in uses)
             ours = [p for p in self.parameters.values() if p.requires_grad]
             for parameter, gradient in zip(ours, _pull(tensor, ours, instances), strict=True):
                 if gradient is not None:
@@ -152,9 +160,9 @@ class ClippedSum:
                 if lost is not None:
                     _blank(use, lost)
                 if use is uses[0]:
-                    _weigh(use, weights, out)
+                    use.weigh(weights, out)
                 else:
-                    out += _weighted(use, weights).reshape(-1)
+                    out += use.weighted(weights).reshape(-1)
                 use.activations = use.gradients = use.instances = None
         assert total is not None
         return total
@@ -167,30 +175,6 @@ def _offsets(parameters: Mapping[str, Tensor]) -> list[int]:
     return ends
 
 
-def _formed(use: Use) -> Tensor:
-    """The gradients of a use, formed if they were not."""
-    if use.instances is None:
-        assert use.gradients is not None
-        return use.rule.instantiate(use.activations, use.gradients).reshape(-1, *use.target.shape)
-    return use.instances.reshape(-1, *use.target.shape)
-
-
-def _weigh(use: Use, weights: Tensor, out: Tensor) -> None:
-    """The weighted sum of a use, written where it belongs; without a copy where the rule is one matrix product."""
-    if use.instances is None and isinstance(use.rule, Outer) and out.dtype == weights.dtype:
-        u, v = use.rule.weighted_factors(use.activations, use.gradients, weights)
-        torch.mm(u, v, out=out.view(u.shape[0], v.shape[1]))
-    else:
-        out.copy_(_weighted(use, weights).reshape(-1))
-
-
-def _weighted(use: Use, weights: Tensor) -> Tensor:
-    if use.instances is not None:
-        return weighted_instances(use.instances, weights)
-    assert use.gradients is not None
-    return use.rule.weighted_sum(use.activations, use.gradients, weights)
-
-
 def _joint_norms(uses: list[Use]) -> Tensor:
     """Squared norms of the sum of several uses' gradients."""
     if len(uses) == 1:
@@ -200,7 +184,7 @@ def _joint_norms(uses: list[Use]) -> Tensor:
         return _joint_norms(uses)
     if small := _tied(uses):
         return small
-    merged = sum(_formed(use) for use in uses)
+    merged = sum(use.formed() for use in uses)
     uses[:] = [Use(uses[0].target, Rule(), None, None, merged)]  # type: ignore[arg-type]
     return _joint_norms(uses)
 

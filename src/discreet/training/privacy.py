@@ -71,6 +71,24 @@ class Privacy:
         or by a rule that does not look at the model."""
         return accounting.epsilon(self.executed if executed else self.planned, delta, adjacency=self.plan.adjacency)
 
+    @property
+    def local(self) -> bool:
+        """Whether figures that are not private are kept, for the eyes of who trains; none are, unless this is set."""
+        return self._clipped.local
+
+    @local.setter
+    def local(self, kept: bool) -> None:
+        self._clipped.local = kept
+
+    @property
+    def clip_rate(self) -> float:
+        """The share of the last batch's records whose gradient was clipped. Not private, so only where ``local`` is set."""
+        if not self.local:
+            raise PrivateTrainingError("clip_rate is not private: it counts records without noise. For your own eyes set "
+                                       "optimizer.privacy.local = True; to publish it, let clipping follow a Quantile, which "
+                                       "releases such a count with noise.")
+        return self._clipped.clip_rate
+
     # --- one step --------------------------------------------------------------------------------------------------
 
     def new_batch(self, batch: Batch, yielded: Any = ()) -> None:

@@ -7,7 +7,7 @@ the order of a flattened dimension shows too: entries of a record follow one ano
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,7 @@ class Seen:
         """The entries that changed with the first record are that record's."""
         if self.value is None or x.shape != self.shape:
             return
-        differs = x.detach().double() != self.value
+        differs = x.detach() != self.value
         for dim in [d for d, known in self.turns.items() if known is None]:
             changed = differs.movedim(dim, 0).reshape(x.shape[dim], -1).any(1).nonzero().flatten()
             blocks, turns = bool((changed < x.shape[dim] // count).all()), bool((changed % count == 0).all())
@@ -99,7 +99,8 @@ def undisturbed(module: nn.Module) -> Any:
     """
     kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
     allowed: Any = torch._C._autograd._saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]
-    hidden = saved_tensors_hooks(_same, _same) if allowed() else nullcontext()
+    # Detached, because a node that saves its own output as it is would keep itself alive.
+    hidden = saved_tensors_hooks(Tensor.detach, _same) if allowed() else nullcontext()
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), hidden:
             yield
@@ -130,13 +131,14 @@ def seen(x: Tensor, count: int) -> Seen:
     dims = [d for d, size in enumerate(x.shape) if size > count and size % count == 0 and x.numel()]
     if not dims:
         return Seen(x.shape, {})
-    x = x.detach().double()
+    x = x.detach()
     turns = {dim: _turns(x.movedim(dim, 0), count) for dim in dims}
-    return Seen(x.shape, turns, x if None in turns.values() else None)
+    return Seen(x.shape, turns, x.clone() if None in turns.values() else None)
 
 
 def _turns(x: Tensor, count: int) -> bool | None:
     """Whether copies of a record take turns in the first dimension, or follow one another."""
+    x = x if x.is_floating_point() else x.double()
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())
     in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
@@ -153,9 +155,9 @@ class Places:
         self._probed: dict[int, tuple[Any, list[Seen]]] = {}
         self._known: dict[int, tuple[Any, list[Place | None]]] = {}
 
-    def note(self, position: int, function: Any, found: list[Tensor]) -> None:
-        """A call of the probe."""
-        self._probed[position] = function, [seen(x, self.count) for x in found]
+    def note(self, position: int, function: Any, found: list[Tensor], shared: Container[int] = ()) -> None:
+        """A call of the probe; of what is ``shared``, parameters, only the shape matters."""
+        self._probed[position] = function, [Seen(x.shape, {}) if id(x) in shared else seen(x, self.count) for x in found]
 
     @property
     def unclear(self) -> bool:

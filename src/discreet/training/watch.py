@@ -8,47 +8,26 @@ the call saw and what came back is a ``Use``, from which the records' gradients 
 
 from __future__ import annotations
 
-import types as python_types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training import recurrent, spot_check
+from discreet.training import spot_check
 from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
 from discreet.training.fallback import SPREAD, recomputed, spread
+from discreet.training.functions import OPENED, QUESTIONS, out_of_place
 from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import Rule, flattened, squares
 from discreet.training.trees import detached, mapped, tensors
+from discreet.training.uses import Tap, Uses
 
 with extra("torch"):
     import torch
-    import torch.nn.functional as F
     from torch import Tensor, nn
     from torch.overrides import TorchFunctionMode
 
-__all__ = ["Use", "Watch", "watching"]
-
-
-@dataclass(slots=True)
-class Use:
-    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients formed."""
-
-    target: Tensor
-    rule: Rule
-    activations: Any
-    gradients: Tensor | None
-    instances: Tensor | None = None
-
-    def squared_norms(self) -> Tensor:
-        """The squared norm of each record's gradient."""
-        if self.instances is not None:
-            return squares(flattened(self.instances))
-        assert self.gradients is not None
-        return self.rule.squared_norms(self.activations, self.gradients)
+__all__ = ["Watch", "watching"]
 
 
 class _Hook:
@@ -68,46 +47,13 @@ def _nothing(*_: Any) -> None:
     """What a copied hook does."""
 
 
-class _Tap(torch.autograd.Function):
-    """Gives a tensor that nothing requires a gradient of a place in the graph.
-
-    Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:
-        ctx.mark_dirty(x)
-        ctx.receive = receive
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[None, None, None]:
-        ctx.receive(gradients[0])
-        return None, None, None
-
-
-def _inside(function: Any) -> Any:
-    """The same Python function without its first question, whether something wants to handle it."""
-    copy = python_types.FunctionType(function.__code__, {**function.__globals__, "has_torch_function": lambda *_: False},
-                                     function.__name__, function.__defaults__, function.__closure__)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
-
-
-_OPENED: dict[Any, Callable[..., Any]] = {F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
-                                          **recurrent.OPENED}
-_QUESTIONS = {"__get__", "__hash__", "__len__", "__repr__", "__set__", "data_ptr", "dim", "get_device", "is_complex",
-              "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride",
-              "type"}
-
-
 class Watch(TorchFunctionMode):
     """Collects the uses of ``parameters`` in forward and backward passes over ``records`` records."""
 
     def __init__(self, parameters: Mapping[str, Tensor], checks: int = 0) -> None:
         super().__init__()
         self.records: int | None = None
-        self.uses: list[Use] = []
+        self.uses = Uses()
         self.checks = checks  # forward passes still to be checked for records that mix
         self.reduction = "mean"
         self.keeps = False  # whether to keep what outermost modules were given and gave, for a check of the loss
@@ -120,7 +66,6 @@ class Watch(TorchFunctionMode):
         self._parameters = list(parameters.values())
         self._names = {id(p): name for name, p in parameters.items()}
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
-        self._formed: dict[int, Use] = {}
         self._anchor = torch.zeros((), requires_grad=True)
         self._position, self._probing, self._comparing = 0, False, False
         self._known: dict[tuple[Any, ...], Places] = {}
@@ -131,7 +76,6 @@ class Watch(TorchFunctionMode):
     def clear(self) -> None:
         """Forget every use."""
         self.uses.clear()
-        self._formed.clear()
         if len(self._shared) > len(self._parameters):  # what was made of parameters
             self._shared = {id(p): p for p in self._parameters}
 
@@ -235,13 +179,13 @@ class Watch(TorchFunctionMode):
         """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or if
         it reaches another's."""
         count = 5 - self._places.count  # not the number of the probe
-        before = self.records, self.uses, self._formed, self._shared, self.depth, list(self._path)
+        before = self.records, self.uses, self._shared, self.depth, list(self._path)
         rows, records, norms = torch.arange(count) % (self.records or 1), self.records or 0, []
         self.records = count
         try:
             for heard in (1, count):
                 given = chosen((args, kwargs), records, rows)
-                self.uses, self._formed, self._shared, self._position = [], {}, dict(before[3]), 0
+                self.uses, self._shared, self._position = Uses(), dict(before[2]), 0
                 with undisturbed(module), torch.enable_grad():
                     with self:
                         outputs = tensors(module.forward(*given[0], **given[1]))
@@ -252,7 +196,7 @@ class Watch(TorchFunctionMode):
         except Exception:  # a model that cannot run on a few records is not judged
             return
         finally:
-            self.records, self.uses, self._formed, self._shared, self.depth, self._path = before
+            self.records, self.uses, self._shared, self.depth, self._path = before
         spot_check.refuse_crossing(type(module), *norms)
 
     def _send_back(self, module: nn.Module, outputs: list[Tensor], heard: int) -> None:
@@ -312,29 +256,35 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._ruled or getattr(func, "__name__", "") in _QUESTIONS:
+        if self._ruled or getattr(func, "__name__", "") in QUESTIONS:
             return func(*args, **kwargs)
-        if func in _OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
+        if func in OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
             with self:
-                return _OPENED[func](*args, **kwargs)
+                return OPENED[func](*args, **kwargs)
         self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
         if self._probing:
             output = self._without_chance(func, args, kwargs)
-            look = self._places.compare if self._comparing else self._places.note
-            look(self._position, func, tensors((args, kwargs, output)))
-            if self._touches(args, kwargs) and self._made_of_shared(args, kwargs):
-                self._shared |= {id(x): x for x in tensors(output)}
+            if self._touches(args, kwargs):
+                self._look(func, tensors((args, kwargs, output)))
+                if self._made_of_shared(args, kwargs):
+                    self._shared |= {id(x): x for x in tensors(output)}
             return output
         if not torch.is_grad_enabled() or not self._touches(args, kwargs):
             return func(*args, **kwargs)
         return self._shared_call(func, args, kwargs)
 
+    def _look(self, func: Any, found: list[Tensor]) -> None:
+        if self._comparing:
+            self._places.compare(self._position, func, found)
+        else:
+            self._places.note(self._position, func, found, self._shared)
+
     def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if func not in _OPENED:
+        if func not in OPENED:
             return without_dropout(func, args, kwargs)
         position = self._position  # frozen, so one call in a real pass: opened only for the dropout inside
         with self:
-            output = _OPENED[func](*args, **kwargs)
+            output = OPENED[func](*args, **kwargs)
         self._position = position
         return output
 
@@ -358,7 +308,7 @@ class Watch(TorchFunctionMode):
 
     def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
         """A call on shared tensors; a probe may have ``noted`` it under another name."""
-        ordinary = _out_of_place(func)
+        ordinary = out_of_place(func)
         if ordinary is not None:
             return self._in_place(func, ordinary, args, kwargs)
         inputs = tensors((args, kwargs))
@@ -410,7 +360,7 @@ class Watch(TorchFunctionMode):
                                    "differentiated (a gradient penalty): add the losses up and call backward once.")
             done = True
             for use in planned:
-                self._received(use, use.view(gradient))
+                self.uses.add(use, use.view(gradient))
             planned.clear()
 
         if output.requires_grad:  # before the function itself, after every hook on the tensor: what it changes counts
@@ -419,39 +369,7 @@ class Watch(TorchFunctionMode):
             return output
         if output._is_view():  # a view of a parameter must not be marked as changed
             output = output.clone()
-        return _Tap.apply(output, self._anchor, receive)
-
-    def _received(self, planned: Planned, gradient: Tensor) -> None:
-        dtype, rule = torch.promote_types(planned.target.dtype, torch.float32), planned.rule  # half is too coarse for norms
-        saved, gradient = _cast(planned.activations, dtype), gradient.to(dtype)
-        if not rule.prefers_instances(saved, gradient):
-            self.uses.append(Use(planned.target, rule, saved, gradient))
-            return
-        formed = rule.instantiate(saved, gradient)
-        earlier = self._formed.get(id(planned.target))
-        if earlier is not None and earlier.instances is not None:
-            earlier.instances = earlier.instances + formed
-        else:
-            use = self._formed[id(planned.target)] = Use(planned.target, rule, None, None, formed)
-            self.uses.append(use)
-
-
-def _cast(saved: Any, dtype: torch.dtype) -> Any:
-    if isinstance(saved, Tensor) and saved.is_floating_point() and saved.dtype != dtype:
-        return saved.to(dtype)
-    return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
-
-
-@cache
-def _out_of_place(func: Any) -> Any:
-    """The ordinary form of an in-place method, if it is one."""
-    name = getattr(func, "__name__", "")
-    if name.startswith("__i") and name.endswith("__") and name not in ("__index__", "__int__", "__invert__"):
-        return getattr(Tensor, f"__{name[3:]}", None)
-    if name.endswith("_") and not name.endswith("__") and getattr(Tensor, name, None) is func:
-        return getattr(Tensor, name[:-1], None)
-    return None
-
+        return Tap.apply(output, self._anchor, receive)
 
 @contextmanager
 def watching(model: nn.Module, watch: Watch) -> Iterator[Watch]:

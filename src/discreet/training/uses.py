@@ -1,0 +1,112 @@
+"""What the calls of a pass leave behind: for each use of a parameter, what was saved and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.calls import Planned
+from discreet.training.rules import Outer, Rule, flattened, squares, weighted_instances
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Tap", "Use", "Uses"]
+
+
+@dataclass(slots=True)
+class Use:
+    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients formed."""
+
+    target: Tensor
+    rule: Rule
+    activations: Any
+    gradients: Tensor | None
+    instances: Tensor | None = None
+
+    def squared_norms(self) -> Tensor:
+        """The squared norm of each record's gradient."""
+        if self.instances is not None:
+            return squares(flattened(self.instances))
+        assert self.gradients is not None
+        return self.rule.squared_norms(self.activations, self.gradients)
+
+    def formed(self) -> Tensor:
+        """Each record's gradient, formed if it was not."""
+        found = self.instances
+        if found is None:
+            assert self.gradients is not None
+            found = self.rule.instantiate(self.activations, self.gradients)
+        return found.reshape(found.shape[0], *self.target.shape)
+
+    def weighted(self, weights: Tensor) -> Tensor:
+        """The sum of the records' gradients times their weights."""
+        if self.instances is not None:
+            return weighted_instances(self.instances, weights)
+        assert self.gradients is not None
+        return self.rule.weighted_sum(self.activations, self.gradients, weights)
+
+    def weigh(self, weights: Tensor, out: Tensor) -> None:
+        """The same, written where it belongs; without a copy where the rule is one matrix product."""
+        if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
+            u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
+            torch.mm(u, v, out=out.view(u.shape[0], v.shape[1]))
+        else:
+            out.copy_(self.weighted(weights).reshape(-1))
+
+
+class Uses(list[Use]):
+    """The uses of one batch, in the order in which the backward pass met them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._formed: dict[int, Use] = {}
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        super().clear()
+        self._formed.clear()
+
+    def add(self, planned: Planned, gradient: Tensor) -> None:
+        """What came back to a planned use; where gradients are formed at once, uses of one tensor are added up."""
+        dtype, rule = torch.promote_types(planned.target.dtype, torch.float32), planned.rule  # half is too coarse for norms
+        saved, gradient = _cast(planned.activations, dtype), gradient.to(dtype)
+        if not rule.prefers_instances(saved, gradient):
+            self.append(Use(planned.target, rule, saved, gradient))
+            return
+        formed = rule.instantiate(saved, gradient)
+        earlier = self._formed.get(id(planned.target))
+        if earlier is not None and earlier.instances is not None:
+            earlier.instances = earlier.instances + formed
+        else:
+            use = self._formed[id(planned.target)] = Use(planned.target, rule, None, None, formed)
+            self.append(use)
+
+
+def _cast(saved: Any, dtype: torch.dtype) -> Any:
+    if isinstance(saved, Tensor) and saved.is_floating_point() and saved.dtype != dtype:
+        return saved.to(dtype)
+    return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
+
+
+class Tap(torch.autograd.Function):
+    """Gives a tensor that nothing requires a gradient of a place in the graph.
+
+    Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:
+        """The tensor itself."""
+        ctx.mark_dirty(x)
+        ctx.receive = receive
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[None, None, None]:
+        """Hand the gradient over; it goes no further."""
+        ctx.receive(gradients[0])
+        return None, None, None
