@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.rules import KEPT, Rule, outer_norms
+from discreet.training.rules import KEPT, Rule, in_parts, outer_norms
 
 with extra("torch"):
     import torch
@@ -17,7 +17,7 @@ __all__ = ["ConvolutionWeight"]
 
 
 LONG = 128  # positions from which on contracting again costs more than writing gradients to memory and reading them
-WINDOWS = 1 << 19  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
+WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
 class ConvolutionWeight(Rule):
@@ -56,9 +56,8 @@ class ConvolutionWeight(Rule):
 
     def _parts(self, activations: Tensor, output_gradients: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
         """Inputs and gradients of a few records at a time."""
-        numbers = self._steps(activations, output_gradients) * self.shape[1:].numel() * self.groups
-        rows = max(2, WINDOWS // max(1, numbers) // 2 * 2)  # even, for an even number of threads
-        return zip(activations.split(rows), output_gradients.split(rows), strict=True)
+        most = WINDOWS // max(1, self._steps(activations, output_gradients) * self.shape[1:].numel() * self.groups)
+        return zip(in_parts(activations, most), in_parts(output_gradients, most), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
         """Where a second contraction would cost more than keeping them, and they are not larger than what they replace."""

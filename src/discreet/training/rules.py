@@ -32,7 +32,7 @@ __all__ = ["Bias", "LinearWeight", "Normalised", "Outer", "Rows", "Rule", "Sprea
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
-PART = 1 << 19  # numbers of instantiated gradients that are measured at a time, as many as caches hold
+PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
 class Rule:
@@ -138,15 +138,20 @@ def _gram(u: Tensor, v: Tensor) -> Tensor:
 
 def _in_parts(u: Tensor, v: Tensor) -> Tensor:
     """Norms of instantiated gradients, a few records at a time, where all of them would not fit."""
-    rows = max(2, PART // (u.shape[2] * v.shape[2]))
     eps = torch.finfo(u.dtype).eps
     found = []
-    for a, b in zip(u.split(rows), v.split(rows), strict=True):
+    for a, b in zip(*(in_parts(x, PART // (u.shape[2] * v.shape[2])) for x in (u, v)), strict=True):
         norms = torch.bmm(a.transpose(1, 2), b).flatten(1).norm(dim=1)
-        terms = (squares(a).sqrt() * squares(b).sqrt()).sum(1)
+        terms = torch.linalg.vector_norm(a, dim=(1, 2)) * torch.linalg.vector_norm(b, dim=(1, 2))
         hidden = norms < 2.0**-7 * terms  # far below its terms: what rounding may have added or hidden counts too
         found.append((norms + hidden * 4 * eps * terms).square())
     return torch.cat(found) if found else u.new_zeros(0)
+
+
+def in_parts(x: Tensor, most: int) -> tuple[Tensor, ...]:
+    """Parts of ``most`` records or fewer, of one size; at least two records in each, for two threads."""
+    parts = -(-x.shape[0] // max(2, most))
+    return x.split(-(-x.shape[0] // max(1, parts)) or 1)
 
 
 class LinearWeight(Outer):
