@@ -108,9 +108,7 @@ class Residuals(_OnMarginals):
 
     def _residual(self, x: Any, subset: Attributes) -> Any:
         x = x.sum(axis=others(self.cells, subset), keepdims=True) if len(subset) < len(self.cells) else x
-        for i in subset:
-            x = self.cells[i] * x - x.sum(axis=i, keepdims=True)
-        return x
+        return self._residual_only(x, subset)
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """Sums and multiples of whole numbers."""
@@ -124,7 +122,7 @@ class Residuals(_OnMarginals):
             total += self._reals[s] * self._residual_only(piece, s)
         return total
 
-    def _residual_only(self, piece: Floats, subset: Attributes) -> Floats:
+    def _residual_only(self, piece: Any, subset: Attributes) -> Any:
         for i in subset:
             piece = self.cells[i] * piece - piece.sum(axis=i, keepdims=True)
         return piece
