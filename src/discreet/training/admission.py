@@ -76,10 +76,12 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
 
 def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
-    for name, p in model.named_parameters():
-        if p.requires_grad and id(p) not in known:
-            raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip its "
-                                       "gradient. Freeze it with requires_grad_(False), or make a new plan.")
+    for module in model.modules():  # their names are looked up for a stranger only: this runs at every step
+        for p in module._parameters.values():
+            if p is not None and p.requires_grad and id(p) not in known:
+                name = next(name for name, other in model.named_parameters() if other is p)
+                raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
+                                           "its gradient. Freeze it with requires_grad_(False), or make a new plan.")
     for number, place, other in _held(optimizer):
         if other.requires_grad and id(other) not in known:
             raise PrivateTrainingError(f"The {_described(number, place, other)} was added after make_private, so nothing would "

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.training.convolution import ConvolutionWeight
-from discreet.training.rules import Bias, LinearWeight, Normalised, Outer, Rows, Rule
+from discreet.training.rules import Affine, Bias, LinearWeight, Normalised, Outer, Rows, Rule
 
 with extra("torch"):
     import torch
@@ -65,6 +65,7 @@ class Planned:
     rule: Rule
     activations: Any
     view: View
+    bias: Tensor | None = None  # whose gradient is the output's own, measured together with the target's
 
 
 @dataclass(slots=True)
@@ -156,6 +157,9 @@ def _linear(call: Call) -> list[Planned] | None:
     if layout is None or layout.dim == x.dim() - 1 or weight.dim() != 2:
         return None
     planned = []
+    if x.dim() == 2 and layout.fold == 1 and call.is_shared(weight):
+        biased = call.is_shared(bias)
+        return [Planned(weight, Affine(biased), x.detach(), layout.first, bias if biased else None)]
 
     def steps(g: Tensor) -> Tensor:
         return layout.steps(g, call.records)

@@ -13,6 +13,7 @@ sum of many terms can promise: like the noise itself (``discreet.random.fast``),
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ class ClippedSum:
         self.watch = Watch(parameters, checks)
         self.watch.reduction = loss_reduction
         self.block, self.shares = clipping.blocks(list(parameters))
-        self.offsets = _offsets(self.parameters)
+        self.sizes = [p.numel() for p in parameters.values()]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in parameters.values()) else torch.float32
         self._place = {id(p): i for i, p in enumerate(parameters.values())}
         self.total: Tensor | None = None
@@ -75,7 +76,7 @@ class ClippedSum:
         self.watch.clear()
         if not by_name or records is None:
             if self.total is None:
-                self.total = torch.zeros(self.offsets[-1], dtype=self.dtype)
+                self.total = torch.zeros(sum(self.sizes), dtype=self.dtype)
             return
         with torch.inference_mode():
             found = self._clipped(by_name, records, weights, clip_norm)
@@ -107,12 +108,14 @@ class ClippedSum:
         """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""
         found: dict[int, list[Use]] = {}
         made: dict[int, list[Use]] = {}
-        for use in self.watch.uses:
+        for use in self._apart(self.watch.uses):
             place = self._place.get(id(use.target))
             if place is None:
                 made.setdefault(id(use.target), []).append(use)
-            else:
-                found.setdefault(place, []).append(use)
+                continue
+            found.setdefault(place, []).append(use)
+            if use.bias is not None:
+                found[self._place[id(use.bias)]] = []  # nothing of its own
         for uses in made.values():
             tensor = uses[0].target
             instances = sum(use.formed() for use in uses)
@@ -122,10 +125,24 @@ class ClippedSum:
                     found.setdefault(self._place[id(parameter)], []).append(Use(parameter, Rule(), None, None, gradient))
         return found
 
+    def _apart(self, uses: list[Use]) -> list[Use]:
+        """The uses, with a bias apart from its weight where one of the two is used again, or clipped in another block."""
+        met = Counter(id(x) for use in uses for x in (use.target, use.bias) if x is not None)
+        found = list(uses)
+        for use in uses:
+            if use.bias is not None:
+                places = [self._place.get(id(x)) for x in (use.target, use.bias)]
+                alone = met[id(use.target)] == met[id(use.bias)] == 1
+                if None in places or not alone or len({self.block[i] for i in places}) > 1:
+                    found.append(use.without_bias())
+        return found
+
     def _squares(self, by_name: dict[int, list[Use]], records: int) -> list[Tensor]:
         """Each block's squared norms, never negative: a Gram sum may round below zero."""
         found: list[Tensor | None] = [None] * len(self.shares)
         for place, uses in by_name.items():
+            if not uses:
+                continue
             part, block = _joint_norms(uses), self.block[place]
             if part.shape[0] != records:
                 raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {part.shape[0]} records in a "
@@ -145,11 +162,10 @@ class ClippedSum:
         self.unclipped += float((within if weights is None else within * weights).sum())
 
     def _contracted(self, by_name: dict[int, list[Use]], factors: list[Tensor], lost: Tensor | None) -> Tensor:
-        total: Tensor | None = None
-        for place, (start, parameter) in enumerate(zip(self.offsets, self.parameters.values(), strict=False)):
-            if total is None:
-                total = torch.empty(self.offsets[-1], dtype=self.dtype, device=parameter.device)
-            out, uses = total[start:self.offsets[place + 1]], by_name.get(place)
+        total = torch.empty(sum(self.sizes), dtype=self.dtype, device=factors[0].device)
+        outs = total.split(self.sizes)
+        for place, (out, parameter) in enumerate(zip(outs, self.parameters.values(), strict=True)):
+            uses = by_name.get(place)
             if uses is None:
                 out.zero_()
                 continue
@@ -160,19 +176,11 @@ class ClippedSum:
                 if lost is not None:
                     _blank(use, lost)
                 if use is uses[0]:
-                    use.weigh(weights, out)
+                    use.weigh(weights, out, None if use.bias is None else outs[self._place[id(use.bias)]])
                 else:
                     out += use.weighted(weights).reshape(-1)
                 use.activations = use.gradients = use.instances = None
-        assert total is not None
         return total
-
-
-def _offsets(parameters: Mapping[str, Tensor]) -> list[int]:
-    ends = [0]
-    for parameter in parameters.values():
-        ends.append(ends[-1] + parameter.numel())
-    return ends
 
 
 def _joint_norms(uses: list[Use]) -> Tensor:

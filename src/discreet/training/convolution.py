@@ -16,7 +16,7 @@ with extra("torch"):
 __all__ = ["ConvolutionWeight"]
 
 
-LONG = 128  # positions from which on contracting again costs more than writing gradients to memory and reading them
+LONG = 16  # positions from which on contracting again costs more than writing gradients to memory and reading them
 WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 

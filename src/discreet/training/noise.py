@@ -58,7 +58,7 @@ class GaussianNoise:
             torch.from_numpy(value).mul_(1 / divisor)
             return value
 
-        what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
+        what = "clipped sum, noise multiplier, sensitivity", multiplier, sensitivity
         return torch.from_numpy(noised(what, value, "l2", limit, draw))
 
     def count(self, value: float, *, sigma: float, limit: float, rng: Rng) -> float:

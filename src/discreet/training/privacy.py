@@ -166,13 +166,13 @@ class Privacy:
 
     def _set_gradients(self, flat: Tensor | None) -> None:
         self._left.clear()
-        for (name, p), start in zip(self._clipped.parameters.items(), self._clipped.offsets, strict=False):
-            if flat is None or not p.requires_grad:  # frozen on the way
+        parts = [None] * len(self._clipped.sizes) if flat is None else flat.split(self._clipped.sizes)
+        for (name, p), part in zip(self._clipped.parameters.items(), parts, strict=True):
+            if part is None or not p.requires_grad:  # frozen on the way
                 p.grad = None
                 continue
-            gradient = flat[start:start + p.numel()].view(p.shape)
-            p.grad = gradient if p.dtype == flat.dtype and p.device == flat.device else gradient.to(p.device, p.dtype)
-            self._left[name] = p.grad, p.grad._version
+            gradient = p.grad = part.view(p.shape).to(p)
+            self._left[name] = gradient, gradient._version
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget what backward passes brought since the last step."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from discreet.errors import extra
@@ -191,7 +192,7 @@ class Places:
                 raise MixedRecords(
                     f"{_name(function)} at {location()} has {leaf.shape[place.dim]} entries where the batch has {records} "
                     "records. Call the model on the batch as the loader gave it.")
-            found.append(Layout(place.dim, fold, place.interleaved and fold > 1))
+            found.append(_layout(place.dim, fold, place.interleaved and fold > 1))
         return found
 
     def _compare(self, position: int, function: Any, leaves: list[Tensor], records: int,
@@ -221,6 +222,9 @@ class Places:
                                "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
                                "their own there.")
         return Place(moved[0], folded, bool(turns))
+
+
+_layout = cache(Layout)  # few are different, and every call of every step asks for some
 
 
 def _name(function: Any) -> str:

@@ -28,10 +28,11 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["Bias", "LinearWeight", "Normalised", "Outer", "Rows", "Rule", "Spread"]
+__all__ = ["Affine", "Bias", "LinearWeight", "Normalised", "Outer", "Rows", "Rule", "Spread"]
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
+TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in parts
 PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
@@ -98,16 +99,27 @@ class Outer(Rule):
         return outer_norms(*self.factors(activations, output_gradients))
 
     def weighted_factors(self, activations: Any, output_gradients: Any, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Two matrices whose product is the weighted sum, over records and steps together; the thinner one has the weights."""
+        """Two matrices whose ``product`` is the weighted sum, over records and steps; the thinner one has the weights."""
         u, v = self.factors(activations, output_gradients)
         scale = weights[:, None, None]
         u, v = (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
-        return u.flatten(0, 1).T, v.flatten(0, 1)
+        return u.flatten(0, 1), v.flatten(0, 1)
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """One matrix product."""
         u, v = self.weighted_factors(activations, output_gradients, weights)
-        return u @ v
+        return product(u, v, u.new_empty(u.shape[1], v.shape[1]))
+
+
+def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
+    """uᵀv of two tall matrices. Where one is thin torch makes it on one thread: there each thread multiplies a part."""
+    threads = torch.get_num_threads()
+    each = len(u) // threads
+    if each < TALL or threads == 1 or min(u.shape[1], v.shape[1]) > THIN:
+        return torch.mm(u.T, v, out=out)
+    one, two = (x[:each * threads].view(threads, each, x.shape[1]) for x in (u, v))
+    torch.sum(torch.bmm(one.transpose(1, 2), two), 0, out=out)
+    return out if each * threads == len(u) else out.addmm_(u[each * threads:].T, v[each * threads:])
 
 
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:
@@ -149,9 +161,14 @@ def _in_parts(u: Tensor, v: Tensor) -> Tensor:
 
 
 def in_parts(x: Tensor, most: int) -> tuple[Tensor, ...]:
-    """Parts of ``most`` records or fewer, of one size; at least two records in each, for two threads."""
-    parts = -(-x.shape[0] // max(2, most))
-    return x.split(-(-x.shape[0] // max(1, parts)) or 1)
+    """Parts of about ``most`` records, of one size that torch's threads can share evenly."""
+    threads, records = torch.get_num_threads(), x.shape[0]
+    parts = -(-records // _multiple(most, threads)) or 1
+    return x.split(_multiple(-(-records // parts), threads))
+
+
+def _multiple(size: int, of: int) -> int:
+    return max(1, -(-size // of)) * of
 
 
 class LinearWeight(Outer):
@@ -160,6 +177,36 @@ class LinearWeight(Outer):
     def factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
         """Output gradients and activations as they are."""
         return output_gradients, activations
+
+
+class Affine(Outer):
+    """``linear`` on one vector a record: activations [B, n], output gradients [B, m].
+
+    A bias is the weight of a constant one; where the rule is ``biased``, both are measured together.
+    """
+
+    def __init__(self, biased: bool) -> None:
+        self.biased = biased
+
+    def factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """One step."""
+        return output_gradients.unsqueeze(1), activations.unsqueeze(1)
+
+    def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
+        """Never: a gradient is larger than its two factors."""
+        return False
+
+    def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """The product of two squared lengths."""
+        found = squares(activations)
+        return (found.add_(1) if self.biased else found).mul_(squares(output_gradients))
+
+    def weighted_factors(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Without the dimension of steps."""
+        scale = weights.unsqueeze(1)
+        if output_gradients.shape[1] <= activations.shape[1]:
+            return output_gradients * scale, activations
+        return output_gradients, activations * scale
 
 
 class Bias(Rule):

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.calls import Planned
-from discreet.training.rules import Outer, Rule, flattened, squares, weighted_instances
+from discreet.training.rules import Affine, Bias, Outer, Rule, flattened, product, squares, weighted_instances
 
 with extra("torch"):
     import torch
@@ -26,6 +26,7 @@ class Use:
     activations: Any
     gradients: Tensor | None
     instances: Tensor | None = None
+    bias: Tensor | None = None  # part of this use, under an ``Affine`` rule
 
     def squared_norms(self) -> Tensor:
         """The squared norm of each record's gradient."""
@@ -49,11 +50,19 @@ class Use:
         assert self.gradients is not None
         return self.rule.weighted_sum(self.activations, self.gradients, weights)
 
-    def weigh(self, weights: Tensor, out: Tensor) -> None:
+    def without_bias(self) -> Use:
+        """Let go of the bias, which becomes a use of its own."""
+        assert self.bias is not None
+        bias, self.bias, self.rule = self.bias, None, Affine(biased=False)
+        return Use(bias, Bias(1), None, None, self.gradients)
+
+    def weigh(self, weights: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
         """The same, written where it belongs; without a copy where the rule is one matrix product."""
         if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
             u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
-            torch.mm(u, v, out=out.view(u.shape[0], v.shape[1]))
+            product(u, v, out.view(u.shape[1], v.shape[1]))
+            if bias is not None:
+                torch.mv(self.gradients.T, weights, out=bias)  # type: ignore[union-attr]
         else:
             out.copy_(self.weighted(weights).reshape(-1))
 
@@ -73,9 +82,9 @@ class Uses(list[Use]):
     def add(self, planned: Planned, gradient: Tensor) -> None:
         """What came back to a planned use; where gradients are formed at once, uses of one tensor are added up."""
         dtype, rule = torch.promote_types(planned.target.dtype, torch.float32), planned.rule  # half is too coarse for norms
-        saved, gradient = _cast(planned.activations, dtype), gradient.to(dtype)
+        saved, gradient = _cast(planned.activations, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
         if not rule.prefers_instances(saved, gradient):
-            self.append(Use(planned.target, rule, saved, gradient))
+            self.append(Use(planned.target, rule, saved, gradient, None, planned.bias))
             return
         formed = rule.instantiate(saved, gradient)
         earlier = self._formed.get(id(planned.target))
