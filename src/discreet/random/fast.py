@@ -68,7 +68,7 @@ def _outside(layer: Any, x: float, edges: Any, heights: Any, function: int, stat
 
 
 @njit(cache=True, nogil=True)
-def _fill_double(out: Any, sigma: float, add: bool, function: int, state: int, edges: Any, heights: Any) -> None:
+def _fill_double(out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any) -> None:
     i = 0
     while i < len(out):
         word = next_word(function, state)
@@ -79,12 +79,12 @@ def _fill_double(out: Any, sigma: float, add: bool, function: int, state: int, e
             if x < 0.0:
                 continue
         noise = -sigma * x if word & np.uint64(256) else sigma * x
-        out[i] = out[i] + noise if add else noise
+        out[i] = (out[i] + noise) * scale if add else noise
         i += 1
 
 
 @njit(cache=True, nogil=True)
-def _fill_single(out: Any, sigma: float, add: bool, function: int, state: int, edges: Any, heights: Any) -> None:
+def _fill_single(out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any) -> None:
     i, word, left = 0, np.uint64(0), 0
     while i < len(out):
         if left == 0:
@@ -99,24 +99,24 @@ def _fill_single(out: Any, sigma: float, add: bool, function: int, state: int, e
             if x < 0.0:
                 continue
         noise = -sigma * x if half & np.uint64(256) else sigma * x
-        out[i] = out[i] + noise if add else noise
+        out[i] = (out[i] + noise) * scale if add else noise
         i += 1
 
 
 def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0, rng: RngLike = None, *,
-                   secure: bool = True, add: bool = False, team: Team | None = None) -> NDArray[Any]:
+                   secure: bool = True, add: bool = False, scale: float = 1.0, team: Team | None = None) -> NDArray[Any]:
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
     A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With
-    ``add`` the noise is added to what a buffer holds. ``team`` lends its threads, for callers whose own would otherwise
-    stand in the way.
+    ``add`` the noise is added to what a buffer holds, and the sum multiplied by ``scale``. ``team`` lends its threads, for
+    callers whose own would otherwise stand in the way.
     Read the module's threat model before publishing what this noise protects.
 
     >>> buffer = np.empty(4, np.float32)
     >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer
     True
     """
-    sigma = nonnegative("sigma", sigma)
+    sigma, scale = nonnegative("sigma", sigma), float(scale)
     buffer = out if isinstance(out, np.ndarray) else np.empty(out)
     if buffer.dtype not in (np.float32, np.float64) or not buffer.flags.c_contiguous or not buffer.flags.writeable:
         raise ValueError("out is not a writeable C-contiguous float32 or float64 array, but must be one, or a shape.")
@@ -125,7 +125,7 @@ def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0
     def fill(part: NDArray[Any], source: Rng) -> None:
         address = source.address if secure else source.quick()
         with source.lock:
-            kernel(part, sigma, add, *address, *_layers())
+            kernel(part, sigma, add, scale, *address, *_layers())
 
     in_lanes(fill, buffer.reshape(-1), as_rng(rng), small=_SMALL, team=team)
     return buffer

@@ -39,7 +39,7 @@ class Rng:
     (True, False)
     """
 
-    __slots__ = ("__weakref__", "_bits", "_lanes", "_quick", "_seeds", "reproducible")
+    __slots__ = ("__weakref__", "_address", "_bits", "_lanes", "_quick", "_seeds", "reproducible")
 
     def __init__(self, seed: int | np.random.SeedSequence | None = None) -> None:
         self.reproducible = seed is not None
@@ -53,6 +53,7 @@ class Rng:
     def _rekey(self) -> None:
         # New objects, not new keys in the old ones: another thread of the parent may have held the old lock.
         self._bits: Any = AESCounter(key=secrets.randbits(128)) if self._seeds is None else AESCounter(self._seeds)
+        self._address = address_of(self._bits)
         self._lanes: list[Rng] = []
         self._quick: Any = None
 
@@ -72,7 +73,7 @@ class Rng:
     @property
     def address(self) -> tuple[int, int]:
         """The C function that gives the next word, and its state, as integers for compiled code."""
-        return address_of(self._bits)
+        return self._address
 
     def quick(self) -> tuple[int, int]:
         """As ``address``, of a faster stream that is keyed by this one and is not cryptographic."""

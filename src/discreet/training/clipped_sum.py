@@ -13,7 +13,6 @@ sum of many terms can promise: like the noise itself (``discreet.random.fast``),
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -127,14 +126,16 @@ class ClippedSum:
 
     def _apart(self, uses: list[Use]) -> list[Use]:
         """The uses, with a bias apart from its weight where one of the two is used again, or clipped in another block."""
-        met = Counter(id(x) for use in uses for x in (use.target, use.bias) if x is not None)
+        met = [self._place.get(id(x)) for use in uses for x in (use.target, use.bias) if x is not None]
+        if len(self.shares) == 1 and None not in met and len(set(met)) == len(met):
+            return uses
         found = list(uses)
         for use in uses:
-            if use.bias is not None:
-                places = [self._place.get(id(x)) for x in (use.target, use.bias)]
-                alone = met[id(use.target)] == met[id(use.bias)] == 1
-                if None in places or not alone or len({self.block[i] for i in places}) > 1:
-                    found.append(use.without_bias())
+            if use.bias is None:
+                continue
+            weight, bias = (self._place.get(id(x)) for x in (use.target, use.bias))
+            if weight is None or bias is None or met.count(weight) + met.count(bias) > 2 or self.block[weight] != self.block[bias]:
+                found.append(use.without_bias())
         return found
 
     def _squares(self, by_name: dict[int, list[Use]], records: int) -> list[Tensor]:
@@ -163,7 +164,7 @@ class ClippedSum:
 
     def _contracted(self, by_name: dict[int, list[Use]], factors: list[Tensor], lost: Tensor | None) -> Tensor:
         total = torch.empty(sum(self.sizes), dtype=self.dtype, device=factors[0].device)
-        outs = total.split(self.sizes)
+        outs = total.split_with_sizes(self.sizes)
         for place, (out, parameter) in enumerate(zip(outs, self.parameters.values(), strict=True)):
             uses = by_name.get(place)
             if uses is None:

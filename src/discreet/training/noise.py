@@ -54,9 +54,8 @@ class GaussianNoise:
         value = total.cpu().numpy()
 
         def draw() -> Any:
-            gaussian_noise(value, multiplier * sensitivity, rng, secure=self.secure, add=True, team=torch_threads)
-            torch.from_numpy(value).mul_(1 / divisor)
-            return value
+            return gaussian_noise(value, multiplier * sensitivity, rng, secure=self.secure, add=True, scale=1 / divisor,
+                                  team=torch_threads)
 
         what = "clipped sum, noise multiplier, sensitivity", multiplier, sensitivity
         return torch.from_numpy(noised(what, value, "l2", limit, draw))

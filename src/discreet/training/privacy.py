@@ -166,12 +166,13 @@ class Privacy:
 
     def _set_gradients(self, flat: Tensor | None) -> None:
         self._left.clear()
-        parts = [None] * len(self._clipped.sizes) if flat is None else flat.split(self._clipped.sizes)
+        parts = [None] * len(self._clipped.sizes) if flat is None else flat.split_with_sizes(self._clipped.sizes)
         for (name, p), part in zip(self._clipped.parameters.items(), parts, strict=True):
             if part is None or not p.requires_grad:  # frozen on the way
                 p.grad = None
                 continue
-            gradient = p.grad = part.view(p.shape).to(p)
+            gradient = part.view(p.shape)
+            p.grad = gradient = gradient if p.dtype == part.dtype and p.device == part.device else gradient.to(p)
             self._left[name] = gradient, gradient._version
 
     def zero_grad(self, set_to_none: bool = True) -> None:

@@ -45,4 +45,12 @@ def mapped(change: Callable[[Tensor], Tensor], tree: Any) -> Any:
 
 def detached(tree: Any, shared: Container[int]) -> Any:
     """The same arguments with the shared tensors cut from their graph."""
+    if type(tree) is tuple:
+        parts = []
+        for x in tree:  # most arguments are no trees
+            parts.append(x.detach() if id(x) in shared else detached(x, shared) if isinstance(x, _TREES) else x)
+        return tuple(parts)
     return mapped(lambda x: x.detach() if id(x) in shared else x, tree) if tree else tree
+
+
+_TREES = tuple, list, dict

@@ -143,7 +143,7 @@ class Watch(TorchFunctionMode):
 
     def _prepare(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Probe a module the first time it is called in this way."""
-        inputs = [leaf for leaf in tensors((args, kwargs)) if leaf.dim()]
+        inputs = [leaf for leaf in (tensors((args, kwargs)) if kwargs else tensors(args)) if leaf.dim()]
         if self.records is None and inputs:
             self.records = inputs[0].shape[0]
         elif inputs and not any(x.shape[0] == self.records for x in inputs):
@@ -311,15 +311,18 @@ class Watch(TorchFunctionMode):
         ordinary = out_of_place(func)
         if ordinary is not None:
             return self._in_place(func, ordinary, args, kwargs)
-        inputs = tensors((args, kwargs))
+        inputs = tensors((args, kwargs)) if kwargs else tensors(args)
         output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
         outputs = tensors(output)
-        if not any(x.is_floating_point() for x in outputs):
+        if not any([x.is_floating_point() for x in outputs]):
             return output
         if self.records == 0:  # nobody has a gradient
             return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
-        # Without a probe, something made of parameters has no records, whatever its size, unless it is repeated for them.
-        guess = _nothing if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess
+
+        def guess(leaf: Tensor) -> Place | None:
+            """Without a probe, something made of parameters has no records, whatever its size, unless it is spread."""
+            return None if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess(leaf)
+
         places = self._places.find(self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location)
         layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
         where = places[len(inputs):]
