@@ -19,6 +19,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
+from discreet.training.heap import buffer
 from discreet.training.refusals import MixedRecords
 from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms
 from discreet.training.uses import Use
@@ -163,7 +164,7 @@ class ClippedSum:
         self.unclipped += float((within if weights is None else within * weights).sum())
 
     def _contracted(self, by_name: dict[int, list[Use]], factors: list[Tensor], lost: Tensor | None) -> Tensor:
-        total = torch.empty(sum(self.sizes), dtype=self.dtype, device=factors[0].device)
+        total = buffer(sum(self.sizes), self.dtype, factors[0].device)
         outs = total.split_with_sizes(self.sizes)
         for place, (out, parameter) in enumerate(zip(outs, self.parameters.values(), strict=True)):
             uses = by_name.get(place)

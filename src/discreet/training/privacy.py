@@ -10,6 +10,7 @@ from discreet.errors import extra
 from discreet.events import Event
 from discreet.training.admission import refuse_gradients, refuse_strangers
 from discreet.training.clipped_sum import ClippedSum
+from discreet.training.heap import give_back
 from discreet.training.loader import Batch, PrivateLoader
 from discreet.training.noise import GaussianNoise
 from discreet.training.plan import Plan
@@ -36,7 +37,7 @@ class Privacy:
         self._model, self._optimizer, self._loader = model, optimizer, loader
         self._clipped, self._noise, self._source = clipped, noise, source
         self._tape: LossTape | None = None
-        self._unchecked = CHECKED
+        self._unchecked, self._looked = CHECKED, False  # batches to be checked; whether the last one was
         self._known = {id(p): name for name, p in clipped.parameters.items()}
         self._left: dict[str, tuple[Tensor, int]] = {}  # the gradients the last step left, to tell them from foreign ones
 
@@ -102,8 +103,11 @@ class Privacy:
         if batch.first:
             self._clipped.begin()
         self.stop_checking()
+        if self._looked:
+            give_back()
         watch.begin(batch.rows, yielded)
-        if self._unchecked and batch.rows > 1:
+        self._looked = self._unchecked > 0 and batch.rows > 1
+        if self._looked:
             self._unchecked -= 1
             watch.keeps = True
             self._tape = LossTape(watch, self._clipped.reduction, yielded)

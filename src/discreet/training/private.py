@@ -12,6 +12,7 @@ from discreet.release import Book
 from discreet.training import admission
 from discreet.training.clipped_sum import ClippedSum, Reduction
 from discreet.training.clipping import Clipping
+from discreet.training.heap import settle
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.noise import GaussianNoise, streams
 from discreet.training.plan import Schedule, planned
@@ -130,4 +131,5 @@ def make_private(
     optimizer.zero_grad, optimizer.__reduce_ex__ = privacy.zero_grad, uncopied  # type: ignore[method-assign]
     optimizer.privacy = privacy  # type: ignore[attr-defined]
     optimizer.zero_grad()
+    settle()
     return model, optimizer, private

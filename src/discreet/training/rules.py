@@ -99,27 +99,33 @@ class Outer(Rule):
         return outer_norms(*self.factors(activations, output_gradients))
 
     def weighted_factors(self, activations: Any, output_gradients: Any, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Two matrices whose ``product`` is the weighted sum, over records and steps; the thinner one has the weights."""
+        """The two factors, whose ``product`` is the weighted sum; the thinner one has the weights."""
         u, v = self.factors(activations, output_gradients)
         scale = weights[:, None, None]
-        u, v = (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
-        return u.flatten(0, 1), v.flatten(0, 1)
+        return (u * scale, v) if u.shape[2] <= v.shape[2] else (u, v * scale)
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """One matrix product."""
         u, v = self.weighted_factors(activations, output_gradients, weights)
-        return product(u, v, u.new_empty(u.shape[1], v.shape[1]))
+        return product(u, v, u.new_empty(u.shape[-1], v.shape[-1]))
 
 
 def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
-    """uᵀv of two tall matrices. Where one is thin torch makes it on one thread: there each thread multiplies a part."""
+    """The sum over all but the last dimension of outer products: uᵀv of two tall matrices.
+
+    Where one is thin torch makes it on one thread: there each thread multiplies a part.
+    """
+    if u.dim() == 3:
+        if not (u.is_contiguous() and v.is_contiguous()):  # matrices of one record each: nothing is copied
+            return torch.addbmm(out, u.mT, v, beta=0, out=out)
+        u, v = u.flatten(0, 1), v.flatten(0, 1)
     threads = torch.get_num_threads()
-    each = len(u) // threads
+    each = u.shape[0] // threads
     if each < TALL or threads == 1 or min(u.shape[1], v.shape[1]) > THIN:
         return torch.mm(u.T, v, out=out)
     one, two = (x[:each * threads].view(threads, each, x.shape[1]) for x in (u, v))
     torch.sum(torch.bmm(one.transpose(1, 2), two), 0, out=out)
-    return out if each * threads == len(u) else out.addmm_(u[each * threads:].T, v[each * threads:])
+    return out if each * threads == u.shape[0] else out.addmm_(u[each * threads:].T, v[each * threads:])
 
 
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.heap import give_back
 from discreet.training.probe import chosen, undisturbed
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
 from discreet.training.trees import mapped, tensors
@@ -166,6 +167,7 @@ class LossTape(TorchFunctionMode):
             self._judge(*args, **kwargs)
             self.finish()
             self.watch.forget()  # nothing that backward frees should stay for our sake
+            give_back()
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
         self._write(_Written(func, args, kwargs, tensors(output), torch.is_grad_enabled()))

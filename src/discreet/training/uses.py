@@ -60,7 +60,7 @@ class Use:
         """The same, written where it belongs; without a copy where the rule is one matrix product."""
         if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
             u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
-            product(u, v, out.view(u.shape[1], v.shape[1]))
+            product(u, v, out.view(u.shape[-1], v.shape[-1]))
             if bias is not None:
                 torch.mv(self.gradients.T, weights, out=bias)  # type: ignore[union-attr]
         else:
