@@ -1,4 +1,4 @@
-"""Plain torch and private training on one workload, in a fresh process: the time of a step and the peak of memory."""
+"""Plain torch, its heap as it is or settled, and private training on one workload, in a fresh process: time and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ def main() -> None:
     asked = json.load(sys.stdin)
     model, x, y, loss, steps = prepared(asked["workload"])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    if asked["method"] != "plain":
+    private = asked["method"] in ("private", "quick")
+    if asked["method"] == "settled":
+        from discreet.training import heap
+
+        heap.settle()
+    if private:
         from discreet.training import make_private
         from discreet.training.loader import Batch
 
@@ -27,7 +32,7 @@ def main() -> None:
 
     def step() -> None:
         nonlocal done
-        if asked["method"] != "plain":
+        if private:
             loader._announce(Batch(len(x), None, done, True, True))  # the batch, without the time of loading it
         done += 1
         optimizer.zero_grad()

@@ -133,8 +133,38 @@ class Shapely(nn.Module):
         return y[:, 0] + self.b[0, :6] + self.b.repeat(x.shape[0], 1, 1)[:, 1, :6]
 
 
+class Biases(nn.Module):
+    """A bias that two layers add, and one that comes before its weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(4, 5), nn.Linear(5, 5)
+        self.two.bias = self.one.bias
+        self.c, self.v = nn.Parameter(torch.randn(7)), nn.Parameter(torch.randn(7, 5))
+
+    def forward(self, x):
+        return F.linear(self.two(torch.tanh(self.one(x))), self.v, self.c)
+
+
+class Turned(nn.Module):
+    """The gradient of the layer's output does not lie as the output does."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 9)
+
+    def forward(self, x):
+        return self.layer(x).transpose(1, 2).contiguous()
+
+
 class Convs(nn.Sequential):
     pass
+
+
+def half_frozen(name):
+    layer = nn.Linear(4, 3)
+    getattr(layer, name).requires_grad_(False)
+    return layer
 
 
 def recurrent(kind, **options):
@@ -148,6 +178,11 @@ LAYERS = {
     "linear, wide and short": lambda: (nn.Linear(40, 50), x4(B, 3, 40)),
     "linear on 4-D input": lambda: (nn.Linear(4, 3), x4(B, 2, 3, 4)),
     "linear without bias": lambda: (nn.Linear(4, 3, bias=False), x4(B, 4)),
+    "linear, from few to many": lambda: (nn.Linear(3, 40), x4(B, 3)),
+    "linear with a frozen weight": lambda: (half_frozen("weight"), x4(B, 4)),
+    "linear with a frozen bias": lambda: (half_frozen("bias"), x4(B, 4)),
+    "biases": lambda: (Biases(), x4(B, 4)),
+    "turned gradients": lambda: (Turned(), x4(B, 6, 4)),
     "non-contiguous activations": lambda: (nn.Linear(4, 3), x4(4, 6, B).permute(2, 1, 0)),
     "conv1d": lambda: (nn.Conv1d(4, 6, 3), x4(B, 4, 9)),
     "conv1d strided": lambda: (nn.Conv1d(4, 6, 3, stride=2, padding=2, dilation=2, groups=2), x4(B, 4, 11)),
@@ -302,7 +337,7 @@ def test_a_batch_of_nothing_is_a_sum_of_zero(name):
     except (RuntimeError, ValueError, IndexError):
         pytest.skip("torch itself cannot run this layer on no records")
     found = ours(model, nothing, square_loss, Clipping(), 1.0)
-    assert found.shape == (sum(p.numel() for p in model.parameters()),)
+    assert found.shape == (sum(p.numel() for p in trained(model).values()),)
     assert not found.any()
 
 
@@ -405,6 +440,44 @@ def test_rows_that_nothing_tells_apart_are_refused():
             p.zero_()
     with pytest.raises(MixedRecords, match="which are whose"):
         ours(model, (x4(B, 4),), square_loss, Clipping(), 1.0)
+
+
+@pytest.mark.parametrize("records", [8, 9])
+def test_thin_products_are_made_in_parts(monkeypatch, records):
+    """Also where the rows cannot be shared out evenly."""
+    from discreet.training import rules
+
+    monkeypatch.setattr(rules, "TALL", 1)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    torch.manual_seed(9)
+    agree(nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 2)), (x4(records, 30),), square_loss)
+    agree(nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 2)), (x4(records, 3, 30),), square_loss)
+
+
+def test_parts_are_shared_evenly_among_threads(monkeypatch):
+    from discreet.training.rules import in_parts
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    for records, most, sizes in ((64, 3, [4] * 16), (64, 30, [32, 32]), (10, 1, [4, 4, 2]), (3, 100, [3]), (0, 5, [0])):
+        assert [len(part) for part in in_parts(torch.zeros(records), most)] == sizes
+
+
+def test_layers_of_two_precisions_in_one_model():
+    """The sum is kept in the finer one, and a coarser layer's bias has its place in it."""
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.coarse, self.fine = nn.Linear(4, 3), nn.Linear(3, 2).double()
+
+        def forward(self, x):
+            return self.fine(torch.tanh(self.coarse(x)).double())
+
+    torch.manual_seed(10)
+    model, inputs = Mixed(), (x4(B, 4),)
+    for clip_norm in (1e-3, 1.0, 1e6):
+        found = ours(model, inputs, square_loss, Clipping(), clip_norm)
+        assert found.dtype == torch.float64
+        close(found, naive(model, inputs, square_loss, Clipping(), clip_norm), torch.float32)
 
 
 def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):

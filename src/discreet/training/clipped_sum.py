@@ -135,7 +135,8 @@ class ClippedSum:
             if use.bias is None:
                 continue
             weight, bias = (self._place.get(id(x)) for x in (use.target, use.bias))
-            if weight is None or bias is None or met.count(weight) + met.count(bias) > 2 or self.block[weight] != self.block[bias]:
+            again = any(met.count(place) > 1 for place in (weight, bias))
+            if weight is None or bias is None or again or self.block[weight] != self.block[bias]:
                 found.append(use.without_bias())
         return found
 

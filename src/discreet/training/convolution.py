@@ -16,7 +16,6 @@ with extra("torch"):
 __all__ = ["ConvolutionWeight"]
 
 
-LONG = 16  # positions from which on contracting again costs more than writing gradients to memory and reading them
 WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
@@ -60,11 +59,11 @@ class ConvolutionWeight(Rule):
         return zip(in_parts(activations, most), in_parts(output_gradients, most), strict=True)
 
     def prefers_instances(self, activations: Tensor, output_gradients: Tensor) -> bool:
-        """Where a second contraction would cost more than keeping them, and they are not larger than what they replace."""
+        """Where forming them is no dearer than measuring, and they are small, or not larger than what they replace."""
         steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
-        fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
-        return steps >= LONG and m * n < 2 * steps * (m + n) and fits
+        fits = kept <= max(KEPT // 4, activations.numel() + output_gradients.numel())
+        return m * n < 2 * steps * (m + n) and fits
 
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Windows, then a batched matrix product, a few records at a time."""

@@ -25,7 +25,7 @@ LARGEST = 32 << 20  # bytes; glibc maps larger blocks one by one, and learns fro
 
 def settle() -> None:
     """Let the heap keep what a step frees: a block is asked for and freed, and none of its pages is touched."""
-    torch.empty(LARGEST - (2 << 20), dtype=torch.uint8)
+    torch.empty(LARGEST // 2, dtype=torch.uint8)
 
 
 def buffer(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -134,11 +134,10 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
         return squares(u[:, 0]) * squares(v[:, 0])
     if u.shape[2] * v.shape[2] < 1.2 * u.shape[1] * (u.shape[2] + v.shape[2]):
         return _in_parts(u, v)
-    found = _gram(u, v)
-    terms = (squares(u).sqrt() * squares(v).sqrt()).sum(1)
+    found, terms = _gram(u, v)
     cancelled = found < CANCELLED * terms.square()
     for i in torch.nonzero(cancelled).flatten().tolist():  # one by one: twice the precision takes twice the memory
-        exact = _gram(u[i:i + 1].double(), v[i:i + 1].double()).clamp(min=0).sqrt()
+        exact = _gram(u[i:i + 1].double(), v[i:i + 1].double())[0].clamp(min=0).sqrt()
         found[i] = (exact + 4 * torch.finfo(u.dtype).eps * terms[i]).square().to(found.dtype)[0]
     return found
 
@@ -150,8 +149,10 @@ def squares(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, dim=-1).square_()
 
 
-def _gram(u: Tensor, v: Tensor) -> Tensor:
-    return (torch.bmm(u, u.transpose(1, 2)) * torch.bmm(v, v.transpose(1, 2))).flatten(1).sum(1)
+def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared norms, and the norms of the terms added up: those of a step with itself are on the diagonal."""
+    products = torch.bmm(u, u.mT).mul_(torch.bmm(v, v.mT))
+    return products.flatten(1).sum(1), products.diagonal(dim1=1, dim2=2).sqrt().sum(1)
 
 
 def _in_parts(u: Tensor, v: Tensor) -> Tensor:

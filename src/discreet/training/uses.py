@@ -61,10 +61,11 @@ class Use:
         if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
             u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
             product(u, v, out.view(u.shape[-1], v.shape[-1]))
-            if bias is not None:
-                torch.mv(self.gradients.T, weights, out=bias)  # type: ignore[union-attr]
         else:
             out.copy_(self.weighted(weights).reshape(-1))
+        if bias is not None:
+            assert self.gradients is not None
+            bias.copy_(weights @ self.gradients)
 
 
 class Uses(list[Use]):

@@ -314,7 +314,7 @@ class Watch(TorchFunctionMode):
         inputs = tensors((args, kwargs)) if kwargs else tensors(args)
         output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
         outputs = tensors(output)
-        if not any([x.is_floating_point() for x in outputs]):
+        if not any(x.is_floating_point() for x in outputs):
             return output
         if self.records == 0:  # nobody has a gradient
             return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
