@@ -2,7 +2,8 @@
 
 Every figure is from a fresh process on two threads: the median of many steps after a warm-up, forward, backward, clipping,
 noise and update included, loading excluded; of several processes the fastest. Memory is the peak above what the process
-held before its first step. Plain torch is also timed on a heap that keeps what a step frees, as private training's does. Writes ``build/bench-training.json``.
+held before its first step. Plain torch is also timed on a heap that keeps what a step frees, as private training's does.
+Writes ``build/bench-training.json``.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
 
 def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
-    for module in model.modules():  # their names are looked up for a stranger only: this runs at every step
+    for module in model.modules():  # the names are looked up for a stranger only: this runs at every step
         for p in module._parameters.values():
             if p is not None and p.requires_grad and id(p) not in known:
                 name = next(name for name, other in model.named_parameters() if other is p)

@@ -86,7 +86,7 @@ class ClippedSum:
         scale = float(records) if self.reduction == "mean" else 1.0
         squares = self._squares(by_name, records)
         lost = None
-        if not math.isfinite(float(sum(square.sum() for square in squares))):  # a sum that overflows only makes us look closer
+        if not all(math.isfinite(float(square.sum())) for square in squares):  # a sum that overflows only makes us look closer
             lost = ~torch.isfinite(torch.stack(squares)).all(0)
         self._count(squares[0], lost, weights, clip_norm / scale)
         if self.local:
@@ -151,7 +151,8 @@ class ClippedSum:
                 raise MixedRecords(f"Parameter {list(self.parameters)[place]!r} was used on {part.shape[0]} records in a "
                                    f"batch of {records}. Call the model on the batch as the loader gave it.")
             before = found[block]
-            found[block] = part.to(self.dtype) if before is None else before + part
+            part = part if part.dtype == self.dtype else part.to(self.dtype)
+            found[block] = part if before is None else before + part
         device = next(iter(self.parameters.values())).device
         return [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
                 for square in found]

@@ -20,6 +20,7 @@ rounding could make a norm look smaller than it is; those records are measured a
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from discreet.errors import extra
@@ -145,8 +146,13 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
 def squares(x: Tensor) -> Tensor:
     """Squared lengths along the last dimension, by the way that is fastest for its size."""
     if x.shape[-1] <= 16:
-        return x.square() @ x.new_ones(x.shape[-1])
+        return x.square() @ _ones(x.shape[-1], x.dtype, x.device)
     return torch.linalg.vector_norm(x, dim=-1).square_()
+
+
+@cache
+def _ones(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.ones(size, dtype=dtype, device=device)
 
 
 def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
