@@ -30,8 +30,9 @@ def settle() -> None:
 
 def buffer(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Room for ``size`` numbers. If there are many it is outside the heap, where a step would rarely find such a hole."""
-    many = size * dtype.itemsize > LARGEST // 2
-    return torch.empty(max(size, LARGEST // dtype.itemsize + 1) if many else size, dtype=dtype, device=device)[:size]
+    if size * dtype.itemsize <= LARGEST // 2:
+        return torch.empty(size, dtype=dtype, device=device)
+    return torch.empty(max(size, LARGEST // dtype.itemsize + 1), dtype=dtype, device=device)[:size]
 
 
 def give_back() -> None:

@@ -175,7 +175,7 @@ class Privacy:
             if part is None or not p.requires_grad:  # frozen on the way
                 p.grad = None
                 continue
-            gradient = part.view(p.shape)
+            gradient = part if p.dim() == 1 else part.view(p.shape)
             p.grad = gradient = gradient if p.dtype == part.dtype and p.device == part.device else gradient.to(p)
             self._left[name] = gradient, gradient._version
 

@@ -124,9 +124,10 @@ def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
     each = u.shape[0] // threads
     if each < TALL or threads == 1 or min(u.shape[1], v.shape[1]) > THIN:
         return torch.mm(u.T, v, out=out)
-    one, two = (x[:each * threads].view(threads, each, x.shape[1]) for x in (u, v))
-    torch.sum(torch.bmm(one.transpose(1, 2), two), 0, out=out)
-    return out if each * threads == u.shape[0] else out.addmm_(u[each * threads:].T, v[each * threads:])
+    if rest := u.shape[0] % threads:
+        return product(u[:-rest], v[:-rest], out).addmm_(u[-rest:].T, v[-rest:])
+    parts = torch.bmm(u.view(threads, each, -1).mT, v.view(threads, each, -1))
+    return torch.sum(parts, 0, out=out)
 
 
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:

@@ -61,6 +61,9 @@ class Use:
         if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
             u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
             product(u, v, out.view(u.shape[-1], v.shape[-1]))
+            if bias is not None and u is not self.gradients:  # they have the weights already
+                torch.sum(u, 0, out=bias)
+                return
         else:
             out.copy_(self.weighted(weights).reshape(-1))
         if bias is not None:
