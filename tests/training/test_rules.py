@@ -146,6 +146,37 @@ class Biases(nn.Module):
         return F.linear(self.two(torch.tanh(self.one(x))), self.v, self.c)
 
 
+class Elsewhere(nn.Module):
+    """A layer whose weight or bias is also what another weight is made of."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.w, self.b, self.make = nn.Parameter(torch.randn(4, 4)), nn.Parameter(torch.randn(4)), make
+
+    def forward(self, x):
+        return F.linear(x, self.w, self.b) + F.linear(x.square() + 1, self.make(self.w, self.b))
+
+
+class OddBias(nn.Module):
+    """A bias that is spread over the outputs."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.w, self.b = nn.Parameter(torch.randn(5, 4)), nn.Parameter(torch.randn(*shape))
+
+    def forward(self, x):
+        return F.linear(x, self.w, self.b)
+
+
+class Again(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(torch.tanh(self.layer(x)))
+
+
 class Turned(nn.Module):
     """The gradient of the layer's output does not lie as the output does."""
 
@@ -182,6 +213,11 @@ LAYERS = {
     "linear with a frozen weight": lambda: (half_frozen("weight"), x4(B, 4)),
     "linear with a frozen bias": lambda: (half_frozen("bias"), x4(B, 4)),
     "biases": lambda: (Biases(), x4(B, 4)),
+    "a bias used elsewhere": lambda: (Elsewhere(lambda w, b: torch.diag(b)), x4(B, 4)),
+    "a weight used elsewhere": lambda: (Elsewhere(lambda w, b: w.exp()), x4(B, 4)),
+    "a bias for all outputs": lambda: (OddBias(1), x4(B, 4)),
+    "a bias in a row": lambda: (OddBias(1, 5), x4(B, 4)),
+    "linear used twice on vectors": lambda: (Again(), x4(B, 4)),
     "turned gradients": lambda: (Turned(), x4(B, 6, 4)),
     "non-contiguous activations": lambda: (nn.Linear(4, 3), x4(4, 6, B).permute(2, 1, 0)),
     "conv1d": lambda: (nn.Conv1d(4, 6, 3), x4(B, 4, 9)),
@@ -440,6 +476,18 @@ def test_rows_that_nothing_tells_apart_are_refused():
             p.zero_()
     with pytest.raises(MixedRecords, match="which are whose"):
         ours(model, (x4(B, 4),), square_loss, Clipping(), 1.0)
+
+
+@pytest.mark.parametrize("shape", [(10_000,), (2, 60_000)], ids=["one step", "two steps"])
+@pytest.mark.parametrize("tiny", ["input", "gradient"])
+def test_squares_that_vanish_do_not_hide_a_gradient(shape, tiny):
+    """Inputs of 2e-23 have squares of nothing in single precision, but with output gradients of 1e19 they are a gradient."""
+    small, large = (2e-23, 1e19) if tiny == "input" else (1e19, 2e-23)
+    model = nn.Linear(shape[-1], 3, bias=False) if tiny == "input" else nn.Linear(3, shape[-1], bias=False)
+    nn.init.zeros_(model.weight)
+    x = torch.full((2, *shape[:-1], model.in_features), small)
+    found = ours(model, (x,), lambda m, a: m(a).flatten(1).sum(1) * large, Clipping(), 1e-3, "none")
+    assert float(found.double().norm()) <= 2 * 1e-3 * (1 + 2**-10)
 
 
 @pytest.mark.parametrize("records", [8, 9])

@@ -156,6 +156,8 @@ def _linear(call: Call) -> list[Planned] | None:
     layout = call.layout(x)
     if layout is None or layout.dim == x.dim() - 1 or weight.dim() != 2:
         return None
+    if bias is not None and bias.shape != weight.shape[:1]:  # spread over outputs or records
+        return None
     planned = []
     if x.dim() == 2 and layout.fold == 1 and call.is_shared(weight):
         biased = call.is_shared(bias)

@@ -126,19 +126,14 @@ class ClippedSum:
         return found
 
     def _apart(self, uses: list[Use]) -> list[Use]:
-        """The uses, with a bias apart from its weight where one of the two is used again, or clipped in another block."""
+        """The uses, with a bias apart from its weight where one of them may be used again, or is clipped in another block."""
         met = [self._place.get(id(x)) for use in uses for x in (use.target, use.bias) if x is not None]
-        if len(self.shares) == 1 and None not in met and len(set(met)) == len(met):
-            return uses
-        found = list(uses)
-        for use in uses:
-            if use.bias is None:
-                continue
-            weight, bias = (self._place.get(id(x)) for x in (use.target, use.bias))
-            again = any(met.count(place) > 1 for place in (weight, bias))
-            if weight is None or bias is None or again or self.block[weight] != self.block[bias]:
-                found.append(use.without_bias())
-        return found
+        again = None in met or len(set(met)) < len(met)  # none: something made of parameters, perhaps of these
+        return uses + [use.without_bias() for use in uses if use.bias is not None and (again or not self._together(use))]
+
+    def _together(self, use: Use) -> bool:
+        weight, bias = (self.block[self._place[id(x)]] for x in (use.target, use.bias))
+        return weight == bias
 
     def _squares(self, by_name: dict[int, list[Use]], records: int) -> list[Tensor]:
         """Each block's squared norms, never negative: a Gram sum may round below zero."""

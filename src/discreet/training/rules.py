@@ -133,7 +133,7 @@ def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
 def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's."""
     if u.shape[1] == 1:
-        return squares(u[:, 0]) * squares(v[:, 0])
+        return _product_norms(u[:, 0], v[:, 0])
     if u.shape[2] * v.shape[2] < 1.2 * u.shape[1] * (u.shape[2] + v.shape[2]):
         return _in_parts(u, v)
     found, terms = _gram(u, v)
@@ -142,6 +142,16 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
         exact = _gram(u[i:i + 1].double(), v[i:i + 1].double())[0].clamp(min=0).sqrt()
         found[i] = (exact + 4 * torch.finfo(u.dtype).eps * terms[i]).square().to(found.dtype)[0]
     return found
+
+
+def _product_norms(u: Tensor, v: Tensor, *, biased: bool = False) -> Tensor:
+    """Squared norms of the outer products of u [B, m] and v [B, n], or of u and (v, 1)."""
+    return squares(v).add_(1 if biased else _vanished(v)).mul_(squares(u).add_(_vanished(u)))
+
+
+def _vanished(x: Tensor) -> float:
+    """The most that squares too small for their precision can take from a squared length; the other factor may be huge."""
+    return x.shape[-1] * torch.finfo(x.dtype).tiny
 
 
 def squares(x: Tensor) -> Tensor:
@@ -158,8 +168,11 @@ def _ones(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Squared norms, and the norms of the terms added up: those of a step with itself are on the diagonal."""
-    products = torch.bmm(u, u.mT).mul_(torch.bmm(v, v.mT))
-    return products.flatten(1).sum(1), products.diagonal(dim1=1, dim2=2).sqrt().sum(1)
+    one, two = torch.bmm(u, u.mT), torch.bmm(v, v.mT)
+    lengths = [x.diagonal(dim1=1, dim2=2) for x in (one, two)]
+    terms = (lengths[0].sqrt() * lengths[1].sqrt()).sum(1)
+    vanished = u.shape[1] * (_vanished(u) * lengths[1].sum(1) + _vanished(v) * lengths[0].sum(1))
+    return one.mul_(two).flatten(1).sum(1).add_(vanished), terms
 
 
 def _in_parts(u: Tensor, v: Tensor) -> Tensor:
@@ -212,8 +225,7 @@ class Affine(Outer):
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """The product of two squared lengths."""
-        found = squares(activations)
-        return (found.add_(1) if self.biased else found).mul_(squares(output_gradients))
+        return _product_norms(output_gradients, activations, biased=self.biased)
 
     def weighted_factors(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Without the dimension of steps."""
