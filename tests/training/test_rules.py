@@ -479,14 +479,12 @@ def test_rows_that_nothing_tells_apart_are_refused():
 
 
 @pytest.mark.parametrize("shape", [(10_000,), (2, 60_000)], ids=["one step", "two steps"])
-@pytest.mark.parametrize("tiny", ["input", "gradient"])
-def test_squares_that_vanish_do_not_hide_a_gradient(shape, tiny):
+def test_inputs_whose_squares_vanish_do_not_hide_a_gradient(shape):
     """Inputs of 2e-23 have squares of nothing in single precision, but with output gradients of 1e19 they are a gradient."""
-    small, large = (2e-23, 1e19) if tiny == "input" else (1e19, 2e-23)
-    model = nn.Linear(shape[-1], 3, bias=False) if tiny == "input" else nn.Linear(3, shape[-1], bias=False)
+    model = nn.Linear(shape[-1], 3, bias=False)
     nn.init.zeros_(model.weight)
-    x = torch.full((2, *shape[:-1], model.in_features), small)
-    found = ours(model, (x,), lambda m, a: m(a).flatten(1).sum(1) * large, Clipping(), 1e-3, "none")
+    x = torch.full((2, *shape), 2e-23)
+    found = ours(model, (x,), lambda m, a: m(a).flatten(1).sum(1) * 1e19, Clipping(), 1e-3, "none")
     assert float(found.double().norm()) <= 2 * 1e-3 * (1 + 2**-10)
 
 
