@@ -82,17 +82,14 @@ def number(
     ...
     ValueError: rate is 1.5, but must be a number in [0, 1].
     """
-    allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-    if isinstance(value, (bool, str, bytes)):
-        raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
     try:
-        result = float(cast(SupportsFloat, value))
+        result = math.nan if isinstance(value, (bool, str, bytes)) else float(cast(SupportsFloat, value))
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is {value!r}, but must be {allowed}.") from None
-    inside = (result > low if open_low else result >= low) and (result < high if open_high else result <= high)
-    if not inside:  # also catches NaN
-        raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
-    return result
+        result = math.nan
+    if (result > low if open_low else result >= low) and (result < high if open_high else result <= high):
+        return result
+    allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 
 
 def positive(name: str, value: object) -> float:
