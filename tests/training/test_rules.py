@@ -491,9 +491,9 @@ def test_inputs_whose_squares_vanish_do_not_hide_a_gradient(shape):
 @pytest.mark.parametrize("records", [8, 9])
 def test_thin_products_are_made_in_parts(monkeypatch, records):
     """Also where the rows cannot be shared out evenly."""
-    from discreet.training import rules
+    from discreet.training import outer
 
-    monkeypatch.setattr(rules, "TALL", 1)
+    monkeypatch.setattr(outer, "TALL", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     torch.manual_seed(9)
     agree(nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 2)), (x4(records, 30),), square_loss)
@@ -501,7 +501,7 @@ def test_thin_products_are_made_in_parts(monkeypatch, records):
 
 
 def test_parts_are_shared_evenly_among_threads(monkeypatch):
-    from discreet.training.rules import in_parts
+    from discreet.training.outer import in_parts
 
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     for records, most, sizes in ((64, 3, [4] * 16), (64, 30, [32, 32]), (10, 1, [4, 4, 2]), (3, 100, [3]), (0, 5, [0])):

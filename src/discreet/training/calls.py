@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.training.convolution import ConvolutionWeight
-from discreet.training.rules import Affine, Bias, LinearWeight, Normalised, Outer, Rows, Rule
+from discreet.training.outer import Affine, LinearWeight, Outer
+from discreet.training.rules import Bias, Normalised, Rows, Rule
 
 with extra("torch"):
     import torch

@@ -20,8 +20,9 @@ from discreet.errors import extra
 from discreet.training.calls import Folded
 from discreet.training.clipping import Clipping
 from discreet.training.heap import buffer
+from discreet.training.outer import Outer, outer_norms
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Outer, Rows, Rule, outer_norms
+from discreet.training.rules import KEPT, Rows, Rule
 from discreet.training.uses import Use
 from discreet.training.watch import Watch
 

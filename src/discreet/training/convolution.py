@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.rules import KEPT, Rule, in_parts, outer_norms
+from discreet.training.outer import in_parts, outer_norms
+from discreet.training.rules import KEPT, Rule
 
 with extra("torch"):
     import torch

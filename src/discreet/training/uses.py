@@ -8,7 +8,8 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.calls import Planned
-from discreet.training.rules import Affine, Bias, Outer, Rule, flattened, product, squares, weighted_instances
+from discreet.training.outer import Affine, Outer, product
+from discreet.training.rules import Bias, Rule, flattened, squares, weighted_instances
 
 with extra("torch"):
     import torch
