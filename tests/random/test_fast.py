@@ -48,6 +48,22 @@ def test_buffers_are_filled_in_place_and_streams_move_on():
     assert (gaussian_noise(5, sigma=0.0, rng=1) == 0).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_noise_is_added_and_the_sum_scaled(dtype):
+    held, noise = np.arange(1000, dtype=dtype), gaussian_noise(np.empty(1000, dtype), sigma=2.0, rng=1)
+    rounding = 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, add=True), held + noise, rtol=rounding, atol=1000 * rounding)
+    np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, add=True, scale=0.125), (held + noise) / 8, rtol=rounding,
+                               atol=1000 * rounding)
+    np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, scale=0.125), noise / 8, rtol=rounding)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
+def test_scale_must_be_positive(scale):
+    with pytest.raises(ValueError, match="scale"):
+        gaussian_noise(3, scale=scale)
+
+
 @pytest.mark.parametrize("buffer", [np.zeros(4, int), np.zeros((4, 4)).T[::2], np.zeros(4, np.float16)])
 def test_other_buffers_are_refused(buffer):
     with pytest.raises(ValueError, match="float32 or float64"):

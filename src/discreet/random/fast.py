@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from discreet.errors import nonnegative
+from discreet.errors import nonnegative, positive
 from discreet.random._lanes import Team, in_lanes
 from discreet.random._words import next_word
 from discreet.random.source import Rng, RngLike, as_rng
@@ -79,7 +79,7 @@ def _fill_double(out: Any, sigma: float, add: bool, scale: float, function: int,
             if x < 0.0:
                 continue
         noise = -sigma * x if word & np.uint64(256) else sigma * x
-        out[i] = (out[i] + noise) * scale if add else noise
+        out[i] = ((out[i] if add else 0.0) + noise) * scale
         i += 1
 
 
@@ -99,7 +99,7 @@ def _fill_single(out: Any, sigma: float, add: bool, scale: float, function: int,
             if x < 0.0:
                 continue
         noise = -sigma * x if half & np.uint64(256) else sigma * x
-        out[i] = (out[i] + noise) * scale if add else noise
+        out[i] = ((out[i] if add else 0.0) + noise) * scale
         i += 1
 
 
@@ -108,15 +108,15 @@ def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
     A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With
-    ``add`` the noise is added to what a buffer holds, and the sum multiplied by ``scale``. ``team`` lends its threads, for
-    callers whose own would otherwise stand in the way.
+    ``add`` the noise is added to what a buffer holds. What comes out is multiplied by ``scale``. ``team`` lends its threads,
+    for callers whose own would otherwise stand in the way.
     Read the module's threat model before publishing what this noise protects.
 
     >>> buffer = np.empty(4, np.float32)
     >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer
     True
     """
-    sigma, scale = nonnegative("sigma", sigma), float(scale)
+    sigma, scale = nonnegative("sigma", sigma), positive("scale", scale)
     buffer = out if isinstance(out, np.ndarray) else np.empty(out)
     if buffer.dtype not in (np.float32, np.float64) or not buffer.flags.c_contiguous or not buffer.flags.writeable:
         raise ValueError("out is not a writeable C-contiguous float32 or float64 array, but must be one, or a shape.")

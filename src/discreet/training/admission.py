@@ -76,10 +76,10 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
 
 def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
-    for module in model.modules():  # the names are looked up for a stranger only: this runs at every step
-        for p in module._parameters.values():
+    for path, module in model.named_modules():  # named_parameters takes twice as long, and this runs at every step
+        for key, p in module._parameters.items():
             if p is not None and p.requires_grad and id(p) not in known:
-                name = next(name for name, other in model.named_parameters() if other is p)
+                name = f"{path}.{key}" if path else key
                 raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
                                            "its gradient. Freeze it with requires_grad_(False), or make a new plan.")
     for number, place, other in _held(optimizer):

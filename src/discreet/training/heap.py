@@ -30,7 +30,7 @@ def settle() -> None:
 
 def buffer(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Room for ``size`` numbers. If there are many it is outside the heap, where a step would rarely find such a hole."""
-    if size * dtype.itemsize <= LARGEST // 2:
+    if size * dtype.itemsize <= LARGEST // 2 or device.type != "cpu":
         return torch.empty(size, dtype=dtype, device=device)
     return torch.empty(max(size, LARGEST // dtype.itemsize + 1), dtype=dtype, device=device)[:size]
 

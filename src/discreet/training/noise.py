@@ -57,7 +57,7 @@ class GaussianNoise:
             return gaussian_noise(value, multiplier * sensitivity, rng, secure=self.secure, add=True, scale=1 / divisor,
                                   team=torch_threads)
 
-        what = "clipped sum, noise multiplier, sensitivity", multiplier, sensitivity
+        what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
         return torch.from_numpy(noised(what, value, "l2", limit, draw))
 
     def count(self, value: float, *, sigma: float, limit: float, rng: Rng) -> float:
