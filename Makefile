@@ -4,14 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 STAMPS := $(VENV)/stamps
+SHELL := /bin/bash
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
+TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 
-.PHONY: quickstart test lint bench experiments docs clean
+.PHONY: quickstart test test-slow search lint bench experiments docs clean
 
 quickstart: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments.quickstart
 
 test: $(STAMPS)/test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(TIMED) $(PYTEST) -m "not slow"
+
+test-slow: $(STAMPS)/test
+	@$(TIMED) $(PYTEST) -m slow tests
+
+search: $(STAMPS)/test
+	$(BIN)/python -m searches
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check .
