@@ -63,7 +63,7 @@ $(STAMPS)/lint: $(STAMPS)/test
 	@touch $@
 
 $(STAMPS)/mutants: $(STAMPS)/test
-	$(PIP) cosmic-ray pytest-cov
+	$(PIP) cosmic-ray
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test
