@@ -173,6 +173,11 @@ def in_a_default(x, kept=[]):  # noqa: B006
     return kept[0]
 
 
+def in_an_attribute(x):
+    in_an_attribute.kept = getattr(in_an_attribute, "kept", total(x))
+    return in_an_attribute.kept
+
+
 def in_a_cache(x):
     box = seen_first("the only key")
     box.append(total(x))
@@ -205,7 +210,7 @@ def in_a_partial():
 
 
 KEEPERS = {"global": lambda: in_a_global, "helper's global": lambda: in_a_helper, "default": lambda: in_a_default,
-           "cache": lambda: in_a_cache, "bound method": lambda: Keeper().release, "object": Keeper, "closure": in_a_closure,
+           "attribute": lambda: in_an_attribute, "cache": lambda: in_a_cache, "bound method": lambda: Keeper().release, "object": Keeper, "closure": in_a_closure,
            "partial": in_a_partial}
 
 
@@ -216,6 +221,7 @@ def test_a_value_kept_between_calls_is_found(name, monkeypatch):
     rejected(KEEPERS[name](), "results differ")
     replay(KEEPERS[name](), DATA, NEIGHBOUR, fresh=False)  # the control: this is how it hid
     seen_first.cache_clear()
+    vars(in_an_attribute).clear()
 
 
 def test_data_that_a_run_changes_do_not_reach_the_next():

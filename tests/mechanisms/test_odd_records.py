@@ -120,7 +120,8 @@ CLASSES = {
 PLAIN = ["a", "", "1", "nan", 2, -7, 2.5, date(2020, 1, 1), uuid.UUID(int=7), Colour.RED, None, (), 10**100, 1 - 2.0**-53]
 STRANGE = [Evil(), Same(), Liar(), object(), [1], {}, {1: 2}, set(), np.array(1), np.array([1.0]), np.array([[1, 2], [3, 4]]),
            int, 2**3000, 10**5000, Decimal("1E+999999"), (1, [2]), deep,
-           datetime.min.replace(tzinfo=timezone(timedelta(hours=5))), datetime(2020, 1, 1, tzinfo=Zone()), memoryview(b"x"), np.void(b"abc"), slice(1)]
+           datetime.min.replace(tzinfo=timezone(timedelta(hours=5))), datetime(2020, 1, 1, tzinfo=Zone()),
+           memoryview(b"x"), np.void(b"abc"), slice(1)]
 ODD = [x for members in CLASSES.values() for x in members] + PLAIN + STRANGE
 NAMES = [f"{type(x).__name__}-{i}" for i, x in enumerate(ODD)]
 
@@ -181,7 +182,7 @@ class Watch:
     def __init__(self):
         self.values = []
 
-    def noised(self, what, value, norm, limit, draw, event=None):
+    def noised(self, what, value, norm, limit, draw, event, once):
         self.values.append(value)
         return draw()
 

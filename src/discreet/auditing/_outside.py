@@ -59,7 +59,7 @@ def _for_writing(mode: Any, flags: Any) -> bool:
 
 @contextmanager
 def traced() -> Iterator[Traces]:
-    """Keep what is done beside the result inside the block. Warnings are passed on at its end."""
+    """Keep what is done beside the result inside the block. Prints and warnings are passed on at its end."""
     global _current, _hooked
     if not _hooked:
         sys.addaudithook(_hook)
@@ -75,6 +75,7 @@ def traced() -> Iterator[Traces]:
         traces.printed, traces.files = text.getvalue(), {path: _digest(path) for path in traces.written}
         traces.threads = len(set(threading.enumerate()) - alive)
         traces.warned = sorted((w.category.__name__, str(w.message)) for w in caught)
+        sys.stdout.write(traces.printed)
         for w in caught:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 

@@ -291,7 +291,7 @@ def _distance(a: Any, b: Any, norm: Norm) -> Any:
         return len(changed)
     if any(isinstance(z, float) and not math.isfinite(z) for pair in changed for z in pair):
         return math.inf
-    number: Callable[[Any], Any] = Fraction if len(changed) <= _EXACT else float
+    number: Callable[[Any], Any] = _exact if len(changed) <= _EXACT else float
     gaps = [abs(number(x) - number(y)) for x, y in changed]
     if norm == "linf":
         return max(gaps, default=0)
@@ -299,6 +299,10 @@ def _distance(a: Any, b: Any, norm: Norm) -> Any:
         return sum(gaps)
     square = sum(gap * gap for gap in gaps)
     return math.sqrt(square) * (1 - 1e-15)  # the root is rounded; do not let that look like a violation
+
+
+def _exact(x: Any) -> Any:
+    return x if type(x) is int else Fraction(x)
 
 
 def _copy(value: Any) -> Any:
