@@ -210,7 +210,8 @@ def in_a_partial():
 
 
 KEEPERS = {"global": lambda: in_a_global, "helper's global": lambda: in_a_helper, "default": lambda: in_a_default,
-           "attribute": lambda: in_an_attribute, "cache": lambda: in_a_cache, "bound method": lambda: Keeper().release, "object": Keeper, "closure": in_a_closure,
+           "attribute": lambda: in_an_attribute, "cache": lambda: in_a_cache,
+           "bound method": lambda: Keeper().release, "object": Keeper, "closure": in_a_closure,
            "partial": in_a_partial}
 
 
