@@ -54,7 +54,11 @@ def covered(declared: Event, drawn: Iterable[Event]) -> bool:
     for event in drawn:
         wanted.update(_inner(event))
     given = _inner(declared)
-    return _matched(wanted, given.copy()) or (bool(given) and _priced(wanted, given))
+    if _matched(wanted, given.copy()):
+        return True
+    if all(isinstance(leaf, (events.Gaussian, events.GDP)) for leaf in (*wanted, *given)):
+        return _square(wanted) <= _square(given) * _ROOM
+    return bool(given) and _priced(wanted, given)
 
 
 def _inner(event: Event) -> Counter[Event]:
@@ -96,6 +100,11 @@ def _at_most(leaf: Event, other: Event) -> bool:
         return True
     return type(leaf) is type(other) and bool(_cost(leaf)) and all(
         x <= y * _ROOM for x, y in zip(_cost(leaf), _cost(other), strict=True))
+
+
+def _square(counts: Counter[Event]) -> float:
+    """Of the mu that Gaussian noises have together: their squares add up."""
+    return sum(n * _cost(leaf)[0] ** 2 for leaf, n in counts.items())
 
 
 def _priced(wanted: Counter[Event], given: Counter[Event]) -> bool:
@@ -157,7 +166,7 @@ def _discrete_gaussian(sigma: float, most: int) -> float:
 def _masses(sigma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     weights = np.exp(-0.5 * (np.arange(math.ceil(12 * sigma) + 2) / sigma) ** 2)
     weights[1:] *= 2
-    return np.cumsum(weights) / weights.sum()
+    return np.asarray(np.cumsum(weights) / weights.sum())
 
 
 def too_small(probabilities: list[float]) -> bool:

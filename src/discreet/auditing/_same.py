@@ -42,10 +42,10 @@ def _same(a: Any, b: Any, seen: set[tuple[int, int]]) -> bool:
     if isinstance(a, np.ndarray) and a.dtype == b.dtype != object and a.shape == b.shape and a.tobytes() == b.tobytes():
         return True
     seen = seen | {(id(a), id(b))}
-    parts = _parts(a), _parts(b)
-    if parts[0] is not None:
-        return all(_same(x, y, seen) for x, y in zip(*parts, strict=True)) if len(parts[0]) == len(parts[1] or ()) else False
-    return _equal(a, b)
+    mine, yours = _parts(a), _parts(b)
+    if mine is None or yours is None:
+        return _equal(a, b)
+    return len(mine) == len(yours) and all(_same(x, y, seen) for x, y in zip(mine, yours, strict=True))
 
 
 def _parts(x: Any) -> list[Any] | None:
@@ -60,7 +60,8 @@ def _parts(x: Any) -> list[Any] | None:
         return [getattr(x, f.name) for f in dataclasses.fields(x)]
     if (framed := _frame(x)) is not None:
         return framed
-    if type(x).__eq__ is object.__eq__ and hasattr(x, "__dict__"):
+    kind: Any = type(x)
+    if kind.__eq__ is object.__eq__ and hasattr(x, "__dict__"):
         return [part for item in vars(x).items() for part in item]
     return None
 

@@ -180,10 +180,11 @@ def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event:
 
 
 def _pair(operation: Callable[[Any], Any], data: Any, neighbour: Any, fresh: bool) -> tuple[Transcript, Transcript, list[Any]]:
-    runs = [(copied(operation), copied(records)) if fresh else (operation, records) for records in (data, neighbour)]
-    first = record(*runs[0])
+    (one, here), (other, there) = [(copied(operation), copied(records)) if fresh else (operation, records)
+                                   for records in (data, neighbour)]  # both copies before either runs
+    first = record(one, here)
     replayer = _Replayer(first)
-    return first, _run(*runs[1], replayer), replayer.cost
+    return first, _run(other, there, replayer), replayer.cost
 
 
 def _run(operation: Callable[[Any], Any], data: Any, listener: _Recorder) -> Transcript:

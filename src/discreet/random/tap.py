@@ -46,20 +46,16 @@ class Listener(Protocol):
         ...
 
 
-_listener: ContextVar[Listener | None] = ContextVar("discreet_noise_listener")
+_listener: ContextVar[Listener | None] = ContextVar("discreet_noise_listener", default=None)
 _running: tuple[Listener, int] | None = None  # who listens, and in which thread: other threads have no context of it
 
 
 def _heard() -> Listener | None:
     """Who listens here, if anyone does."""
-    if (listener := _listener.get(_UNSET)) is not _UNSET:
-        return listener
-    if _running is not None and _running[1] != threading.get_ident():
+    listener = _listener.get()
+    if listener is None and _running is not None and _running[1] != threading.get_ident():
         _running[0].elsewhere()
-    return None
-
-
-_UNSET: Any = object()
+    return listener
 
 
 def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], T], *, event: Event | None = None,
