@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -128,8 +128,8 @@ def size_of_noise(event: Event | None, value: Any, output: Any, limit: Any) -> l
 
     Rounded up, so that on honest noise these numbers lie above uniform ones.
     """
-    law = _law(event, float(limit))
-    if law is None or np.shape(value) != np.shape(output):
+    law = _law(event, float(limit)) if limit > 0 else None
+    if law is None or isinstance(value, Mapping) or np.shape(value) != np.shape(output):
         return []
     pairs = zip(np.ravel(np.asarray(value, object)), np.ravel(np.asarray(output, object)), strict=True)
     return [law(_gap(before, after)) for before, after in pairs]

@@ -78,7 +78,7 @@ class Step:
     @property
     def releases(self) -> bool:
         """Whether the step lets anything out: one that only checks a value gives nothing."""
-        return self.output is not None and np.size(self.output) > 0
+        return self.output is not None and not (isinstance(self.output, np.ndarray) and self.output.size == 0)
 
 
 @dataclass(slots=True)
@@ -145,8 +145,8 @@ class _Replayer(_Recorder):
         before = self._first.steps[position]
         moved = _compare(position + 1, before, Step(str(what), value, norm, limit, before.output))
         self.transcript.steps.append(before)
-        if moved and before.releases and not any(once is paid for paid in self._paid if once is not None):
-            self._paid.append(once)
+        if moved and before.releases and (once is None or not any(once is paid for paid in self._paid)):
+            self._paid += [] if once is None else [once]
             self.cost.append(before.event)
         return _copy(before.output)
 
