@@ -315,7 +315,7 @@ def test_an_answer_of_a_test_may_be_anything():
     """A ragged list, a text, an empty array: whatever the base algorithm gives."""
     test = ProposeTestRelease(epsilon=1.0, delta=0.1)
     for answer in ([[1], [2, 3]], "safe", {}, np.zeros(0), [None]):
-        replay(lambda x, answer=answer: test.release(x, distance=lambda x: 500 + len(x), base=lambda _: answer), DATA, NEIGHBOUR)
+        replay(lambda x, a=answer: test.release(x, distance=lambda x: 500 + len(x), base=lambda _: a), DATA, NEIGHBOUR)
 
 
 def test_a_step_without_a_price_cannot_be_compared():
