@@ -136,7 +136,8 @@ class Round:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
         self.over = noised(self._mechanism, np.array([steps], object), "linf", self._noise.reach,
-                           lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar)
+                           lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar,
+                           once=self)  # all questions of a round are paid for together
         return self.over
 
 
