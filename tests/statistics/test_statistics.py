@@ -98,7 +98,7 @@ def test_operations_are_values(name):
 class Closed:
     """A book that refuses everything."""
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         raise dp.BudgetExceeded(label)
 
 
