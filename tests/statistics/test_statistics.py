@@ -135,7 +135,7 @@ def test_the_book_is_charged_before_data_is_read(name):
     with pytest.raises(dp.BudgetExceeded, match=name):
         FUNCTIONS[name](Unread(), book=Closed())
     charged = []
-    book = type("Open", (), {"charge": lambda self, event, label="": charged.append((event, label))})()
+    book = type("Open", (), {"charge": lambda self, event, label="", unit="": charged.append((event, label))})()
     answer = FUNCTIONS[name](data_for(name), book=book, label="mine")
     assert charged == [(answer.event, "mine")]
     assert answer.label == "mine"
