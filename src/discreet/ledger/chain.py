@@ -34,7 +34,8 @@ _SKEW = timedelta(seconds=5)  # clocks of a team's machines differ a little; bey
 class Entry:
     """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
 
-    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects.
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a raise,
+    what it adds.
     """
 
     seq: int
@@ -83,6 +84,12 @@ class Entry:
     def unit(self) -> Charged | None:
         """Whom a charge protects, and on whose word; none for other entries and for charges of versions that kept none."""
         return Charged.from_json(self.terms) if self.event else None
+
+    @property
+    def increment(self) -> tuple[float, float]:
+        """What a raise adds to the limit: epsilon and delta."""
+        raised = json.loads(self.terms)
+        return float(raised["epsilon"]), float(raised["delta"])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary with the event and terms as objects."""
