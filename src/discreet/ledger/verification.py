@@ -13,6 +13,7 @@ from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
+from discreet.ledger.units import suits
 
 __all__ = ["Verification", "verify"]
 
@@ -63,6 +64,8 @@ def _apply(nodes: dict[str, Node], entry: Entry) -> None:
         except BudgetExceeded:
             raise ChainBroken(f"Entry {entry.seq} raises book {entry.book!r} beyond its ceiling.") from None
         return
+    if not suits(path[0].terms, entry.unit):
+        raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r} for another unit than the book keeps.")
     for node in tree.advance(path, Amounts.from_json(entry.price)):
         if not node.within:
             raise ChainBroken(f"Entry {entry.seq} exceeds the limit of book {node.name!r}.")
