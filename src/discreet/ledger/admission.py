@@ -12,7 +12,14 @@ from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.filters import admits, overdraws_delta, reading
 from discreet.ledger.tree import Node
 
-__all__ = ["planned", "refusal", "refusing"]
+__all__ = ["outcome", "planned", "refusal", "refusing"]
+
+
+def outcome(node: Node) -> dict[str, str]:
+    """What a book has proved where it stands, as an entry records it."""
+    after = reading(node.terms.limit, node.amounts)
+    return {"epsilon": repr(after.epsilon), "delta": repr(node.terms.delta), "fraction": repr(after.fraction),
+            "proof": after.proof}  # fmt: skip
 
 
 def refusing(path: list[Node], price: Amounts) -> Node | None:

@@ -10,7 +10,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedEvent
 from discreet.events import Event
 from discreet.ledger import chain, pricing, tree
-from discreet.ledger.admission import planned, refusal, refusing
+from discreet.ledger.admission import outcome, planned, refusal, refusing
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
 from discreet.ledger.filters import Reading, reading
@@ -127,17 +127,15 @@ class Book:
         raise BudgetExceeded(refusal(path, price, label))
 
     def _commit(self, event: Event, label: str, kind: str, price: Amounts) -> Entry | None:
-        with self.ledger._store.write() as connection:
-            path = tree.load(connection, self.name)
+        with self.ledger._write([self.name]) as (connection, nodes):
+            path = tree.path(nodes, self.name)
             if refusing(path, price) is not None:
                 return None
             moved = tree.advance(path, price)
-            after = reading(moved[0].terms.limit, moved[0].amounts)
             tree.save(connection, moved)
             return self.ledger._append(
                 connection, book=self.name, kind=kind, label=label, event=event.to_json(), price=price.to_json(),
-                epsilon=repr(after.epsilon), delta=repr(self.terms.delta), fraction=repr(after.fraction),
-                proof=after.proof,
+                **outcome(moved[0]),
             )  # fmt: skip
 
     # --- reading ---------------------------------------------------------------------------------------------------

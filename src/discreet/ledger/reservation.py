@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from discreet.errors import BudgetExceeded
 from discreet.events import Event, leaves
+from discreet.ledger import forks
 from discreet.ledger.chain import Entry
 
 __all__ = ["Reservation"]
+
+_REMEDY = "Draw in the process that made it, or let each process reserve its own part before it starts."
 
 
 class Reservation:
@@ -16,6 +20,9 @@ class Reservation:
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
     distributions, so the order, chosen along the way, is post-processing.
+
+    What is left is counted in this object alone, so there is never a second one: it is neither copied nor pickled, and
+    a forked child, which has a copy all the same, may not draw.
     """
 
     def __init__(self, entry: Entry, event: Event) -> None:
@@ -24,9 +31,15 @@ class Reservation:
         self._left = leaves(event)
         self._open = True
         self._lock = threading.Lock()
+        self._home = forks.here()
 
     def charge(self, event: Event, label: str = "") -> Entry:
         """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``."""
+        if self._home != forks.here():  # before the lock, which another thread may have held when it was copied
+            raise BudgetExceeded(
+                f"{label!r} came from a forked process, but the reservation {self.entry.label!r} is counted in the one "
+                f"that made it: every copy could draw the whole. Nothing was released. {_REMEDY}"
+            )
         with self._lock:
             needed = leaves(event)
             if not self._open:
@@ -41,6 +54,10 @@ class Reservation:
             for leaf, count in needed.items():
                 self._left[leaf] -= count
             return self.entry
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``: two objects would each draw what was charged once."""
+        raise TypeError(f"A reservation cannot be copied or pickled: every copy could draw the whole. {_REMEDY}")
 
     def __enter__(self) -> Reservation:
         return self

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from discreet.ledger import schema
 from discreet.ledger.amounts import NOTHING, Amounts
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.terms import Terms
 
-__all__ = ["Node", "advance", "lineage", "load"]
+__all__ = ["Node", "advance", "lineage", "load", "node", "path", "rows"]
 
 
 # Built once: composing a statement costs more than running it.
@@ -54,32 +55,49 @@ def lineage(name: str) -> list[str]:
 
 def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
+    return path({row.name: node(row) for row in rows(connection, lineage(name))}, name)
+
+
+def path(found: dict[str, Node], name: str) -> list[Node]:
+    """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
-    rows = connection.execute(_BY_NAME, {"names": names}).all()
-    found = {row.name: _node(row) for row in rows}
     if missing := [name for name in names if name not in found]:
         raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
     return [found[name] for name in names]
 
 
+def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[sa.Row[Any]]:
+    """The rows of the books of these names, or of all books, as they are stored."""
+    if names is None:
+        return list(connection.execute(sa.select(schema.books)))
+    return list(connection.execute(_BY_NAME, {"names": list(names)}))
+
+
 def below(connection: sa.Connection, name: str | None) -> list[Node]:
     """The books directly below one, or the outermost ones, by name."""
     own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
-    return [_node(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
+    return [node(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
 
 
-def _node(row: sa.Row[tuple[str, str, str, str, int]]) -> Node:
-    return Node(row.name, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+def node(row: sa.Row[Any]) -> Node:
+    """The book that a row describes."""
+    try:
+        found = Node(row.name, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+    except Exception as error:  # whatever an edited row makes of a parser
+        raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.") from error
+    if not isinstance(found.entries, int):
+        raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.")
+    return found
 
 
-def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
+def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
     """The nodes after the nearest one is charged ``price``.
 
     A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
     it advances only by what the part has beyond that.
     """
     moved: list[Node] = []
-    for node in path:
+    for node in nodes:
         if moved and node.terms.kind == "partition":
             amounts = node.amounts.join(moved[-1].amounts)
             price = amounts.above(node.amounts)
