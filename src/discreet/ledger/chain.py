@@ -137,18 +137,18 @@ def read(connection: sa.Connection, *, book: str | None = None, below: bool = Fa
     if newest is not None:
         latest = query.order_by(None).order_by(table.c.seq.desc()).limit(newest).subquery()
         query = sa.select(latest).order_by(latest.c.seq)
-    yield from _entries(connection, query)
+    with connection.execute(query, execution_options={"yield_per": 1000}) as rows:
+        yield from map(_entry, rows)
 
 
 def between(connection: sa.Connection, first: int, last: int | None = None) -> Iterator[Entry]:
     """Entries by number, both ends included; without a last one, whatever comes after the first."""
     bounds = {"first": first} if last is None else {"first": first, "last": last}
-    yield from _entries(connection, _SINCE if last is None else _BETWEEN, bounds)
+    return map(_entry, connection.execute(_SINCE if last is None else _BETWEEN, bounds).all())
 
 
-def _entries(connection: sa.Connection, query: sa.Select[Any], bounds: dict[str, int] | None = None) -> Iterator[Entry]:
-    for row in connection.execute(query, bounds, execution_options={"yield_per": 1000}):
-        yield Entry(**dict(zip(_COLUMNS, row, strict=True)))
+def _entry(row: sa.Row[Any]) -> Entry:
+    return Entry(**dict(zip(_COLUMNS, row, strict=True)))
 
 
 def library_version() -> str:

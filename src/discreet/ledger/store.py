@@ -81,7 +81,7 @@ class Store:
             pool = {"poolclass": sa.StaticPool} if self.address.memory else {}
             engine = sa.create_engine(self.address.url, connect_args=arguments, **pool)
         except exc.ArgumentError:  # SQLAlchemy's own words would quote the address
-            raise ValueError(f"url names a driver that cannot be loaded: {self.address.url.drivername!r}.") from None
+            raise ValueError("url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'.") from None
         hooks.listen(engine, "connect", _durable)
         hooks.listen(engine, "begin", _begin)
         return engine

@@ -44,6 +44,7 @@ class Watch:
         self._replay = Replay()
         self._next = 1  # the old entry that is looked at next
         self._changes: object = None
+        self._all = True  # whether every book has still to be compared
 
     def look_ahead(self) -> None:
         """Read a history that was not read yet before anybody has to wait for it."""
@@ -65,8 +66,9 @@ class Watch:
                 self._forget()
             self._changes = changes
             self._read(connection, self._known)
-            looked_at = names | self._look_again(connection)
+            looked_at = None if self._all else names | self._look_again(connection)
             self._replay.compare(tip, tree.rows(connection, looked_at), looked_at)
+            self._all = False
             return {name: self._replay.nodes[name] for name in names if name in self._replay.nodes}
 
     def remember(self, head: tuple[int, str]) -> None:
