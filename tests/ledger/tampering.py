@@ -56,10 +56,10 @@ def last_entry(connection: sa.Connection) -> Entry:
 def append(connection: sa.Connection, paid: Amounts | None = COST, **columns: Any) -> None:
     """A forger's best work: a new last entry with the right hash, and everything that follows from it put right."""
     last = last_entry(connection)
-    charge = next(entry for entry in read(connection) if entry.kind == "charge" and entry.book == BOOK)
+    book = columns.get("book", BOOK)
+    charge = next(entry for entry in read(connection) if entry.kind == "charge")
     charge = replace(charge, seq=last.seq + 1, at=last.at, previous=last.hash, label="forged")
     nodes = {row.name: tree.node(row) for row in tree.rows(connection)}
-    book = columns.get("book", BOOK)
     if paid is not None:
         charge = replace(charge, price=paid.to_json())
         if all(name in nodes for name in tree.lineage(book)):

@@ -70,6 +70,17 @@ def opening(url: str, said: multiprocessing.SimpleQueue[str], start: object) -> 
 
 
 def test_eight_processes_open_the_same_new_ledger_at_once(url: str) -> None:
+    crowded(url)
+
+
+@pytest.mark.parametrize("level", ["serializable", "repeatable read"])
+def test_eight_processes_open_it_under_any_default_isolation_level(postgres: str, level: str) -> None:
+    alter(postgres, f"default_transaction_isolation = '{level}'")
+    crowded(postgres)
+
+
+def crowded(url: str) -> None:
+    """Eight processes make the ledger, open the book and charge it, all at once: none fails, nothing is doubled."""
     context = multiprocessing.get_context("fork")
     said: multiprocessing.SimpleQueue[str] = context.SimpleQueue()
     start = context.Barrier(8)

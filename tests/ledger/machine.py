@@ -1,0 +1,404 @@
+"""A ledger as a state machine: whatever is done to it, in whatever order, it keeps what it promised.
+
+Charges, plans, reservations, sub-books, partitions, reopening, forks, kills in the middle of a charge and tampering, in
+random order, beside a model that knows only what was told to whom. After every step: the history is exactly what was
+admitted; nothing that was told goes beyond a limit, or beyond what a book says it has proved; what surely fits is
+admitted; what was tampered with refuses the next charge.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from discreet import events
+from discreet.errors import BudgetExceeded
+from discreet.events import Event
+from discreet.ledger import Book, Ledger, LedgerError, Reservation, schema, watch
+from discreet.ledger.amounts import NOTHING, exact
+from tests.ledger.adversary import GRID, Shelf
+from tests.ledger.tampering import append, unguarded
+
+LIMITS = st.sampled_from([0.5, 1.0, 3.0])
+DELTAS = st.sampled_from([0.0, 1e-6, 1e-2])
+FILTERS = st.sampled_from(["mixed", "mixed", "gaussian", "renyi", "basic"])
+EVENTS = st.sampled_from(
+    [
+        *(events.PureDP(epsilon=step / GRID) for step in (0, 1, 2, 4)),
+        *(events.Gaussian(noise_multiplier=noise) for noise in (1.5, 5.0, 20.0, 80.0)),
+        events.ApproxDP(epsilon=0.05, delta=1e-8),
+        events.ApproxDP(epsilon=0.0, delta=1e-3),
+    ]
+)
+COUNTS = st.integers(1, 6)
+INDEX = st.integers(0, 10**6)
+
+
+@dataclass
+class Job:
+    """A reservation, and what the model says is left of it."""
+
+    reservation: Reservation
+    event: Event
+    left: int
+
+
+@dataclass
+class Tried:
+    """How often each thing was done, over all runs of a search."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+TRIED = Tried()
+
+
+class LedgerMachine(RuleBasedStateMachine):
+    """``address`` makes the url of an empty ledger; a subclass gives it."""
+
+    address: Callable[[], str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shelves: dict[str, Shelf] = {}
+        self.labels: list[str] = []  # of every admitted charge, in order
+        self.jobs: list[Job] = []
+        self.opened = 0
+        self.heads: list[str] = []
+
+    @initialize()
+    def start(self) -> None:
+        self.url = type(self).address()
+        self.ledgers = [Ledger(self.url, who="one"), Ledger(self.url, who="other")]
+        self.heads = [self.ledgers[0].head()]
+
+    def teardown(self) -> None:
+        if hasattr(self, "ledgers"):
+            self.ledgers[0].verify()
+            for ledger in self.ledgers:
+                ledger.close()
+
+    # --- books -----------------------------------------------------------------------------------------------------
+
+    def chosen(self, index: int, which: int = 0) -> Book:
+        names = [name for name, shelf in self.shelves.items() if shelf.kind != "partition"]
+        return self.ledgers[which].book(names[index % len(names)])
+
+    @rule(epsilon=LIMITS, delta=DELTAS, filter=FILTERS)
+    @precondition(lambda self: len(self.shelves) < 8)
+    def open_book(self, epsilon: float, delta: float, filter: str) -> None:
+        name = f"book {self.opened}"
+        self.ledgers[0].open(name, epsilon=epsilon, delta=delta, filter=filter)
+        self.shelves[name] = Shelf(epsilon, delta)
+        self.opened += 1
+        TRIED.counts["book"] += 1
+
+    @rule(index=INDEX, epsilon=LIMITS, delta=DELTAS)
+    @precondition(lambda self: 0 < len(self.shelves) < 8)
+    def open_inside(self, index: int, epsilon: float, delta: float) -> None:
+        above = self.chosen(index)
+        inner = above.sub(f"sub {self.opened}", epsilon=epsilon, delta=delta)
+        self.place(above.name, inner.name, Shelf(epsilon, delta))
+        TRIED.counts["sub-book"] += 1
+
+    @rule(index=INDEX)
+    @precondition(lambda self: 0 < len(self.shelves) < 6)
+    def split(self, index: int) -> None:
+        above = self.chosen(index)
+        name = f"{above.name}/parts {self.opened}"
+        parts = above.split(name.rsplit("/")[-1], ["north", "south"])
+        self.place(above.name, name, Shelf(above.terms.epsilon, above.terms.delta, "partition"))
+        for part in parts.values():
+            self.place(name, part.name, Shelf(part.terms.epsilon, part.terms.delta, "part"))
+        TRIED.counts["partition"] += 1
+
+    def place(self, above: str, name: str, shelf: Shelf) -> None:
+        self.shelves[above].inside.append(shelf)
+        self.shelves[name] = shelf
+        self.opened += 1
+
+    # --- charges ---------------------------------------------------------------------------------------------------
+
+    @rule(index=INDEX, which=st.integers(0, 1), event=EVENTS, count=COUNTS, delta=st.sampled_from([None, None, 1e-8]),
+          kind=st.sampled_from(["charge", "charge", "charge", "plan", "reserve"]))  # fmt: skip
+    @precondition(lambda self: self.shelves)
+    def charge(self, index: int, which: int, event: Event, count: int, delta: float | None, kind: str) -> None:
+        book = self.chosen(index, which)
+        surely = kind == "charge" and delta is None and self.surely_fits(book.name, event, count)
+        before = self.ledgers[0].head()
+        try:
+            made: Any = getattr(book, kind)(event * count, label=f"charge {len(self.labels)}", delta=delta)
+        except BudgetExceeded:
+            assert not surely, "what fits by the plain sum is admitted"
+            assert self.ledgers[0].head() == before
+            TRIED.counts["refused"] += 1
+            return
+        self.admit(book.name, event, count)
+        if kind != "charge":
+            self.jobs.append(Job(made, event, count))
+        TRIED.counts[kind] += 1
+
+    def admit(self, name: str, event: Event, count: int) -> None:
+        self.shelves[name].told.append((event, count))
+        self.labels.append(f"charge {len(self.labels)}")
+
+    def surely_fits(self, name: str, event: Event, count: int) -> bool:
+        """Whether only pure events were told on the way up, and their plain sum stays within every limit."""
+        if not isinstance(event, events.PureDP):
+            return False
+        shelf = self.shelves[name]
+        shelf.told.append((event, count))
+        parts = name.split("/")
+        way = [self.shelves["/".join(parts[:length])] for length in range(1, len(parts) + 1)]
+        known = [(above, one) for above in way for one in above.knowledge()]
+        shelf.told.pop()
+        return all(not one.mu2 and one.safe == 1 and one.worst <= above.epsilon * GRID for above, one in known)
+
+    @rule(index=INDEX, count=COUNTS, event=EVENTS, same=st.booleans())
+    @precondition(lambda self: self.jobs)
+    def draw(self, index: int, count: int, event: Event, same: bool) -> None:
+        job = self.jobs[index % len(self.jobs)]
+        event = job.event if same else event
+        try:
+            job.reservation.charge(event * count, label="drawn")
+        except BudgetExceeded:
+            assert event != job.event or count > job.left
+            return
+        assert event == job.event
+        job.left -= count
+        assert job.left >= 0
+        TRIED.counts["draw"] += 1
+
+    # --- processes -------------------------------------------------------------------------------------------------
+
+    @rule(index=INDEX)
+    @precondition(lambda self: self.jobs)
+    def draw_in_a_child(self, index: int) -> None:
+        job = self.jobs[index % len(self.jobs)]
+
+        def work(say: Callable[[str], None]) -> None:
+            try:
+                job.reservation.charge(job.event)
+                say("drawn")
+            except BudgetExceeded:
+                say("refused")
+
+        assert in_child(work) == ["refused"]
+        TRIED.counts["draw in a child"] += 1
+
+    @rule(index=INDEX, event=EVENTS, count=COUNTS, copied=st.booleans(), patience=st.one_of(st.none(), st.integers(0, 3)))
+    @precondition(lambda self: self.shelves)
+    def charge_in_a_child(self, index: int, event: Event, count: int, copied: bool, patience: int | None) -> None:
+        """By the copied ledger or by one of its own; perhaps killed after so many words, wherever it is then."""
+        name, first = self.chosen(index).name, len(self.labels)
+        ledger = self.ledgers[0]
+
+        def work(say: Callable[[str], None]) -> None:
+            book = (ledger if copied else Ledger(self.url)).book(name)
+            for turn in range(3 if patience is None else 10**6):
+                try:
+                    book.charge(event * count, label=f"charge {first + turn}")
+                except BudgetExceeded:
+                    return say("refused")
+                say(f"charge {first + turn}")
+
+        said = in_child(work, patience)
+        found = [entry.label for entry in self.ledgers[1].entries() if entry.kind != "open"][first:]
+        acknowledged = [word for word in said if word != "refused"]
+        assert found[: len(acknowledged)] == acknowledged, "an acknowledged charge is there"
+        assert len(found) - len(acknowledged) <= (patience is not None), "at most one was cut off before its word"
+        for _ in found:
+            self.admit(name, event, count)
+        TRIED.counts["fork" if patience is None else "kill"] += 1
+        TRIED.counts["charge in a child"] += len(found)
+
+    @rule(which=st.integers(0, 1))
+    def reopen(self, which: int) -> None:
+        self.ledgers[which].close()
+        self.ledgers[which] = Ledger(self.url, who="again", create=False)
+        TRIED.counts["reopening"] += 1
+
+    # --- tampering -------------------------------------------------------------------------------------------------
+
+    @rule(index=INDEX, number=INDEX, other=INDEX, column=st.sampled_from(sorted(schema.entries.columns.keys())),
+          way=st.sampled_from(["edit", "delete", "swap", "cut", "copy", "totals", "terms", "count", "row", "head", "hash",
+                               "two heads", "free", "refund", "limit"]))  # fmt: skip
+    @precondition(lambda self: self.shelves)
+    def tamper(self, index: int, number: int, other: int, column: str, way: str) -> None:
+        """Whatever changes anything refuses the next charge, of the running process and of one that starts then."""
+        book = self.chosen(index)
+        engine = self.ledgers[0]._store._engine.execution_options()
+        outside = sa.create_engine(engine.url, connect_args=self.ledgers[0]._store.address.arguments, poolclass=sa.NullPool)
+        with outside.begin() as connection:
+            unguarded(connection)
+            before = dump(connection)
+            change(connection, way, book.name, number, other, column)
+            after = dump(connection)
+        if after != before:
+            self.refuses(book.name, after, number)
+            TRIED.counts["tampering"] += 1
+            TRIED.counts[f"tampering: {way}"] += 1
+        with outside.begin() as connection:
+            restore(connection, before)
+        outside.dispose()
+
+    def refuses(self, name: str, after: dict[str, list[Any]], number: int) -> None:
+        running = self.ledgers[number % 2]
+        fresh = Ledger(self.url, create=False)
+        long = len(after["discreet_entries"]) > watch.WINDOW and not fresh._store.address.sqlite
+        for ledger in [fresh] if long else [running, fresh]:
+            attempts: list[Callable[[], object]] = [
+                lambda ledger=ledger: ledger.book(name).charge(events.PureDP(epsilon=0.0), label="after tampering"),
+                lambda ledger=ledger: ledger.open("after tampering", epsilon=1.0),
+                ledger.verify,
+            ]  # type: ignore[assignment]
+            for attempt in attempts:
+                try:
+                    attempt()
+                except LedgerError:
+                    continue
+                raise AssertionError("tampering was not refused")
+        fresh.close()
+
+    # --- what must hold --------------------------------------------------------------------------------------------
+
+    @invariant()
+    def the_history_is_what_was_admitted(self) -> None:
+        if not self.shelves:
+            return
+        entries = self.ledgers[1].entries()
+        assert [entry.label for entry in entries if entry.kind != "open"] == self.labels
+        for name, shelf in self.shelves.items():
+            spent = self.ledgers[1].book(name).spent()
+            inside = [entry for entry in entries if entry.kind != "open" and f"{entry.book}/".startswith(f"{name}/")]
+            assert spent.entries == len(inside)
+            if shelf.kind == "partition":
+                continue
+            assert exact(spent.epsilon) <= exact(shelf.epsilon)
+            for known in shelf.knowledge():
+                for claimed in {spent.epsilon, shelf.epsilon}:
+                    within(known, claimed, shelf.delta)
+
+    @rule(number=INDEX)
+    def verify(self, number: int) -> None:
+        """Against any head that was ever seen."""
+        self.heads.append(self.ledgers[0].head())
+        assert self.ledgers[1].verify(head=self.heads[number % len(self.heads)]).anchored
+        TRIED.counts["verification"] += 1
+
+
+def within(known: Any, epsilon: float, delta: float) -> None:
+    """What was told is (epsilon, delta)-DP, exactly where that is a matter of whole numbers."""
+    if delta == 0:
+        assert known.mu2 == 0
+        assert known.safe == 1
+        assert Fraction(known.worst, GRID) <= exact(epsilon)
+    else:
+        assert known.delta(epsilon) <= delta * (1 + 1e-9) + 1e-15
+
+
+def in_child(work: Callable[[Callable[[str], None]], None], patience: int | None = None) -> list[str]:
+    """What a forked child says, until it ends, or until it is killed after so many words."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            work(lambda word: os.write(writer, f"{word}\n".encode()) and None)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    said = b""
+    while (more := os.read(reader, 65536)) and (patience is None or said.count(b"\n") < patience):
+        said += more
+    if patience is not None:
+        os.kill(child, signal.SIGKILL)
+    said += more
+    while more := os.read(reader, 65536):
+        said += more
+    os.close(reader)
+    _, status = os.waitpid(child, 0)
+    assert patience is not None or status == 0, "the child failed"
+    return said.decode().splitlines()
+
+
+TABLES = (schema.entries, schema.books, schema.head)
+
+
+def dump(connection: sa.Connection) -> dict[str, list[Any]]:
+    """Every row of every table."""
+    return {table.name: sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
+            for table in TABLES}  # fmt: skip
+
+
+def restore(connection: sa.Connection, rows: dict[str, list[Any]]) -> None:
+    """Put every row back."""
+    for table in TABLES:
+        connection.execute(sa.delete(table))
+        if rows[table.name]:
+            connection.execute(sa.insert(table), rows[table.name])
+
+
+def change(connection: sa.Connection, way: str, book: str, number: int, other: int, column: str) -> None:
+    """One kind of tampering, somewhere in what is there."""
+    count = connection.exec_driver_sql("SELECT count(*) FROM discreet_entries").scalar() or 0
+    seq, to = 1 + number % count, 1 + other % count
+    entries, books = schema.entries, schema.books
+    at = entries.c.seq == seq
+    mine = books.c.name == book
+    match way:
+        case "edit" if column != "seq":
+            connection.execute(sa.update(entries).where(at).values({column: entries.c[column].concat("0")}))
+        case "edit" | "swap":
+            for old, new in ((seq, -1), (to, seq), (-1, to)):
+                connection.execute(sa.update(entries).where(entries.c.seq == old).values(seq=new))
+        case "delete":
+            connection.execute(sa.delete(entries).where(at))
+        case "cut":
+            connection.execute(sa.delete(entries).where(entries.c.seq >= seq))
+        case "copy":
+            row = dict(connection.execute(sa.select(entries).where(at)).mappings().one())
+            connection.execute(sa.insert(entries), row | {"seq": count + 1 + other % 2})
+        case "totals":
+            connection.execute(sa.update(books).where(mine).values(amounts=NOTHING.to_json()))
+        case "terms":
+            raised = sa.func.replace(books.c.terms, '"epsilon":', '"epsilon":1')
+            connection.execute(sa.update(books).where(mine).values(terms=raised))
+        case "count":
+            connection.execute(sa.update(books).where(mine).values(entries=books.c.entries - 1))
+        case "row":
+            connection.execute(sa.delete(books).where(mine))
+        case "head":
+            connection.execute(sa.update(schema.head).values(seq=schema.head.c.seq - 1))
+        case "hash":
+            connection.execute(sa.update(schema.head).values(hash="0" * 64))
+        case "two heads":
+            [row] = connection.execute(sa.select(schema.head)).mappings()
+            connection.execute(sa.insert(schema.head), dict(row) | {"id": 2})
+        case "free" | "refund" | "limit":
+            forge(connection, way, book)
+
+
+def forge(connection: sa.Connection, way: str, book: str) -> None:
+    """A last entry with the right hash, and the totals that follow from it."""
+    huge = events.PureDP(epsilon=1000.0).to_json()
+    if any(row.book == book and row.kind == "charge" for row in connection.execute(sa.select(schema.entries))):
+        match way:
+            case "free":
+                append(connection, NOTHING, book=book, event=huge)
+            case "refund":
+                append(connection, NOTHING, book=book, kind="refund")
+            case "limit":
+                append(connection, None, book=book, event=huge)
