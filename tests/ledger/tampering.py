@@ -58,7 +58,7 @@ def append(connection: sa.Connection, paid: Amounts | None = COST, **columns: An
     last = last_entry(connection)
     book = columns.get("book", BOOK)
     charge = next(entry for entry in read(connection) if entry.kind == "charge")
-    charge = replace(charge, seq=last.seq + 1, at=last.at, previous=last.hash, label="forged")
+    charge = replace(charge, seq=last.seq + 1, at=last.at, previous=last.hash, label="forged", book=book)
     nodes = {row.name: tree.node(row) for row in tree.rows(connection)}
     if paid is not None:
         charge = replace(charge, price=paid.to_json())

@@ -41,7 +41,7 @@ def ledger() -> Iterator[Ledger]:
 @pytest.fixture
 def book(ledger: Ledger) -> Book:
     """A survey: counts, means, a model, and a team with a book of its own."""
-    book = ledger.open("household survey 2026", epsilon=3.0, delta=1e-6, unit="one household")
+    book = ledger.open("household survey 2026", epsilon=3.0, delta=1e-6, unit="one household", rows_per_unit=1)
     team = book.sub("health team", epsilon=1.5, delta=5e-7)
     book.charge(events.Laplace(noise_multiplier=5.0), label="number of households by region")
     for wave in range(6):

@@ -39,7 +39,7 @@ class Register:
     def __init__(self, refuse=False):
         self.charges, self.refuse = [], refuse
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         if self.refuse:
             raise dp.BudgetExceeded("refused")
         self.charges.append((event, label))

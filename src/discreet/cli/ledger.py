@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
+from discreet.release import ONE_RECORD
 
 with extra("cli"):
     import typer
@@ -45,7 +46,11 @@ def open_book(
     epsilon: Annotated[float, typer.Option(help="Limit on epsilon.")],
     delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
-    unit: Annotated[str, typer.Option(help="Whose presence is protected, in words.")] = "one record",
+    unit: Annotated[str, typer.Option(help="Whom the book protects; charges for somebody else are refused.")] = ONE_RECORD,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(min=1, help="The most rows of one unit: charges for one row are restated for so many.",
+                                 show_default=False)
+    ] = None,
     filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
     ledger: Address = DEFAULT,
 ) -> None:
@@ -55,7 +60,8 @@ def open_book(
             above, inner = name.rsplit("/", 1)
             book = books.book(above).sub(inner, epsilon=epsilon, delta=delta)
         else:
-            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, filter=filter)
+            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, rows_per_unit=rows_per_unit,
+                              filter=filter)  # fmt: skip
         typer.echo(f"{book.name}: {book.terms.describe()}")
         typer.echo(f"head {books.head()}")
 
@@ -101,12 +107,12 @@ def history(
     if as_json:
         typer.echo(json.dumps([entry.to_dict() for entry in entries], indent=2))
         return
-    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "event", "ε after")
+    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after")
     for entry in entries:
         what = words.describe(entry.cost) if entry.cost else ""
         after = words.number(float(entry.epsilon)) if entry.epsilon else ""
         table.add_row(str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
-                      what, after)  # fmt: skip
+                      words.protected(entry), what, after)  # fmt: skip
     _print(table)
 
 
@@ -181,6 +187,7 @@ def _state(book: Book) -> dict[str, Any]:
         "delta": book.terms.delta,
         "adjacency": str(book.terms.adjacency),
         "unit": book.terms.unit,
+        "rows_per_unit": book.terms.rows_per_unit,
         "filter": book.terms.filter,
         "proof": spent.proof,
         "left": remaining.fraction,

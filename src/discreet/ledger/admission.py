@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from discreet.events import Event
-from discreet.ledger import pricing, tree
+from discreet.ledger import groups, tree
 from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.filters import admits, overdraws_delta, reading
 from discreet.ledger.tree import Node
@@ -32,15 +32,15 @@ def refusing(path: list[Node], price: Amounts) -> Node | None:
     return None
 
 
-def planned(path: list[Node], event: Event, delta: float | None) -> Iterator[Amounts]:
+def planned(path: list[Node], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
     """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
     if any(node.amounts.adaptive for node in path):
         return
     for share in _shares(path) if delta is None else [exact(delta)]:
-        price = pricing.planned_price(event, path[0].terms.adjacency, Fraction(share))
+        price = groups.planned_price(event, path[0].terms.adjacency, Fraction(share), rows)
         if price and refusing(path, price) is None:
             yield price
-    summed = pricing.summed_price(event, path[0].terms.adjacency) if delta is None else None
+    summed = groups.summed_price(event, path[0].terms.adjacency, rows) if delta is None else None
     if summed and refusing(path, summed) is None:
         yield summed
 

@@ -24,6 +24,7 @@ from discreet.events import Event
 from discreet.ledger import schema
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.units import Charged
 
 __all__ = ["GENESIS", "Entry", "append", "between", "check_links", "library_version", "parse_head",
            "read", "tip"]  # fmt: skip
@@ -33,8 +34,11 @@ GENESIS = "0" * 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it; ``rules``
-    names the pricing that made the price, and is empty in entries from before prices were tied to events."""
+    """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
+
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects. ``rules``
+    names the pricing that made the price, and is empty in entries from before prices were tied to events.
+    """
 
     seq: int
     at: str
@@ -80,6 +84,11 @@ class Entry:
     def amounts(self) -> Amounts | None:
         """The price in every currency; none for entries that open a book."""
         return Amounts.from_json(self.price) if self.price else None
+
+    @property
+    def unit(self) -> Charged | None:
+        """Whom a charge protects, and on whose word; none for other entries and for charges of versions that kept none."""
+        return Charged.from_json(self.terms) if self.event else None
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary with the event and terms as objects."""

@@ -14,54 +14,54 @@ from functools import lru_cache
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
 from discreet.events import Event
-from discreet.ledger import pricing
+from discreet.ledger import groups, pricing
 from discreet.ledger.amounts import Amounts, Number
 from discreet.ledger.errors import ChainBroken, LedgerError
 
-__all__ = ["CURRENT", "judged"]
+__all__ = ["BEFORE", "CURRENT", "judged"]
 
 CURRENT = "1"  # written into every entry; a change of prices needs another name, and a way to judge this one
-_BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
+BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
 
 _ROUNDING = Fraction(1, 10**9)
 _UNITS = 16  # of 1e-15, for sums of squares and divergences that are nearly zero
 
 
 @lru_cache(maxsize=4096)  # a history is mostly the same few events
-def judged(event: str, price: str, adjacency: Adjacency, rules: str) -> Amounts:
-    """The recorded price, if its rules give it for this event; otherwise ``ChainBroken``, or ``LedgerError`` where
+def judged(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
+    """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or ``LedgerError`` where
     this version cannot judge."""
-    if rules not in (CURRENT, _BEFORE):
+    if rules not in (CURRENT, BEFORE):
         raise LedgerError(f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
                           "judged. Upgrade discreet.")  # fmt: skip
     recorded, cost = Amounts.from_json(price), Event.from_json(event)
     pricing.refuse_nonprivate(cost)
     if min(_numbers(recorded)) < 0:
         raise ChainBroken("has a price below zero, but there are no refunds.")
-    if not any(_agrees(recorded, expected, rules) for expected in _prices(cost, recorded, adjacency)):
+    if not any(_agrees(recorded, expected, rules) for expected in _prices(cost, recorded, adjacency, rows)):
         raise ChainBroken("has a price that does not follow from its event.")
     return recorded
 
 
-def _prices(event: Event, recorded: Amounts, adjacency: Adjacency) -> Iterator[Amounts | None]:
+def _prices(event: Event, recorded: Amounts, adjacency: Adjacency, rows: int) -> Iterator[Amounts | None]:
     """What the event may cost: as a plan, leaf by leaf, or as a whole at the part of delta that the price names."""
     if recorded.planned:
-        yield pricing.planned_price(event, adjacency, Fraction(recorded.planned_delta))
-        yield pricing.summed_price(event, adjacency)
+        yield groups.planned_price(event, adjacency, Fraction(recorded.planned_delta), rows)
+        yield groups.summed_price(event, adjacency, rows)
         return
     try:
-        yield pricing.price(event, adjacency)
+        yield groups.price(event, adjacency, None, rows)
     except UnsupportedEvent:
         yield None
     if recorded.delta:
-        yield pricing.price(event, adjacency, float(recorded.delta))
+        yield groups.price(event, adjacency, float(recorded.delta), rows)
 
 
 def _agrees(recorded: Amounts, expected: Amounts | None, rules: str) -> bool:
     if expected is None:
         return False
     pairs = zip(_numbers(recorded), _numbers(expected), strict=True)
-    return all(_close(one, other, more=rules == _BEFORE) for one, other in pairs)
+    return all(_close(one, other, more=rules == BEFORE) for one, other in pairs)
 
 
 def _close(recorded: Number, expected: Number, *, more: bool) -> bool:

@@ -10,9 +10,10 @@ import json
 from dataclasses import asdict, dataclass
 
 from discreet.adjacency import Adjacency
-from discreet.errors import positive, probability
+from discreet.errors import positive, probability, whole
 from discreet.ledger.amounts import exact
 from discreet.ledger.filters import POLICIES, Limit
+from discreet.release import ONE_RECORD, unit_name
 
 __all__ = ["Terms", "check_name"]
 
@@ -21,25 +22,43 @@ KINDS = ("book", "partition", "part")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What was agreed when the book was opened. A partition bears the limits of its book, and enforces none."""
+    """What was agreed when the book was opened. A partition bears the limits of its book, and enforces none.
+
+    ``unit`` names whom the book protects. ``rows_per_unit``, where it was declared, is the most records one of them has: the
+    owner's word, which no table is asked about.
+    """
 
     epsilon: float
     delta: float
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    unit: str = "one record"
+    unit: str = ONE_RECORD
     filter: str = "mixed"
     kind: str = "book"
+    rows_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        object.__setattr__(self, "unit", str(unit_name(self.unit)))
+        if self.rows_per_unit is not None:
+            self._check_rows()
         if self.delta >= 1:
             raise ValueError(f"delta is {self.delta:g}, but must be below 1: at 1 nothing is promised.")
         if self.filter not in POLICIES:
             raise ValueError(f"filter is {self.filter!r}, but must be one of {', '.join(map(repr, POLICIES))}.")
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, but must be one of {', '.join(map(repr, KINDS))}.")
+
+    def _check_rows(self) -> None:
+        whole("rows_per_unit", self.rows_per_unit, low=1)
+        if self.unit == ONE_RECORD:
+            raise ValueError(f"rows_per_unit is {self.rows_per_unit}, but the unit is one record: name the unit that has them.")
+        if self.adjacency is Adjacency.REPLACE:
+            raise ValueError(
+                f"rows_per_unit is {self.rows_per_unit}, but adjacency 'replace' has no account of it: a unit that is replaced "
+                "may come back with another number of rows. Use 'add-remove' or 'zero-out'."
+            )
 
     @property
     def limit(self) -> Limit:
@@ -58,7 +77,8 @@ class Terms:
     def describe(self) -> str:
         """Limits in words, for messages."""
         words = f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
-        return f"{words}, unit={self.unit!r}, filter={self.filter!r}"
+        rows = f", rows_per_unit={self.rows_per_unit}" if self.rows_per_unit is not None else ""
+        return f"{words}, unit={self.unit!r}{rows}, filter={self.filter!r}"
 
 
 def check_name(name: str) -> str:

@@ -18,6 +18,8 @@ from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.filters import admits
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import Node
+from discreet.ledger.units import charged
+from discreet.release import Enforced
 
 __all__ = ["Replay", "Verification", "judging", "verify"]
 
@@ -132,12 +134,10 @@ class Replay:
         self._declaring = ""
         if entry.book not in self.nodes:
             raise ChainBroken(f"charges book {entry.book!r}, which was never opened.")
-        if entry.terms:
-            raise ChainBroken(f"charges book {entry.book!r} and changes its terms.")
         path = [self.nodes[name] for name in tree.lineage(entry.book)]
         if not path[0].enforces:
             raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
-        price = rules.judged(entry.event, entry.price, path[0].terms.adjacency, entry.rules)
+        price = rules.judged(entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms))
         if price.planned and any(node.amounts.adaptive for node in path):
             raise ChainBroken(f"is priced as a plan, but answers of book {entry.book!r} had been seen.")
         for node in tree.advance(path, price):
@@ -172,6 +172,16 @@ class Replay:
         above = tree.lineage(row.name)[1:]
         if row.parent != (above[0] if above else None) or tree.node(row) != self.nodes[row.name]:
             raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
+
+
+def _rows(entry: Entry, terms: Terms) -> int:
+    """For how many rows at once a charge was priced, if it protects whom the book does; older entries say nothing."""
+    said = entry.unit
+    if said is None and entry.rules == rules.BEFORE:
+        return 1
+    if said is None or said != charged(entry.book, terms, Enforced(said.unit) if said.by == "enforced" else said.unit, ""):
+        raise ChainBroken(f"does not protect whom book {entry.book!r} protects.")
+    return said.rows
 
 
 def _agree(entry: Entry, after: dict[str, str]) -> bool:

@@ -41,7 +41,7 @@ from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.problem import Problem, noise_multiplier
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map, Records
-from discreet.release import Book
+from discreet.release import Book, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
@@ -137,7 +137,7 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
     rows = reading.table(probe, X, reset=True)
     targets, plan, rng = reading.column(y, len(rows)), _Plan(model, rows.shape[1]), source(model.random_state)
     if book is not None:
-        book.charge(plan.event, label=f"inference for {type(model).__name__}")
+        book.charge(plan.event, label=f"inference for {type(model).__name__}", unit=unit_name(model.unit))
     read, usable = probe._read_targets(targets)
     records = plan.mapping.records(rows, read, usable)
     weights, covariance = _least_squares(plan, records, rng) if plan.squares else _logistic(plan, records, rows, targets, rng)

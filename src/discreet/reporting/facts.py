@@ -28,8 +28,8 @@ ASSUMPTIONS = (
     "not counted here.",
     "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes "
     "them for its own operations; events written by hand are taken at their word.",
-    "One unit of privacy is as stated. Whoever contributes several units is protected less: the guarantee degrades "
-    "with their number.",
+    "One unit of privacy is as stated, and every charge was made in it. Whoever contributes several units is protected "
+    "less: the guarantee degrades with their number.",
     "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
     "Noise was drawn from the operating system's entropy. Seeded releases serve tests and are not private.",
 )
@@ -46,6 +46,8 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "generated": book.ledger.now().isoformat(timespec="seconds"),
         "ledger": {"address": book.ledger.name, "head": book.ledger.head()},
         "unit": terms.unit,
+        "rows_per_unit": terms.rows_per_unit,
+        "whom": words.whom(terms.unit),
         "adjacency": str(terms.adjacency),
         "neighbours": words.neighbours(terms.adjacency, terms.unit),
         "limit": {"epsilon": terms.epsilon, "delta": terms.delta, "filter": terms.filter},
@@ -76,7 +78,7 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "books": [_inner(inner) for inner in book.books()],
         "theorems": _theorems(book),
         "entries": [_entry(entry) for entry in book.entries(newest=entries)],
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [*ASSUMPTIONS, *_said(book)],
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -84,6 +86,22 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
             "written_by": sorted({entry.version for entry in book.entries(newest=entries)}),
         },
     }
+
+
+def _said(book: Book) -> list[str]:
+    """What rests on somebody's word about the unit: the owner's on its rows, the analyst's on what a record is."""
+    charges = [entry.unit for entry in book.entries() if entry.event]
+    unit, rows = words.whom(book.terms.unit), book.terms.rows_per_unit
+    found = []
+    if any(charge is not None and charge.by == "converted" for charge in charges):
+        found.append(f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
+                     "not checked: charges that protect one row were restated for so many.")
+    if said := sum(charge is not None and charge.by == "said" for charge in charges):
+        found.append(f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}.")
+    if silent := sum(charge is None for charge in charges):
+        found.append(f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not "
+                     "recorded.")
+    return found
 
 
 def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
@@ -145,6 +163,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "book": entry.book,
         "kind": entry.kind,
         "label": entry.label,
+        "unit": words.protected(entry),
         "what": words.describe(event) if event else "opened",
         "event": event.to_dict() if event else None,
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,

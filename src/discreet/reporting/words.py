@@ -9,8 +9,10 @@ from typing import Any
 
 from discreet.adjacency import Adjacency
 from discreet.events import Composed, Event, Parallel, Repeated
+from discreet.ledger.chain import Entry
+from discreet.release import ONE_RECORD
 
-__all__ = ["alike", "describe", "neighbours", "number", "percent", "theorem"]
+__all__ = ["alike", "describe", "neighbours", "number", "percent", "protected", "theorem", "whom"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -101,9 +103,25 @@ def percent(value: float) -> str:
     return f"{min(100.0, math.ceil(value * 1e4 - 1e-6) / 100):g} %"
 
 
+def whom(unit: str) -> str:
+    """A unit of privacy, as something that is there or not.
+
+    >>> whom("one record"), whom("patient")
+    ('one record', 'all records of one patient')
+    """
+    return unit if unit == ONE_RECORD else f"all records of one {unit.removeprefix('one ')}"
+
+
 def neighbours(adjacency: Adjacency, unit: str) -> str:
     """The two data sets an attacker tries to tell apart."""
-    return _NEIGHBOURS[adjacency].format(unit=unit)
+    return _NEIGHBOURS[adjacency].format(unit=whom(unit))
+
+
+def protected(entry: Entry) -> str:
+    """The unit of a charge, and on whose word; nothing for entries that charge nothing."""
+    if not entry.event:
+        return ""
+    return "not recorded" if entry.unit is None else str(entry.unit)
 
 
 def theorem(kind: str) -> str:
