@@ -38,7 +38,7 @@ def on_server(server: str, steps: int) -> None:
                               poolclass=sa.NullPool)  # fmt: skip
     url = sa.make_url(server).set(database=name)
     inside = sa.create_engine(url.set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
-    numbers = itertools.count()
+    numbers = itertools.count(1)
 
     def address() -> str:
         number = next(numbers)

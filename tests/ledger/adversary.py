@@ -17,6 +17,7 @@ from scipy.special import log_ndtr
 
 from discreet import events
 from discreet.events import Event
+from discreet.release import ONE_RECORD
 
 GRID = 20  # pure epsilons are whole multiples of 1/20, so that sums are exact
 
@@ -29,15 +30,16 @@ class Knowledge:
     mu2: float = 0.0
     safe: float = 1.0  # the chance that no approximate event told everything
 
-    def learn(self, event: Event, count: int = 1) -> None:
-        """One more event, so many times; for others than these kinds there is no exact value here."""
+    def learn(self, event: Event, count: int = 1, rows: int = 1) -> None:
+        """One more event, so many times, about somebody who has so many rows; for other kinds there is no exact value here.
+        (For approximate events and several rows this is less than what may be told.)"""
         match event:
             case events.PureDP(epsilon=epsilon):
-                self.pure[round(epsilon * GRID)] += count
+                self.pure[rows * round(epsilon * GRID)] += count
             case events.Gaussian(noise_multiplier=noise):
-                self.mu2 += count / noise**2
+                self.mu2 += count * (rows / noise) ** 2
             case events.ApproxDP(epsilon=epsilon, delta=delta):
-                self.pure[round(epsilon * GRID)] += count
+                self.pure[rows * round(epsilon * GRID)] += count
                 self.safe *= (1 - delta) ** count
             case _:
                 raise TypeError(event)
@@ -71,6 +73,9 @@ def _gaussian(epsilon: float, mu: float) -> float:
     return max(0.0, math.exp(low) * -math.expm1(high - low)) if low > -700 else 0.0
 
 
+Told = tuple[Event, int, int]  # an event, how often, and about how many rows
+
+
 @dataclass
 class Shelf:
     """A book as the adversary sees it: what was told through it, and the books inside."""
@@ -78,22 +83,24 @@ class Shelf:
     epsilon: float
     delta: float
     kind: str = "book"
-    told: list[tuple[Event, int]] = field(default_factory=list)
+    unit: str = ONE_RECORD
+    rows: int | None = None
+    told: list[Told] = field(default_factory=list)
     inside: list[Shelf] = field(default_factory=list)
 
-    def records(self) -> list[list[tuple[Event, int]]]:
+    def records(self) -> list[list[Told]]:
         """What was told about a record, for each choice of the parts it may be in."""
         if self.kind == "partition":
             return [told for part in self.inside for told in part.records()]
-        choices: Iterable[tuple[list[tuple[Event, int]], ...]] = product(*(book.records() for book in self.inside))
-        return [[*self.told, *(event for chosen in choice for event in chosen)] for choice in choices]
+        choices: Iterable[tuple[list[Told], ...]] = product(*(book.records() for book in self.inside))
+        return [[*self.told, *(told for chosen in choice for told in chosen)] for choice in choices]
 
     def knowledge(self) -> list[Knowledge]:
         """The same, as what it comes to."""
         known = []
         for record in self.records():
             one = Knowledge()
-            for event, count in record:
-                one.learn(event, count)
+            for told in record:
+                one.learn(*told)
             known.append(one)
         return known

@@ -22,11 +22,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from discreet import events
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, UnitMismatch
 from discreet.events import Event
 from discreet.ledger import Book, Ledger, LedgerError, Reservation, schema, watch
 from discreet.ledger.amounts import NOTHING, exact
-from tests.ledger.adversary import GRID, Shelf
+from discreet.release import ONE_RECORD
+from tests.ledger.adversary import GRID, Shelf, Told
 from tests.ledger.tampering import append, unguarded
 
 LIMITS = st.sampled_from([0.5, 1.0, 3.0])
@@ -40,6 +41,7 @@ EVENTS = st.sampled_from(
         events.ApproxDP(epsilon=0.0, delta=1e-3),
     ]
 )
+UNITS = st.sampled_from([(ONE_RECORD, None)] * 3 + [("patient", None), ("patient", 1), ("patient", 2), ("patient", 3)])
 COUNTS = st.integers(1, 6)
 INDEX = st.integers(0, 10**6)
 
@@ -51,6 +53,7 @@ class Job:
     reservation: Reservation
     event: Event
     left: int
+    unit: str
 
 
 @dataclass
@@ -94,12 +97,12 @@ class LedgerMachine(RuleBasedStateMachine):
         names = [name for name, shelf in self.shelves.items() if shelf.kind != "partition"]
         return self.ledgers[which].book(names[index % len(names)])
 
-    @rule(epsilon=LIMITS, delta=DELTAS, filter=FILTERS)
+    @rule(epsilon=LIMITS, delta=DELTAS, filter=FILTERS, whom=UNITS)
     @precondition(lambda self: len(self.shelves) < 8)
-    def open_book(self, epsilon: float, delta: float, filter: str) -> None:
-        name = f"book {self.opened}"
-        self.ledgers[0].open(name, epsilon=epsilon, delta=delta, filter=filter)
-        self.shelves[name] = Shelf(epsilon, delta)
+    def open_book(self, epsilon: float, delta: float, filter: str, whom: tuple[str, int | None]) -> None:
+        name, (unit, rows) = f"book {self.opened}", whom
+        self.ledgers[0].open(name, epsilon=epsilon, delta=delta, filter=filter, unit=unit, rows_per_unit=rows)
+        self.shelves[name] = Shelf(epsilon, delta, unit=unit, rows=rows)
         self.opened += 1
         TRIED.counts["book"] += 1
 
@@ -123,6 +126,7 @@ class LedgerMachine(RuleBasedStateMachine):
         TRIED.counts["partition"] += 1
 
     def place(self, above: str, name: str, shelf: Shelf) -> None:
+        shelf.unit, shelf.rows = self.shelves[above].unit, self.shelves[above].rows
         self.shelves[above].inside.append(shelf)
         self.shelves[name] = shelf
         self.opened += 1
@@ -130,34 +134,45 @@ class LedgerMachine(RuleBasedStateMachine):
     # --- charges ---------------------------------------------------------------------------------------------------
 
     @rule(index=INDEX, which=st.integers(0, 1), event=EVENTS, count=COUNTS, delta=st.sampled_from([None, None, 1e-8]),
-          kind=st.sampled_from(["charge", "charge", "charge", "plan", "reserve"]))  # fmt: skip
+          kind=st.sampled_from(["charge", "charge", "charge", "plan", "reserve"]), own=st.integers(0, 4).map(bool))  # fmt: skip
     @precondition(lambda self: self.shelves)
-    def charge(self, index: int, which: int, event: Event, count: int, delta: float | None, kind: str) -> None:
+    def charge(self, index: int, which: int, event: Event, count: int, delta: float | None, kind: str, own: bool) -> None:
+        """In the book's own unit, or in another, which is refused unless the book knows how many rows a unit has."""
         book = self.chosen(index, which)
-        surely = kind == "charge" and delta is None and self.surely_fits(book.name, event, count)
+        shelf = self.shelves[book.name]
+        unit = shelf.unit if own else "patient" if shelf.unit == ONE_RECORD else ONE_RECORD
+        rows = 1 if own else shelf.rows if unit == ONE_RECORD else None
+        told = (event, count, rows or 1)
+        surely = kind == "charge" and delta is None and rows is not None and self.surely_fits(book.name, told)
         before = self.ledgers[0].head()
         try:
-            made: Any = getattr(book, kind)(event * count, label=f"charge {len(self.labels)}", delta=delta)
+            made: Any = getattr(book, kind)(event * count, label=f"charge {len(self.labels)}", delta=delta, unit=unit)
         except BudgetExceeded:
             assert not surely, "what fits by the plain sum is admitted"
             assert self.ledgers[0].head() == before
             TRIED.counts["refused"] += 1
             return
-        self.admit(book.name, event, count)
+        except UnitMismatch:
+            assert rows is None, "a unit that the book keeps, or can convert, is not refused"
+            assert self.ledgers[0].head() == before
+            TRIED.counts["refused: another unit"] += 1
+            return
+        assert rows is not None, "a charge that protects somebody else is refused"
+        self.admit(book.name, told)
         if kind != "charge":
-            self.jobs.append(Job(made, event, count))
-        TRIED.counts[kind] += 1
+            self.jobs.append(Job(made, event, count, unit))
+        TRIED.counts[kind if rows == 1 else f"{kind}, converted"] += 1
 
-    def admit(self, name: str, event: Event, count: int) -> None:
-        self.shelves[name].told.append((event, count))
+    def admit(self, name: str, told: Told) -> None:
+        self.shelves[name].told.append(told)
         self.labels.append(f"charge {len(self.labels)}")
 
-    def surely_fits(self, name: str, event: Event, count: int) -> bool:
+    def surely_fits(self, name: str, told: Told) -> bool:
         """Whether only pure events were told on the way up, and their plain sum stays within every limit."""
-        if not isinstance(event, events.PureDP):
+        if not isinstance(told[0], events.PureDP):
             return False
         shelf = self.shelves[name]
-        shelf.told.append((event, count))
+        shelf.told.append(told)
         parts = name.split("/")
         way = [self.shelves["/".join(parts[:length])] for length in range(1, len(parts) + 1)]
         known = [(above, one) for above in way for one in above.knowledge()]
@@ -170,7 +185,7 @@ class LedgerMachine(RuleBasedStateMachine):
         job = self.jobs[index % len(self.jobs)]
         event = job.event if same else event
         try:
-            job.reservation.charge(event * count, label="drawn")
+            job.reservation.charge(event * count, label="drawn", unit=job.unit)
         except BudgetExceeded:
             assert event != job.event or count > job.left
             return
@@ -188,7 +203,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
         def work(say: Callable[[str], None]) -> None:
             try:
-                job.reservation.charge(job.event)
+                job.reservation.charge(job.event, unit=job.unit)
                 say("drawn")
             except BudgetExceeded:
                 say("refused")
@@ -201,13 +216,13 @@ class LedgerMachine(RuleBasedStateMachine):
     def charge_in_a_child(self, index: int, event: Event, count: int, copied: bool, patience: int | None) -> None:
         """By the copied ledger or by one of its own; perhaps killed after so many words, wherever it is then."""
         name, first = self.chosen(index).name, len(self.labels)
-        ledger = self.ledgers[0]
+        ledger, unit = self.ledgers[0], self.shelves[name].unit
 
         def work(say: Callable[[str], None]) -> None:
             book = (ledger if copied else Ledger(self.url)).book(name)
             for turn in range(3 if patience is None else 10**6):
                 try:
-                    book.charge(event * count, label=f"charge {first + turn}")
+                    book.charge(event * count, label=f"charge {first + turn}", unit=unit)
                 except BudgetExceeded:
                     return say("refused")
                 say(f"charge {first + turn}")
@@ -218,7 +233,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert found[: len(acknowledged)] == acknowledged, "an acknowledged charge is there"
         assert len(found) - len(acknowledged) <= (patience is not None), "at most one was cut off before its word"
         for _ in found:
-            self.admit(name, event, count)
+            self.admit(name, (event, count, 1))
         TRIED.counts["fork" if patience is None else "kill"] += 1
         TRIED.counts["charge in a child"] += len(found)
 
@@ -258,7 +273,7 @@ class LedgerMachine(RuleBasedStateMachine):
         long = len(after["discreet_entries"]) > watch.WINDOW and not fresh._store.address.sqlite
         for ledger in [fresh] if long else [running, fresh]:
             attempts: list[Callable[[], object]] = [
-                lambda ledger=ledger: ledger.book(name).charge(events.PureDP(epsilon=0.0), label="after tampering"),
+                lambda ledger=ledger: ledger.book(name).charge(events.PureDP(epsilon=0.0), unit=self.shelves[name].unit),
                 lambda ledger=ledger: ledger.open("after tampering", epsilon=1.0),
                 ledger.verify,
             ]  # type: ignore[assignment]

@@ -29,8 +29,8 @@ _UNITS = 16  # of 1e-15, for sums of squares and divergences that are nearly zer
 
 @lru_cache(maxsize=4096)  # a history is mostly the same few events
 def judged(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
-    """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or ``LedgerError`` where
-    this version cannot judge."""
+    """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or
+    ``LedgerError`` where this version cannot judge."""
     if rules not in (CURRENT, BEFORE):
         raise LedgerError(f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
                           "judged. Upgrade discreet.")  # fmt: skip
