@@ -59,7 +59,7 @@ def append(connection: sa.Connection, paid: Amounts | None = COST, **columns: An
     book = columns.get("book", BOOK)
     charge = next(entry for entry in read(connection) if entry.kind == "charge")
     charge = replace(charge, seq=last.seq + 1, at=last.at, previous=last.hash, label="forged", book=book)
-    nodes = {row.name: tree.node(row) for row in tree.rows(connection)}
+    nodes = {row.name: tree.parse(row) for row in tree.rows(connection)}
     if paid is not None:
         charge = replace(charge, price=paid.to_json())
         if all(name in nodes for name in tree.lineage(book)):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedEvent
+from discreet.errors import BudgetExceeded, UnsupportedEvent, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import outcome, planned, refusal, refusing
+from discreet.ledger.admission import outcome, planned, pure_only, refusal, refusing
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading, reading
+from discreet.ledger.filters import Reading
 from discreet.ledger.reservation import Reservation
+from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
@@ -138,6 +140,8 @@ class Book:
         except UnsupportedEvent:
             if fallback := next(plans, None):
                 return fallback
+            if without := pure_only(path, asked.label):
+                raise BudgetExceeded(without) from None
             raise
         if refusing(path, price) is None:
             return price
@@ -157,6 +161,40 @@ class Book:
                 price=price.to_json(), terms=asked.unit.to_json(), **outcome(moved[0]),
             )  # fmt: skip
 
+    # --- raising ---------------------------------------------------------------------------------------------------
+
+    def raise_limit(self, *, epsilon: float = 0.0, delta: float = 0.0, why: str) -> Entry:
+        """Raise the limit by (epsilon, delta), for the owner of the data: an entry in the chain, with who and why.
+
+        What was charged so far keeps its part of the limit, the whole delta with it; what is charged from now on has a filter
+        of its own, with the rest of epsilon and with this delta (``stages`` has the proof). With ``delta=0`` only pure events
+        are admitted from now on. Neither the books inside nor those above are raised, nor may a ceiling be passed.
+        """
+        self._refuse_partition()
+        epsilon, delta = nonnegative("epsilon", epsilon), number("delta", delta, low=0, high=1, open_high=True)
+        if not epsilon and not delta:
+            raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
+        if not isinstance(why, str) or not why.strip():
+            raise ValueError("why is empty, but a raise needs its reason: the report repeats it.")
+        with self.ledger._write([self.name]) as (connection, nodes):
+            node = tree.path(nodes, self.name)[0].raised(epsilon, delta)
+            if node.stage.delta >= 1:
+                raise ValueError(f"delta is {delta:g}, but must leave the book below 1: at 1 nothing is promised.")
+            tree.save(connection, [node])
+            terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
+            return self.ledger._append(connection, book=self.name, kind="raise", label=why, terms=terms, **outcome(node))
+
+    @property
+    def stage(self) -> Stage:
+        """What may be spent in all, raises included, and where the book stands since the last of them."""
+        return self._path()[0].stage
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """Epsilon and delta that may be spent in all: those at opening, and what raises added."""
+        stage = self.stage
+        return float(stage.epsilon), float(stage.delta)
+
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def _path(self) -> list[Node]:
@@ -171,18 +209,19 @@ class Book:
     def spent(self) -> Spent:
         """What the book has proved so far; not a recount of the events that happened to be charged."""
         node = self._path()[0]
-        now = reading(node.terms.limit, node.amounts)
-        return Spent(now.epsilon, self.terms.delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
+        now, delta = node.stage.read(), float(node.stage.delta)
+        return Spent(now.epsilon, delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
 
     def remaining(self) -> Remaining:
         """What is left. ``affords`` says it in numbers of a given event."""
-        spent = self.spent()
-        return Remaining(max(0.0, self.terms.epsilon - spent.epsilon), max(0.0, 1 - spent.fraction))
+        stage = self.stage
+        now = stage.read()
+        left = float(stage.epsilon - exact(now.epsilon)) if now.epsilon < stage.epsilon else 0.0
+        return Remaining(left, max(0.0, 1 - now.fraction))
 
     def reading_at(self, delta: float) -> Reading:
         """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
-        node = self._path()[0]
-        return reading(node.terms.limit, node.amounts, exact(delta))
+        return self.stage.read(exact(delta))
 
     def affords(self, event: Event, *, unit: str = ONE_RECORD) -> int:
         """How many more times ``event`` could be charged, if nothing else were, up to a million."""

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,8 +36,9 @@ GENESIS = "0" * 64
 class Entry:
     """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
 
-    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects. ``rules``
-    names the pricing that made the price, and is empty in entries from before prices were tied to events.
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a raise,
+    what it adds. ``rules`` names the pricing that made the price, and is empty in entries from before prices were tied to
+    events.
     """
 
     seq: int
@@ -90,6 +91,12 @@ class Entry:
         """Whom a charge protects, and on whose word; none for other entries and for charges of versions that kept none."""
         return Charged.from_json(self.terms) if self.event else None
 
+    @property
+    def increment(self) -> tuple[float, float]:
+        """What a raise adds to the limit: epsilon and delta."""
+        raised = json.loads(self.terms)
+        return float(raised["epsilon"]), float(raised["delta"])
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary with the event and terms as objects."""
         nested = {name: json.loads(getattr(self, name)) for name in ("event", "price", "terms") if getattr(self, name)}
@@ -135,7 +142,7 @@ def _stamp(now: datetime) -> str:
 
 
 def read(connection: sa.Connection, *, book: str | None = None, below: bool = False, newest: int | None = None
-         ) -> Iterator[Entry]:  # fmt: skip
+         ) -> Generator[Entry, None, None]:  # fmt: skip
     """Entries in order: all, or those of a book (and of the books below it), or only the newest few."""
     table = schema.entries
     query = _ALL
@@ -150,10 +157,10 @@ def read(connection: sa.Connection, *, book: str | None = None, below: bool = Fa
         yield from map(_entry, rows)
 
 
-def between(connection: sa.Connection, first: int, last: int | None = None) -> Iterator[Entry]:
+def between(connection: sa.Connection, first: int, last: int | None = None) -> Generator[Entry, None, None]:
     """Entries by number, both ends included; without a last one, whatever comes after the first."""
     bounds = {"first": first} if last is None else {"first": first, "last": last}
-    return map(_entry, connection.execute(_SINCE if last is None else _BETWEEN, bounds).all())
+    yield from map(_entry, connection.execute(_SINCE if last is None else _BETWEEN, bounds).all())
 
 
 def _entry(row: sa.Row[Any]) -> Entry:

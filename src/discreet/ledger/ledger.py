@@ -64,16 +64,18 @@ class Ledger:
         return self._store.name
 
     def open(self, name: str, *, epsilon: float, delta: float = 0.0, adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-             unit: str = ONE_RECORD, rows_per_unit: int | None = None, filter: str = "mixed") -> Book:  # fmt: skip
+             unit: str = ONE_RECORD, rows_per_unit: int | None = None, filter: str = "mixed",
+             max_epsilon: float | None = None, max_delta: float | None = None) -> Book:  # fmt: skip
         """The book of that name, made if there is none; a book that exists with other limits or another unit is an error.
 
         ``unit`` names whom the book protects: charges that protect somebody else are refused. With ``rows_per_unit``, the
         most rows that one of them has, charges that protect one record are restated for that many rows. ``filter`` says how
         delta is divided: ``mixed`` suits most, ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give all of it to one
-        theorem.
+        theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises: it, and not the limit of the day, is then
+        what was promised before the first answer.
         """
         terms = Terms(epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), unit=unit, rows_per_unit=rows_per_unit,
-                      filter=filter)  # fmt: skip
+                      filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
         return self._open({check_name(name): terms})[0]
 
     def book(self, name: str) -> Book:
@@ -136,7 +138,7 @@ class Ledger:
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms."""
         with self._store.read() as connection:  # the common case needs no lock, and works on a read-only file
-            found = {row.name: tree.node(row).terms for row in tree.rows(connection, wanted)}
+            found = {row.name: tree.parse(row).terms for row in tree.rows(connection, wanted)}
         if set(found) != set(wanted):
             with self._write(wanted) as (connection, nodes):
                 found = {name: nodes[name].terms for name in wanted if name in nodes}

@@ -14,9 +14,11 @@ import sqlalchemy as sa
 from discreet.ledger import schema
 from discreet.ledger.amounts import NOTHING, Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.filters import admits
+from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 
-__all__ = ["Node", "advance", "lineage", "load", "node", "path", "rows"]
+__all__ = ["Node", "advance", "lineage", "load", "parse", "path", "rows"]
 
 
 # Built once: composing a statement costs more than running it.
@@ -30,17 +32,35 @@ _ADVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A book as the tree sees it."""
+    """A book as the tree sees it: ``amounts`` is all it was ever charged, ``since`` what a raise began, if there was one."""
 
     name: str
     terms: Terms
     amounts: Amounts = NOTHING
     entries: int = 0
+    since: Stage | None = None
 
     @property
     def enforces(self) -> bool:
         """Whether this node has a limit of its own."""
         return self.terms.kind != "partition"
+
+    @property
+    def stage(self) -> Stage:
+        """Limits and totals since the last raise: those of the whole book, if there was none."""
+        return self.since or Stage.first(self.terms, self.amounts)
+
+    @property
+    def within(self) -> bool:
+        """Whether the book stands within its limit; a partition has none."""
+        stage = self.stage
+        return not self.enforces or admits(stage.limit, stage.amounts)
+
+    def raised(self, epsilon: float, delta: float) -> Node:
+        """The book after its limit was raised by so much; beyond a declared ceiling it is refused."""
+        stage = self.stage.next(epsilon, delta)
+        self.terms.check_ceiling(self.name, stage.epsilon, stage.delta)
+        return replace(self, since=stage)
 
 
 def lineage(name: str) -> list[str]:
@@ -55,7 +75,7 @@ def lineage(name: str) -> list[str]:
 
 def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
-    return path({row.name: node(row) for row in rows(connection, lineage(name))}, name)
+    return path({row.name: parse(row) for row in rows(connection, lineage(name))}, name)
 
 
 def path(found: dict[str, Node], name: str) -> list[Node]:
@@ -76,38 +96,48 @@ def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[
 def below(connection: sa.Connection, name: str | None) -> list[Node]:
     """The books directly below one, or the outermost ones, by name."""
     own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
-    return [node(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
+    return [parse(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
 
 
-def node(row: sa.Row[Any]) -> Node:
-    """The book that a row describes."""
+def parse(row: sa.Row[Any]) -> Node:
+    """A book as its row in the table says."""
     try:
-        found = Node(row.name, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+        terms, (amounts, since) = Terms.from_json(row.terms), _totals(row.amounts)
+        stage = Stage.from_json(since, terms.filter) if since else None
     except Exception as error:  # whatever an edited row makes of a parser
         raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.") from error
-    if not isinstance(found.entries, int):
+    if not isinstance(row.entries, int):
         raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.")
-    return found
+    return Node(row.name, terms, amounts, row.entries, stage)
+
+
+def _totals(text: str) -> tuple[Amounts, str]:
+    """The running totals of a book: its amounts and, on a second line, the stage that a raise began."""
+    amounts, _, since = text.partition("\n")
+    return Amounts.from_json(amounts), since
 
 
 def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
     """The nodes after the nearest one is charged ``price``.
 
     A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
-    it advances only by what the part has beyond that.
+    it advances only by what the part has beyond that. A book that was raised pays the whole price, also above a partition.
     """
     moved: list[Node] = []
+    whole = price
     for node in nodes:
         if moved and node.terms.kind == "partition":
             amounts = node.amounts.join(moved[-1].amounts)
             price = amounts.above(node.amounts)
         else:
             amounts = node.amounts + price
-        moved.append(replace(node, amounts=amounts, entries=node.entries + 1))
+        since = node.since and replace(node.since, amounts=node.since.amounts + whole)
+        moved.append(replace(node, amounts=amounts, entries=node.entries + 1, since=since))
     return moved
 
 
 def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:
     """Write the running totals."""
     for node in nodes:
-        connection.execute(_ADVANCE, {"n": node.name, "a": node.amounts.to_json(), "e": node.entries})
+        totals = node.amounts.to_json() + (f"\n{node.since.to_json()}" if node.since else "")
+        connection.execute(_ADVANCE, {"n": node.name, "a": totals, "e": node.entries})

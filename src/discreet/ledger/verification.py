@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded
 from discreet.ledger import chain, rules, tree
 from discreet.ledger.admission import outcome
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken, LedgerError
-from discreet.ledger.filters import admits
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import Node
 from discreet.ledger.units import charged
@@ -38,7 +38,8 @@ def verify(connection: sa.Connection, head: str | None = None) -> Verification:
     """Walk the chain once; raise ``ChainBroken`` at the first thing that does not follow from what was written."""
     anchor = chain.parse_head(head) if head is not None else None
     replay = Replay()
-    replay.read(chain.read(connection), anchor)
+    with closing(chain.read(connection)) as entries:
+        replay.read(entries, anchor)
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
@@ -101,6 +102,8 @@ class Replay:
             self._open(entry)
         elif entry.kind in ("charge", "plan", "reserve"):
             self._charge(entry)
+        elif entry.kind == "raise":
+            self._raise(entry)
         else:
             raise ChainBroken(f"is of the kind {entry.kind!r}, which no ledger writes.")
 
@@ -131,14 +134,9 @@ class Replay:
             raise ChainBroken(f"opens {name!r} with other terms than the book above it has.")
 
     def _charge(self, entry: Entry) -> None:
-        self._declaring = ""
-        if entry.book not in self.nodes:
-            raise ChainBroken(f"charges book {entry.book!r}, which was never opened.")
-        path = [self.nodes[name] for name in tree.lineage(entry.book)]
-        if not path[0].enforces:
-            raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
+        path = self._way(entry)
         price = rules.judged(entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms))
-        if price.planned and any(node.amounts.adaptive for node in path):
+        if price.planned and any(node.stage.amounts.adaptive for node in path):
             raise ChainBroken(f"is priced as a plan, but answers of book {entry.book!r} had been seen.")
         for node in tree.advance(path, price):
             self.nodes[node.name] = node
@@ -146,11 +144,35 @@ class Replay:
             self._said.pop(node.name, None)
         self._said[entry.book] = entry
 
+    def _raise(self, entry: Entry) -> None:
+        self.settle()  # what was charged before stands within the limit of before
+        if entry.event or entry.price or not entry.label.strip():
+            raise ChainBroken(f"raises book {entry.book!r} without a reason, or charges it at once.")
+        epsilon, delta = entry.increment
+        if min(epsilon, delta) < 0 or not epsilon + delta < math.inf:
+            raise ChainBroken(f"lowers the limit of book {entry.book!r}, or takes it away.")
+        try:
+            self.nodes[entry.book] = self._way(entry)[0].raised(epsilon, delta)
+        except BudgetExceeded:
+            raise ChainBroken(f"raises book {entry.book!r} beyond its ceiling.") from None
+        self._moved.add(entry.book)
+        self._said[entry.book] = entry
+
+    def _way(self, entry: Entry) -> list[Node]:
+        """The book of an entry and all above it."""
+        self._declaring = ""
+        if entry.book not in self.nodes:
+            raise ChainBroken(f"charges book {entry.book!r}, which was never opened.")
+        path = [self.nodes[name] for name in tree.lineage(entry.book)]
+        if not path[0].enforces:
+            raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
+        return path
+
     def settle(self) -> None:
         """Compare what moved with its limits, and with what the entries say was proved."""
         for name in self._moved:
             node = self.nodes[name]
-            if node.enforces and not admits(node.terms.limit, node.amounts):
+            if not node.within:
                 raise ChainBroken(f"The entries up to {self.seq} exceed the limit of book {name!r}.")
             if (said := self._said.get(name)) and not _agree(said, outcome(node)):
                 raise ChainBroken(f"Entry {said.seq} says that less was proved of book {name!r} than follows from it.")
@@ -170,8 +192,18 @@ class Replay:
 
     def _compare_book(self, row: sa.Row[Any]) -> None:
         above = tree.lineage(row.name)[1:]
-        if row.parent != (above[0] if above else None) or tree.node(row) != self.nodes[row.name]:
+        if row.parent != (above[0] if above else None) or not _same(tree.parse(row), self.nodes[row.name]):
             raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
+
+
+def _same(stored: Node, replayed: Node) -> bool:
+    """Equal, but for the reading at which a raise ended a stage: a float."""
+    if stored.since is None or replayed.since is None:
+        return stored == replayed
+    if not math.isclose(stored.since.before_epsilon, replayed.since.before_epsilon, rel_tol=1e-9):
+        return False
+    since = replace(stored.since, before_epsilon=replayed.since.before_epsilon)
+    return replace(stored, since=since) == replayed
 
 
 def _rows(entry: Entry, terms: Terms) -> int:

@@ -12,6 +12,7 @@ process also remembers the head it saw: to it, a tail that is cut off and put ri
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 
 import sqlalchemy as sa
 
@@ -77,9 +78,8 @@ class Watch:
 
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
         try:
-            seen = self._replay.seq
-            entries = chain.between(connection, seen) if seen else chain.read(connection)
-            self._replay.read(entries, known)
+            with closing(chain.between(connection, self._replay.seq) if self._replay.seq else chain.read(connection)) as entries:
+                self._replay.read(entries, known)
         except BaseException:
             self._forget()  # it stands in the middle of something
             raise

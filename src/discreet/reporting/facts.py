@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from discreet import accounting
-from discreet.events import Event
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry, library_version
 from discreet.ledger.filters import POLICIES
@@ -39,7 +38,10 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
     """The facts, JSON-ready; infinities become null."""
     spent, remaining, terms = book.spent(), book.remaining(), book.terms
     pairs, source = _pairs(book)
-    limit = [(terms.delta, terms.epsilon)]
+    most, delta = book.limit
+    limit = [(delta, most)]
+    proved, whole, left = words.balance(spent.epsilon, most)
+    raises = [_raise(entry) for entry in book.entries(below=False) if entry.kind == "raise"]
     rates, misses = trade_off(pairs)
     return {
         "book": book.name,
@@ -50,7 +52,10 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "whom": words.whom(terms.unit),
         "adjacency": str(terms.adjacency),
         "neighbours": words.neighbours(terms.adjacency, terms.unit),
-        "limit": {"epsilon": terms.epsilon, "delta": terms.delta, "filter": terms.filter},
+        "limit": {"epsilon": most, "delta": delta, "filter": terms.filter},
+        "at_opening": {"epsilon": terms.epsilon, "delta": terms.delta},
+        "ceiling": None if terms.max_epsilon is None else {"epsilon": terms.max_epsilon, "delta": terms.max_delta},
+        "raises": raises,
         "spent": {
             "epsilon": _finite(spent.epsilon),
             "delta": spent.delta,
@@ -58,7 +63,8 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
             "filter_used": _finite(spent.fraction),
             "charges": spent.entries,
         },
-        "remaining": {"epsilon": remaining.epsilon, "filter": remaining.fraction},
+        "remaining": {"epsilon": remaining.epsilon},
+        "balance": {"proved": proved, "limit": whole, "left": left},
         "attacker": [
             {"false_positive_rate": x, "now": true_positive_rate(x, pairs), "at_limit": true_positive_rate(x, limit)}
             for x in ALARMS
@@ -78,7 +84,7 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "books": [_inner(inner) for inner in book.books()],
         "theorems": _theorems(book),
         "entries": [_entry(entry) for entry in book.entries(newest=entries)],
-        "assumptions": [*ASSUMPTIONS, *_said(book)],
+        "assumptions": [*ASSUMPTIONS, *_said(book), *([words.raised(terms.max_epsilon is not None)] if raises else [])],
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -107,11 +113,12 @@ def _said(book: Book) -> list[str]:
 def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     """(delta, epsilon) pairs that are proved now, from small deltas to large, and how."""
     deltas = [float(f"{x:.3g}") for x in np.logspace(-12, -1, 45)]
-    if book.terms.delta:
-        deltas = sorted({*deltas, book.terms.delta})
+    if book.limit[1]:
+        deltas = sorted({*deltas, book.limit[1]})
     planned = _only_plan(book)
-    if planned is not None:
-        guarantee = accounting.guarantee(planned, adjacency=book.terms.adjacency)
+    if planned is not None and (event := planned.cost):
+        rows = planned.unit.rows if planned.unit else 1
+        guarantee = accounting.guarantee(event, adjacency=book.terms.adjacency, group_size=rows)
         return [(delta, guarantee.epsilon(delta)) for delta in deltas], "the tight account of the plan"
     pure = book.amounts.pure if not (book.amounts.planned or book.amounts.delta) else math.inf
     pairs = [(0.0, float(pure)), *((delta, book.reading_at(delta).epsilon) for delta in deltas)]
@@ -121,20 +128,22 @@ def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     return proved, "the filters, read as an odometer at each delta"
 
 
-def _only_plan(book: Book) -> Event | None:
-    """The event of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
+def _only_plan(book: Book) -> Entry | None:
+    """The charge of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
     amounts = book.amounts
     if amounts.adaptive or not amounts.planned or book.spent().entries != 1:
         return None
-    return book.entries(newest=1)[0].cost
+    return next(entry for entry in book.entries() if entry.event)
 
 
 def _theorems(book: Book) -> list[dict[str, Any]]:
-    shares = POLICIES[book.terms.filter]
-    left = book.terms.delta - float(book.amounts.planned_delta)
+    shares, stage = POLICIES[book.terms.filter], book.stage
+    left = float(stage.limit.less(stage.amounts).delta)
     listed: list[dict[str, Any]] = []
-    if book.amounts.planned:
-        listed.append({"text": words.theorem("plan"), "delta": float(book.amounts.planned_delta)})
+    if stage.before_epsilon or stage.before_delta:
+        listed.append({"text": words.theorem("raise"), "delta": float(stage.before_delta)})
+    if stage.amounts.planned:
+        listed.append({"text": words.theorem("plan"), "delta": float(stage.amounts.planned_delta)})
     listed.append({"text": words.theorem("pure"), "delta": 0.0})
     for kind, part in shares.items():
         if part and left:
@@ -148,8 +157,8 @@ def _inner(book: Book) -> dict[str, Any]:
         "name": book.name,
         "kind": book.terms.kind,
         "epsilon": _finite(spent.epsilon),
-        "limit": book.terms.epsilon,
-        "delta": book.terms.delta,
+        "limit": book.limit[0],
+        "delta": book.limit[1],
         "charges": spent.entries,
     }
 
@@ -164,13 +173,18 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "label": entry.label,
         "unit": words.protected(entry),
-        "what": words.describe(event) if event else "opened",
+        "what": words.describe(event) if event else words.agreed(entry),
         "event": event.to_dict() if event else None,
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
         "delta": float(entry.delta) if entry.delta else None,
         "proof": entry.proof,
         "hash": entry.hash,
     }
+
+
+def _raise(entry: Entry) -> dict[str, Any]:
+    epsilon, delta = entry.increment
+    return {"seq": entry.seq, "at": entry.at, "who": entry.who, "why": entry.label, "epsilon": epsilon, "delta": delta}
 
 
 def _finite(value: float) -> float | None:
