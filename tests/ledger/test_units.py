@@ -355,6 +355,25 @@ def test_the_chain_keeps_the_unit_of_every_charge(tmp_path: Path) -> None:
             ledger.verify()
 
 
+@pytest.mark.parametrize("unit", [
+    {"unit": "patient", "by": "said", "rows": 1}, {"unit": "one record", "by": "converted", "rows": 1},
+    {"unit": "one record", "by": "record", "rows": 2}, {"unit": "one record", "by": "guessed", "rows": 1},
+])  # fmt: skip
+def test_a_charge_in_another_unit_that_was_appended_by_hand_is_found(ledger: Ledger, unit: dict[str, object]) -> None:
+    ledger.open("rows", epsilon=1.0)
+    with ledger._store.write() as connection:
+        price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE).to_json()
+        ledger._append(connection, book="rows", kind="charge", event=TENTH.to_json(), price=price, terms=json.dumps(unit))
+        connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price})
+    with pytest.raises(chain.ChainBroken, match="Entry 2 charges book 'rows' for another unit than the book keeps"):
+        ledger.verify()
+
+
+def test_a_unit_column_that_is_called_like_a_row_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(DiscreetError, match="Rename the column"):
+        ledger.open("rows", epsilon=1.0).charge(TENTH, unit=Enforced("one record"))
+
+
 def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorded(ledger: Ledger) -> None:
     """That version wrote no unit: the terms of a charge were empty, and those of a book had fewer names."""
     book = ledger.open("old", epsilon=1.0, unit="one household")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedEvent, nonnegative, number
+from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
 from discreet.ledger.admission import outcome, planned, pure_only, refusal, refusing
@@ -137,10 +137,10 @@ class Book:
             return price
         try:
             price = asked.price(self.terms.adjacency)
-        except UnsupportedEvent:
+        except UnsupportedEvent as reason:
             if fallback := next(plans, None):
                 return fallback
-            if without := pure_only(path, asked.label):
+            if not isinstance(reason, UnsupportedAdjacency) and (without := pure_only(path, asked.label)):
                 raise BudgetExceeded(without) from None
             raise
         if refusing(path, price) is None:
@@ -255,7 +255,8 @@ class Book:
               ) -> dict[str, Book]:  # fmt: skip
         """Books over disjoint parts of the records, all declared now: this book pays for the costliest part only.
 
-        Which part a record is in must be a fixed function of the record. Refused under replace adjacency, where a
+        Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the unit:
+        all records of one are in the same part. Refused under replace adjacency, where a
         record may leave one part and enter another.
         """
         if self.terms.adjacency is Adjacency.REPLACE:

@@ -39,6 +39,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.ledger.amounts import NOTHING, Amounts, Number, exact
 from discreet.ledger.filters import Limit, Reading, _up, reading
@@ -62,7 +63,7 @@ class Stage:
     @staticmethod
     def first(terms: Terms, amounts: Amounts) -> Stage:
         """The stage of a book that was never raised."""
-        return Stage(exact(terms.epsilon), exact(terms.delta), terms.filter, amounts=amounts)
+        return replace(_opened(terms), amounts=amounts)
 
     @property
     def limit(self) -> Limit:
@@ -100,3 +101,8 @@ class Stage:
         amounts = Amounts.from_json(data.pop("amounts"))
         numbers = {name: Fraction(value) for name, value in data.items()}
         return Stage(filter=filter, amounts=amounts, raised=True, **numbers)
+
+
+@lru_cache(maxsize=1024)
+def _opened(terms: Terms) -> Stage:
+    return Stage(exact(terms.epsilon), exact(terms.delta), terms.filter)

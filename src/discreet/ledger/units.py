@@ -14,7 +14,7 @@ from discreet.errors import UnitMismatch
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
-__all__ = ["Charged", "charged"]
+__all__ = ["Charged", "charged", "suits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,9 @@ class Charged:
 def charged(book: str, terms: Terms, unit: str, label: str) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
     asked = unit_name(unit)
+    if isinstance(asked, Enforced) and asked == ONE_RECORD:
+        raise UnitMismatch(f"{label!r} protects a unit whose column is called {ONE_RECORD!r}, which is what books call a row. "
+                           "Nothing was released. Rename the column.")  # fmt: skip
     if asked == terms.unit:
         return Charged(str(asked), "record" if asked == ONE_RECORD else "enforced" if isinstance(asked, Enforced) else "said")
     if asked == ONE_RECORD and terms.rows_per_unit is not None:
@@ -54,6 +57,16 @@ def charged(book: str, terms: Terms, unit: str, label: str) -> Charged:
         f"{label!r} protects {_whom(asked)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
         + (_row_remedy(terms.unit) if asked == ONE_RECORD else f"Charge a book of unit {str(asked)!r}.")
     )
+
+
+def suits(terms: Terms, charge: Charged | None) -> bool:
+    """Whether a book of these terms could have made such a charge; versions that kept no unit made charges without one."""
+    if charge is None:
+        return True
+    if charge.by == "converted":
+        return charge.unit == ONE_RECORD and charge.rows == terms.rows_per_unit
+    kinds = ("record",) if terms.unit == ONE_RECORD else ("enforced", "said")
+    return charge.unit == terms.unit and charge.by in kinds and charge.rows == 1
 
 
 def _row_remedy(unit: str) -> str:

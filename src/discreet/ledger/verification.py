@@ -18,8 +18,7 @@ from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import Node
-from discreet.ledger.units import charged
-from discreet.release import Enforced
+from discreet.ledger.units import suits
 
 __all__ = ["Replay", "Verification", "judging", "verify"]
 
@@ -76,7 +75,7 @@ class Replay:
         for entry in entries:
             if entry.seq != self.seq:
                 self.add(entry)
-            elif entry.hash != self.hash:
+            elif entry.hash != self.hash or entry.digest() != self.hash:
                 raise ChainBroken(f"Entry {entry.seq} is not the one that was there: the history was rewritten.")
             if anchor and entry.seq == anchor[0]:
                 found = True
@@ -130,7 +129,7 @@ class Replay:
             raise ChainBroken(f"adds {name!r} to a partition whose parts were fixed before.")
         if terms.kind == "partition" and terms.adjacency is Adjacency.REPLACE:
             raise ChainBroken(f"splits a book under replace adjacency, where a record may change its part: {name!r}.")
-        if replace(terms, epsilon=1.0, delta=0.0, kind="book") != replace(above.terms, epsilon=1.0, delta=0.0, kind="book"):
+        if _inherited(terms) != _inherited(above.terms):
             raise ChainBroken(f"opens {name!r} with other terms than the book above it has.")
 
     def _charge(self, entry: Entry) -> None:
@@ -196,6 +195,10 @@ class Replay:
             raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
 
 
+def _inherited(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
+    return terms.adjacency, terms.unit, terms.rows_per_unit, terms.filter
+
+
 def _same(stored: Node, replayed: Node) -> bool:
     """Equal, but for the reading at which a raise ended a stage: a float."""
     if stored.since is None or replayed.since is None:
@@ -209,11 +212,9 @@ def _same(stored: Node, replayed: Node) -> bool:
 def _rows(entry: Entry, terms: Terms) -> int:
     """For how many rows at once a charge was priced, if it protects whom the book does; older entries say nothing."""
     said = entry.unit
-    if said is None and entry.rules == rules.BEFORE:
-        return 1
-    if said is None or said != charged(entry.book, terms, Enforced(said.unit) if said.by == "enforced" else said.unit, ""):
-        raise ChainBroken(f"does not protect whom book {entry.book!r} protects.")
-    return said.rows
+    if not suits(terms, said) or (said is None and entry.rules != rules.BEFORE):
+        raise ChainBroken(f"charges book {entry.book!r} for another unit than the book keeps.")
+    return said.rows if said else 1
 
 
 def _agree(entry: Entry, after: dict[str, str]) -> bool:

@@ -127,9 +127,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         rows = reading.table(self, X, reset=True)
         targets = reading.column(y, len(rows))
         plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
-        rng = source(self.random_state)
+        rng, unit = source(self.random_state), unit_name(self.unit)
         if book is not None:
-            book.charge(plan.solver.event, label=type(self).__name__, unit=unit_name(self.unit))
+            book.charge(plan.solver.event, label=type(self).__name__, unit=unit)
         read, usable = self._read_targets(targets)
         solution = plan.solver.solve(mapping.records(rows, read, usable), rng)
         self._learn(plan, mapping, solution, rng)
