@@ -85,6 +85,7 @@ class Shelf:
     kind: str = "book"
     unit: str = ONE_RECORD
     rows: int | None = None
+    raised: bool = False
     told: list[Told] = field(default_factory=list)
     inside: list[Shelf] = field(default_factory=list)
 

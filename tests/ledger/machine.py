@@ -163,6 +163,17 @@ class LedgerMachine(RuleBasedStateMachine):
             self.jobs.append(Job(made, event, count, unit))
         TRIED.counts[kind if rows == 1 else f"{kind}, converted"] += 1
 
+    @rule(index=INDEX, epsilon=st.sampled_from([0.0, 0.5, 1.0]), delta=st.sampled_from([0.0, 0.0, 1e-6]))
+    @precondition(lambda self: self.shelves)
+    def raise_limit(self, index: int, epsilon: float, delta: float) -> None:
+        """What was promised grows by exactly this, for what was told before and what is told after."""
+        book = self.chosen(index)
+        if epsilon or delta:
+            book.raise_limit(epsilon=epsilon, delta=delta, why="asked for")
+            shelf = self.shelves[book.name]
+            shelf.epsilon, shelf.delta, shelf.raised = shelf.epsilon + epsilon, shelf.delta + delta, True
+            TRIED.counts["raise"] += 1
+
     def admit(self, name: str, told: Told) -> None:
         self.shelves[name].told.append(told)
         self.labels.append(f"charge {len(self.labels)}")
@@ -177,6 +188,8 @@ class LedgerMachine(RuleBasedStateMachine):
         way = [self.shelves["/".join(parts[:length])] for length in range(1, len(parts) + 1)]
         known = [(above, one) for above in way for one in above.knowledge()]
         shelf.told.pop()
+        if any(above.raised for above in way):  # a raised book pays for every part in full
+            return False
         return all(not one.mu2 and one.safe == 1 and one.worst <= above.epsilon * GRID for above, one in known)
 
     @rule(index=INDEX, count=COUNTS, event=EVENTS, same=st.booleans())
@@ -228,7 +241,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 say(f"charge {first + turn}")
 
         said = in_child(work, patience)
-        found = [entry.label for entry in self.ledgers[1].entries() if entry.kind != "open"][first:]
+        found = [entry.label for entry in self.ledgers[1].entries() if entry.kind not in ("open", "raise")][first:]
         acknowledged = [word for word in said if word != "refused"]
         assert found[: len(acknowledged)] == acknowledged, "an acknowledged charge is there"
         assert len(found) - len(acknowledged) <= (patience is not None), "at most one was cut off before its word"
@@ -259,19 +272,21 @@ class LedgerMachine(RuleBasedStateMachine):
             before = dump(connection)
             change(connection, way, book.name, number, other, column)
             after = dump(connection)
-        if after != before:
-            self.refuses(book.name, after, number)
-            TRIED.counts["tampering"] += 1
-            TRIED.counts[f"tampering: {way}"] += 1
-        with outside.begin() as connection:
-            restore(connection, before)
-        outside.dispose()
+        try:
+            if after != before:
+                self.refuses(book.name, len(before["discreet_entries"]), self.ledgers[number % 2])
+                TRIED.counts[f"tampering: {way}"] += 1
+        finally:
+            with outside.begin() as connection:
+                restore(connection, before)
+            outside.dispose()
 
-    def refuses(self, name: str, after: dict[str, list[Any]], number: int) -> None:
-        running = self.ledgers[number % 2]
+    def refuses(self, name: str, length: int, running: Ledger) -> None:
+        """A fresh ledger always; a running one where it promises to, which is not in a long history that others wrote."""
         fresh = Ledger(self.url, create=False)
-        long = len(after["discreet_entries"]) > watch.WINDOW and not fresh._store.address.sqlite
-        for ledger in [fresh] if long else [running, fresh]:
+        alone = running._store.address.sqlite and running._watch._replay.seq == length
+        for ledger in [running, fresh] if length <= watch.WINDOW or alone else [fresh]:
+            TRIED.counts["tampering, running" if ledger is running else "tampering, fresh"] += 1
             attempts: list[Callable[[], object]] = [
                 lambda ledger=ledger: ledger.book(name).charge(events.PureDP(epsilon=0.0), unit=self.shelves[name].unit),
                 lambda ledger=ledger: ledger.open("after tampering", epsilon=1.0),
@@ -292,10 +307,10 @@ class LedgerMachine(RuleBasedStateMachine):
         if not self.shelves:
             return
         entries = self.ledgers[1].entries()
-        assert [entry.label for entry in entries if entry.kind != "open"] == self.labels
+        assert [entry.label for entry in entries if entry.kind not in ("open", "raise")] == self.labels
         for name, shelf in self.shelves.items():
             spent = self.ledgers[1].book(name).spent()
-            inside = [entry for entry in entries if entry.kind != "open" and f"{entry.book}/".startswith(f"{name}/")]
+            inside = [entry for entry in entries if entry.kind not in ("open", "raise") and f"{entry.book}/".startswith(f"{name}/")]
             assert spent.entries == len(inside)
             if shelf.kind == "partition":
                 continue

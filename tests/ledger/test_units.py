@@ -388,8 +388,8 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
         connection.execute(sa.text("UPDATE discreet_books SET terms = :old"), {"old": old})
         ledger._append(connection, book="old", kind="open", terms=old, rules=BEFORE)
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE)
-        proved = outcome(Node("old", Terms.from_json(old), price, 1))
-        ledger._append(connection, book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), rules=BEFORE, **proved)
+        said = {"rules": BEFORE, **outcome(Node("old", Terms.from_json(old), price, 1))}
+        ledger._append(connection, book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said)
         connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()})
     ledger.verify()
     ledger._watch = Watch(ledger._store)  # as in a process of the new version

@@ -4,9 +4,10 @@ A process replays the whole chain once, before its first charge. After that each
 head and the totals it stands on with what follows from the entries, and looks again at the next few old entries, in
 turn. Where the database can tell that somebody else wrote and yet nothing was appended, everything is read again.
 
-So an edit is refused at the next charge by every process that starts later, and by a running one if it touches the
-tail, a book on the way, or one of ``WINDOW`` entries; the others come up within length / ``WINDOW`` charges. A running
-process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is still missing.
+So whatever was changed is refused at the next charge by every process that starts later. A running one refuses it at its
+next charge too if the ledger has at most ``WINDOW`` entries, or if nobody charged a file (SQLite) in between; otherwise if
+it touches the tail, a book on the way, or the entries whose turn it is, and the others within length / ``WINDOW`` charges.
+A running process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is still missing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from discreet.ledger.verification import Replay, judging
 
 __all__ = ["Watch"]
 
-WINDOW = 24  # old entries looked at again with every charge
+WINDOW = 32  # old entries looked at again with every charge
 _LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
 
 
@@ -77,8 +78,9 @@ class Watch:
         self._known = max(self._known, head)
 
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
+        seen = self._replay.seq
         try:
-            with closing(chain.between(connection, self._replay.seq) if self._replay.seq else chain.read(connection)) as entries:
+            with closing(chain.between(connection, seen) if seen else chain.read(connection)) as entries:
                 self._replay.read(entries, known)
         except BaseException:
             self._forget()  # it stands in the middle of something
