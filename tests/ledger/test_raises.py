@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import discreet as dp
+import searches.raises
 from discreet import cli, events
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded
@@ -299,3 +300,9 @@ def test_the_report_says_who_raised_what_and_whether_it_was_promised(ledger: Led
         assert ("these raises were decided after answers had been seen" in html) == (name == "free")
         assert ("the ceiling holds, and was promised in advance" in html) == (name == "bound")
         assert ("no ceiling was declared" in made.facts["assumptions"][-1]) == (name == "free")
+
+
+def test_a_short_search_finds_no_policy_that_learns_more_than_was_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its long form: ``python -m searches raises``."""
+    searches.raises.main(4)
+    assert "policies" in capsys.readouterr().out
