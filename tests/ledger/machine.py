@@ -44,6 +44,8 @@ EVENTS = st.sampled_from(
 UNITS = st.sampled_from([(ONE_RECORD, None)] * 3 + [("patient", None), ("patient", 1), ("patient", 2), ("patient", 3)])
 COUNTS = st.integers(1, 6)
 INDEX = st.integers(0, 10**6)
+KINDS = st.sampled_from(["charge", "charge", "charge", "plan", "reserve"])
+CHARGES = st.tuples(INDEX, EVENTS, COUNTS, st.sampled_from([None, None, 1e-8]), KINDS, st.integers(0, 4).map(bool))
 
 
 @dataclass
@@ -79,11 +81,12 @@ class LedgerMachine(RuleBasedStateMachine):
         self.opened = 0
         self.heads: list[str] = []
 
-    @initialize()
-    def start(self) -> None:
+    @initialize(epsilon=LIMITS, delta=DELTAS, filter=FILTERS, whom=UNITS)
+    def start(self, epsilon: float, delta: float, filter: str, whom: tuple[str, int | None]) -> None:
         self.url = type(self).address()
         self.ledgers = [Ledger(self.url, who="one"), Ledger(self.url, who="other")]
         self.heads = [self.ledgers[0].head()]
+        self.open_book(epsilon, delta, filter, whom)
 
     def teardown(self) -> None:
         if hasattr(self, "ledgers"):
@@ -99,6 +102,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(epsilon=LIMITS, delta=DELTAS, filter=FILTERS, whom=UNITS)
     @precondition(lambda self: len(self.shelves) < 8)
+    def open_another(self, epsilon: float, delta: float, filter: str, whom: tuple[str, int | None]) -> None:
+        self.open_book(epsilon, delta, filter, whom)
+
     def open_book(self, epsilon: float, delta: float, filter: str, whom: tuple[str, int | None]) -> None:
         name, (unit, rows) = f"book {self.opened}", whom
         self.ledgers[0].open(name, epsilon=epsilon, delta=delta, filter=filter, unit=unit, rows_per_unit=rows)
@@ -133,10 +139,13 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- charges ---------------------------------------------------------------------------------------------------
 
-    @rule(index=INDEX, which=st.integers(0, 1), event=EVENTS, count=COUNTS, delta=st.sampled_from([None, None, 1e-8]),
-          kind=st.sampled_from(["charge", "charge", "charge", "plan", "reserve"]), own=st.integers(0, 4).map(bool))  # fmt: skip
+    @rule(asked=st.lists(CHARGES, min_size=1, max_size=5), which=st.integers(0, 1))
     @precondition(lambda self: self.shelves)
-    def charge(self, index: int, which: int, event: Event, count: int, delta: float | None, kind: str, own: bool) -> None:
+    def charge(self, asked: list[tuple[int, Event, int, float | None, str, bool]], which: int) -> None:
+        for one in asked:
+            self.charge_once(which, *one)
+
+    def charge_once(self, which: int, index: int, event: Event, count: int, delta: float | None, kind: str, own: bool) -> None:
         """In the book's own unit, or in another, which is refused unless the book knows how many rows a unit has."""
         book = self.chosen(index, which)
         shelf = self.shelves[book.name]
@@ -251,6 +260,7 @@ class LedgerMachine(RuleBasedStateMachine):
         TRIED.counts["charge in a child"] += len(found)
 
     @rule(which=st.integers(0, 1))
+    @precondition(lambda self: self.labels)
     def reopen(self, which: int) -> None:
         self.ledgers[which].close()
         self.ledgers[which] = Ledger(self.url, who="again", create=False)
@@ -306,6 +316,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_history_is_what_was_admitted(self) -> None:
         if not self.shelves:
             return
+        TRIED.counts["step"] += 1
         entries = self.ledgers[1].entries()
         assert [entry.label for entry in entries if entry.kind not in ("open", "raise")] == self.labels
         for name, shelf in self.shelves.items():
@@ -320,6 +331,7 @@ class LedgerMachine(RuleBasedStateMachine):
                     within(known, claimed, shelf.delta)
 
     @rule(number=INDEX)
+    @precondition(lambda self: self.labels)
     def verify(self, number: int) -> None:
         """Against any head that was ever seen."""
         self.heads.append(self.ledgers[0].head())
