@@ -220,3 +220,76 @@ def tamper(path: str, tampering: Tampering) -> None:
         tampering(connection)
     engine.dispose()
     sqlite3.connect(path).close()
+
+
+# --- at random, in whatever there is ------------------------------------------------------------------------------
+
+TABLES = (schema.entries, schema.books, schema.head)
+
+
+def dump(connection: sa.Connection) -> dict[str, list[Any]]:
+    """Every row of every table."""
+    return {table.name: sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
+            for table in TABLES}  # fmt: skip
+
+
+def restore(connection: sa.Connection, rows: dict[str, list[Any]]) -> None:
+    """Put every row back."""
+    for table in TABLES:
+        connection.execute(sa.delete(table))
+        if rows[table.name]:
+            connection.execute(sa.insert(table), rows[table.name])
+
+
+def change(connection: sa.Connection, way: str, book: str, number: int, other: int, column: str) -> None:
+    """One kind of tampering, somewhere in what is there."""
+    count = connection.exec_driver_sql("SELECT count(*) FROM discreet_entries").scalar() or 0
+    seq, to = 1 + number % count, 1 + other % count
+    entries, books = schema.entries, schema.books
+    at = entries.c.seq == seq
+    mine = books.c.name == book
+    match way:
+        case "edit" if column != "seq":
+            edited = sa.literal("x").concat(sa.func.substr(entries.c[column], 2))  # no longer than the column allows
+            connection.execute(sa.update(entries).where(at).values({column: edited}))
+        case "edit" | "swap":
+            for old, new in ((seq, -1), (to, seq), (-1, to)):
+                connection.execute(sa.update(entries).where(entries.c.seq == old).values(seq=new))
+        case "delete":
+            connection.execute(sa.delete(entries).where(at))
+        case "cut":
+            connection.execute(sa.delete(entries).where(entries.c.seq >= seq))
+        case "copy":
+            row = dict(connection.execute(sa.select(entries).where(at)).mappings().one())
+            connection.execute(sa.insert(entries), row | {"seq": count + 1 + other % 2})
+        case "totals":
+            connection.execute(sa.update(books).where(mine).values(amounts=NOTHING.to_json()))
+        case "terms":
+            raised = sa.func.replace(books.c.terms, '"epsilon":', '"epsilon":1')
+            connection.execute(sa.update(books).where(mine).values(terms=raised))
+        case "count":
+            connection.execute(sa.update(books).where(mine).values(entries=books.c.entries - 1))
+        case "row":
+            connection.execute(sa.delete(books).where(mine))
+        case "head":
+            connection.execute(sa.update(schema.head).values(seq=schema.head.c.seq - 1))
+        case "hash":
+            connection.execute(sa.update(schema.head).values(hash="0" * 64))
+        case "two heads":
+            [row] = connection.execute(sa.select(schema.head)).mappings()
+            connection.execute(sa.insert(schema.head), dict(row) | {"id": 2})
+        case "free" | "refund" | "limit":
+            forge(connection, way, book)
+
+
+def forge(connection: sa.Connection, way: str, book: str) -> None:
+    """A last entry with the right hash, and the totals that follow from it."""
+    huge = events.PureDP(epsilon=1000.0).to_json()
+    if any(row.book == book and row.kind == "charge" for row in connection.execute(sa.select(schema.entries))):
+        match way:
+            case "free":
+                append(connection, NOTHING, book=book, event=huge)
+            case "refund":
+                append(connection, NOTHING, book=book, kind="refund")
+            case "limit":
+                append(connection, None, book=book, event=huge)

@@ -17,28 +17,21 @@ import pytest
 from discreet import events
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger, LedgerError, Reservation, forks
+from tests.ledger import children
 
 STEP = events.PureDP(epsilon=0.1)
 
 
 def in_child(work: Callable[[], str]) -> str:
     """What ``work`` returns in a forked child, or the error it raises there."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
+
+    def attempt(say: Callable[[str], None]) -> None:
         try:
-            said = work()
+            say(work())
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writer, said.encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as lines:
-        said = lines.read()
-    os.waitpid(child, 0)
-    return said
+            say(f"{type(error).__name__}: {error}")
+
+    return "\n".join(children.in_child(attempt))
 
 
 def drawn(job: Reservation) -> str:
