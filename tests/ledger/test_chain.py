@@ -14,6 +14,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import ChainBroken, Ledger, chain, schema
 from discreet.ledger.chain import Entry
 from discreet.ledger.pricing import price
+from discreet.ledger.watch import Watch
 
 TEXTS = [column.name for column in schema.entries.columns if column.name != "seq"]
 
@@ -107,6 +108,7 @@ def test_a_cut_tail_is_found_by_the_anchored_head_only(written: Ledger) -> None:
 def test_a_rewritten_history_is_found_by_the_anchored_head(written: Ledger) -> None:
     anchored = written.head()
     cut_tail(written)
+    written._watch = Watch(written._store)  # as in a process that starts now; one that saw the tail refuses to go on
     written.book("census").charge(events.PureDP(epsilon=0.05), label="harmless")
     assert written.verify().entries == 5
     with pytest.raises(ChainBroken, match="rewritten"):

@@ -6,11 +6,11 @@ import os
 import random
 import select
 import signal
-import warnings
 from pathlib import Path
 
 from discreet import events
 from discreet.ledger import Ledger
+from tests.ledger.children import forked, rest
 
 KILLS = 200
 STEP = events.PureDP(epsilon=0.0001)
@@ -27,25 +27,13 @@ def charge_until_killed(url: str, life: int, pipe: int) -> None:
 
 def live_and_die(url: str, life: int, patience: float) -> list[str]:
     """Fork, let the child charge, kill it after ``patience`` seconds beyond its first words; return what it said."""
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        try:
-            charge_until_killed(url, life, writer)
-        finally:
-            os._exit(1)
-    os.close(writer)
+    child, reader = forked(lambda pipe: charge_until_killed(url, life, pipe))
     said = os.read(reader, 65536)
     select.select([], [], [], patience)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), "the child must die by the signal, not by an error"
-    while more := os.read(reader, 65536):
-        said += more
-    os.close(reader)
-    return said.decode().splitlines()
+    return (said + rest(reader)).decode().splitlines()
 
 
 def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:

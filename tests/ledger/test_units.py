@@ -18,7 +18,12 @@ import searches.groups
 from discreet import cli, events
 from discreet.errors import BudgetExceeded, DiscreetError, UnsupportedEvent
 from discreet.ledger import Book, Ledger, LedgerError, chain, groups, pricing
+from discreet.ledger.admission import outcome
 from discreet.ledger.amounts import ORDERS, UNIT
+from discreet.ledger.rules import BEFORE
+from discreet.ledger.terms import Terms
+from discreet.ledger.tree import Node
+from discreet.ledger.watch import Watch
 from discreet.release import ONE_RECORD, Enforced, Operation
 
 TENTH = events.PureDP(epsilon=0.1)
@@ -382,11 +387,13 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
             connection.execute(sa.text("DROP TRIGGER IF EXISTS discreet_entries_no_delete"))
             connection.execute(sa.text(f"DELETE FROM discreet_{table}"))
         connection.execute(sa.text("UPDATE discreet_books SET terms = :old"), {"old": old})
-        ledger._append(connection, book="old", kind="open", terms=old)
+        ledger._append(connection, book="old", kind="open", terms=old, rules=BEFORE)
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE)
-        ledger._append(connection, book="old", kind="charge", event=TENTH.to_json(), price=price.to_json())
+        said = {"rules": BEFORE, **outcome(Node("old", Terms.from_json(old), price, 1))}
+        ledger._append(connection, book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said)
         connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()})
     ledger.verify()
+    ledger._watch = Watch(ledger._store)  # as in a process of the new version
     again = ledger.open("old", epsilon=1.0, unit="one household")
     assert again.entries()[-1].unit is None
     assert any(entry["unit"] == "not recorded" for entry in dp.report(again).facts["entries"])

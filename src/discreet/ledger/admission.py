@@ -12,7 +12,14 @@ from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.filters import overdraws_delta
 from discreet.ledger.tree import Node
 
-__all__ = ["planned", "pure_only", "refusal", "refusing"]
+__all__ = ["outcome", "planned", "pure_only", "refusal", "refusing"]
+
+
+def outcome(node: Node) -> dict[str, str]:
+    """What a book has proved where it stands, as an entry records it."""
+    after = node.stage.read()
+    return {"epsilon": repr(after.epsilon), "delta": repr(float(node.stage.delta)), "fraction": repr(after.fraction),
+            "proof": after.proof}  # fmt: skip
 
 
 def refusing(path: list[Node], price: Amounts) -> Node | None:

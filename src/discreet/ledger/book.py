@@ -11,7 +11,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import planned, pure_only, refusal, refusing
+from discreet.ledger.admission import outcome, planned, pure_only, refusal, refusing
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
 from discreet.ledger.filters import Reading
@@ -150,18 +150,15 @@ class Book:
         raise BudgetExceeded(refusal(path, price, asked.label))
 
     def _commit(self, asked: _Asked, price: Amounts) -> Entry | None:
-        with self.ledger._store.write() as connection:
-            path = tree.load(connection, self.name)
+        with self.ledger._write([self.name]) as (connection, nodes):
+            path = tree.path(nodes, self.name)
             if refusing(path, price) is not None:
                 return None
             moved = tree.advance(path, price)
-            stage = moved[0].stage
-            after = stage.read()
             tree.save(connection, moved)
             return self.ledger._append(
                 connection, book=self.name, kind=asked.kind, label=asked.label, event=asked.event.to_json(),
-                price=price.to_json(), terms=asked.unit.to_json(), epsilon=repr(after.epsilon), delta=repr(float(stage.delta)),
-                fraction=repr(after.fraction), proof=after.proof,
+                price=price.to_json(), terms=asked.unit.to_json(), **outcome(moved[0]),
             )  # fmt: skip
 
     # --- raising ---------------------------------------------------------------------------------------------------
@@ -179,17 +176,13 @@ class Book:
             raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
         if not isinstance(why, str) or not why.strip():
             raise ValueError("why is empty, but a raise needs its reason: the report repeats it.")
-        with self.ledger._store.write() as connection:
-            node = tree.load(connection, self.name)[0].raised(epsilon, delta)
+        with self.ledger._write([self.name]) as (connection, nodes):
+            node = tree.path(nodes, self.name)[0].raised(epsilon, delta)
             if node.stage.delta >= 1:
                 raise ValueError(f"delta is {delta:g}, but must leave the book below 1: at 1 nothing is promised.")
             tree.save(connection, [node])
-            after = node.stage.read()
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
-            return self.ledger._append(
-                connection, book=self.name, kind="raise", label=why, terms=terms, epsilon=repr(after.epsilon),
-                delta=repr(float(node.stage.delta)), fraction=repr(after.fraction), proof=after.proof,
-            )  # fmt: skip
+            return self.ledger._append(connection, book=self.name, kind="raise", label=why, terms=terms, **outcome(node))
 
     @property
     def stage(self) -> Stage:

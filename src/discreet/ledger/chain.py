@@ -3,6 +3,8 @@
 The hash of an entry covers every column of it, the hash of the entry before included. Editing, deleting, adding or
 moving an entry inside the chain breaks a link. Cutting the tail off, or rewriting everything, breaks none: for that,
 keep the head (``17:5f0c…``) somewhere else, and verify against it.
+
+The time is what the clock said: written down, never compared. The order of entries is that of the chain.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,10 +26,10 @@ from discreet.ledger.amounts import Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.units import Charged
 
-__all__ = ["GENESIS", "Entry", "append", "library_version", "parse_head", "read", "tip"]
+__all__ = ["GENESIS", "Entry", "append", "between", "check_links", "library_version", "parse_head",
+           "read", "tip"]  # fmt: skip
 
 GENESIS = "0" * 64
-_SKEW = timedelta(seconds=5)  # clocks of a team's machines differ a little; beyond this something is wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,8 @@ class Entry:
     """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
 
     ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a raise,
-    what it adds.
+    what it adds. ``rules`` names the pricing that made the price, and is empty in entries from before prices were tied to
+    events.
     """
 
     seq: int
@@ -52,6 +55,7 @@ class Entry:
     fraction: str
     proof: str
     version: str
+    rules: str = ""
     previous: str
     hash: str = ""
 
@@ -60,9 +64,11 @@ class Entry:
         return {name: getattr(self, name) for name in _COLUMNS}
 
     def digest(self) -> str:
-        """SHA-256 over every column but the hash itself."""
+        """SHA-256 over every column but the hash itself, and but ``rules`` where it is empty: older entries have none."""
         columns = self.columns()
         del columns["hash"]
+        if not self.rules:
+            del columns["rules"]
         return hashlib.sha256(json.dumps(columns, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property
@@ -101,6 +107,9 @@ class Entry:
 _COLUMNS = tuple(field.name for field in fields(Entry))
 
 # Built once: composing a statement costs more than running it.
+_ALL = sa.select(*(schema.entries.c[name] for name in _COLUMNS)).order_by(schema.entries.c.seq)
+_SINCE = _ALL.where(schema.entries.c.seq >= sa.bindparam("first"))
+_BETWEEN = _SINCE.where(schema.entries.c.seq <= sa.bindparam("last"))
 _TIP = sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)
 _INSERT = sa.insert(schema.entries)
 _MOVE = sa.update(schema.head).values(seq=sa.bindparam("s"), at=sa.bindparam("a"), hash=sa.bindparam("h"))
@@ -108,14 +117,16 @@ _MOVE = sa.update(schema.head).values(seq=sa.bindparam("s"), at=sa.bindparam("a"
 
 def tip(connection: sa.Connection) -> tuple[int, str, str]:
     """Number, time and hash of the last entry; zero, empty and the genesis hash before the first."""
-    row = connection.execute(_TIP).first()
-    return (row.seq, row.at, row.hash) if row else (0, "", GENESIS)
+    rows = connection.execute(_TIP).all()
+    if len(rows) > 1:
+        raise ChainBroken(f"The ledger has {len(rows)} heads, but a chain has one.")
+    return (rows[0].seq, rows[0].at, rows[0].hash) if rows else (0, "", GENESIS)
 
 
 def append(connection: sa.Connection, now: datetime, **columns: str) -> Entry:
     """Write one entry after the last, inside a write transaction."""
-    seq, last, previous = tip(connection)
-    draft = Entry(seq=seq + 1, at=_stamp(now, last), previous=previous, **columns)
+    seq, _, previous = tip(connection)
+    draft = Entry(seq=seq + 1, at=_stamp(now), previous=previous, **columns)
     entry = replace(draft, hash=draft.digest())
     connection.execute(_INSERT, entry.columns())
     position = {"s": entry.seq, "a": entry.at, "h": entry.hash}
@@ -124,33 +135,36 @@ def append(connection: sa.Connection, now: datetime, **columns: str) -> Entry:
     return entry
 
 
-def _stamp(now: datetime, last: str) -> str:
+def _stamp(now: datetime) -> str:
     if now.tzinfo is None:
         raise LedgerError("The clock gave a time without a zone, but entries are stamped in UTC. Nothing was charged.")
-    now = now.astimezone(UTC)
-    if last and now < (previous := datetime.fromisoformat(last)):
-        if previous - now > _SKEW:
-            raise LedgerError(
-                f"The clock went backwards: it says {now:%Y-%m-%d %H:%M:%S} UTC, but the last entry was written at "
-                f"{previous:%Y-%m-%d %H:%M:%S} UTC. Set the clock right. Nothing was charged."
-            )
-        now = previous
-    return now.isoformat(timespec="microseconds")
+    return now.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def read(connection: sa.Connection, *, book: str | None = None, below: bool = False, newest: int | None = None
-         ) -> Iterator[Entry]:  # fmt: skip
+         ) -> Generator[Entry, None, None]:  # fmt: skip
     """Entries in order: all, or those of a book (and of the books below it), or only the newest few."""
     table = schema.entries
-    query = sa.select(table).order_by(table.c.seq)
-    if book is not None:
+    query = _ALL
+    if book is not None:  # LIKE would ignore case in SQLite, and read % and _ in a name
+        prefix = f"{book}/"
         own = table.c.book == book
-        query = query.where(own | table.c.book.startswith(f"{book}/", autoescape=True) if below else own)
+        query = query.where(own | (sa.func.substr(table.c.book, 1, len(prefix)) == prefix) if below else own)
     if newest is not None:
         latest = query.order_by(None).order_by(table.c.seq.desc()).limit(newest).subquery()
         query = sa.select(latest).order_by(latest.c.seq)
-    for row in connection.execution_options(yield_per=1000).execute(query).mappings():
-        yield Entry(**row)
+    with connection.execute(query, execution_options={"yield_per": 1000}) as rows:
+        yield from map(_entry, rows)
+
+
+def between(connection: sa.Connection, first: int, last: int | None = None) -> Generator[Entry, None, None]:
+    """Entries by number, both ends included; without a last one, whatever comes after the first."""
+    bounds = {"first": first} if last is None else {"first": first, "last": last}
+    yield from map(_entry, connection.execute(_SINCE if last is None else _BETWEEN, bounds).all())
+
+
+def _entry(row: sa.Row[Any]) -> Entry:
+    return Entry(**dict(zip(_COLUMNS, row, strict=True)))
 
 
 def library_version() -> str:
@@ -164,19 +178,17 @@ def parse_head(head: str) -> tuple[int, str]:
     >>> parse_head("2:" + "ab" * 32)[0]
     2
     """
-    match = re.fullmatch(r"(\d+):([0-9a-f]{64})", head.strip())
+    match = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{64})", head.strip())
     if match is None:
         raise ValueError(f"head is {head!r}, but must be a number, a colon and 64 hexadecimal digits.")
     return int(match[1]), match[2]
 
 
-def check_links(entry: Entry, before: Entry | None) -> None:
-    """Raise unless ``entry`` follows ``before``."""
-    if entry.seq != (before.seq + 1 if before else 1):
-        raise ChainBroken(f"Entry {before.seq + 1 if before else 1} is missing: the next one found is {entry.seq}.")
-    if entry.previous != (before.hash if before else GENESIS):
-        raise ChainBroken(f"Entry {entry.seq} does not follow the one before it: an entry was replaced or moved.")
+def check_links(entry: Entry, seq: int, digest: str) -> None:
+    """Raise unless ``entry`` is whole, and follows the one of that number and hash."""
+    if entry.seq != seq + 1:
+        raise ChainBroken(f"is missing: the next one found is {entry.seq}.")
+    if entry.previous != digest:
+        raise ChainBroken("does not follow the one before it: an entry was replaced or moved.")
     if entry.hash != entry.digest():
-        raise ChainBroken(f"Entry {entry.seq} was edited: its contents do not match its hash.")
-    if before and entry.at < before.at:
-        raise ChainBroken(f"Entry {entry.seq} is dated before entry {before.seq}.")
+        raise ChainBroken("was edited: its contents do not match its hash.")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
 from discreet.adjacency import Adjacency
-from discreet.ledger import chain, schema, tree
+from discreet.ledger import chain, rules, schema, tree
 from discreet.ledger.amounts import NOTHING
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.tree import Node
 from discreet.ledger.verification import Verification, verify
+from discreet.ledger.watch import Watch
 from discreet.release import ONE_RECORD
 
 __all__ = ["Ledger"]
@@ -50,6 +53,7 @@ class Ledger:
         self.who = _user() if who is None else who
         self._clock = clock or (lambda: datetime.now(UTC))
         self._store = Store(url, create=create)
+        self._watch = Watch(self._store)
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.name}>"
@@ -118,17 +122,26 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
+    @contextmanager
+    def _write(self, books: Iterable[str]) -> Iterator[tuple[sa.Connection, dict[str, Node]]]:
+        """A write transaction that may change these books, given as they are, on a ledger found to be what was written."""
+        self._watch.look_ahead()
+        with self._store.write() as connection:
+            yield connection, self._watch.check(connection, {above for name in books for above in tree.lineage(name)})
+            seq, _, digest = chain.tip(connection)
+        self._watch.remember((seq, digest))
+
     def _append(self, connection: sa.Connection, **columns: str) -> Entry:
-        stamps = {"who": self.who, "version": chain.library_version()}
+        stamps = {"who": self.who, "version": chain.library_version(), "rules": rules.CURRENT}
         return chain.append(connection, self._clock(), **(_BLANK | stamps | columns))
 
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms."""
         with self._store.read() as connection:  # the common case needs no lock, and works on a read-only file
-            found = _terms(connection, wanted)
+            found = {row.name: tree.parse(row).terms for row in tree.rows(connection, wanted)}
         if set(found) != set(wanted):
-            with self._store.write() as connection:
-                found = _terms(connection, wanted)
+            with self._write(wanted) as (connection, nodes):
+                found = {name: nodes[name].terms for name in wanted if name in nodes}
                 if partition in found:
                     raise LedgerError(_OTHER_PARTS.format(partition))
                 for name, terms in wanted.items():
@@ -154,11 +167,6 @@ class Ledger:
         with self._store.read() as connection:
             if len(tree.below(connection, partition)) != count:
                 raise LedgerError(_OTHER_PARTS.format(partition))
-
-
-def _terms(connection: sa.Connection, names: Iterable[str]) -> dict[str, Terms]:
-    rows = connection.execute(sa.select(schema.books).where(schema.books.c.name.in_(names)))
-    return {row.name: Terms.from_json(row.terms) for row in rows}
 
 
 def _user() -> str:

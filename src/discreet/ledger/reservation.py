@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from typing import NoReturn
 
 from discreet.errors import BudgetExceeded, UnitMismatch
 from discreet.events import Event, leaves
+from discreet.ledger import forks
 from discreet.ledger.chain import Entry
 from discreet.release import ONE_RECORD
 
 __all__ = ["Reservation"]
+
+_REMEDY = "Draw in the process that made it, or let each process reserve its own part before it starts."
 
 
 class Reservation:
@@ -17,6 +21,9 @@ class Reservation:
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
     distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was charged.
+
+    What is left is counted in this object alone, so there is never a second one: it is neither copied nor pickled, and
+    a forked child, which has a copy all the same, may not draw.
     """
 
     def __init__(self, entry: Entry, event: Event, unit: str = ONE_RECORD) -> None:
@@ -26,9 +33,15 @@ class Reservation:
         self._left = leaves(event)
         self._open = True
         self._lock = threading.Lock()
+        self._home = forks.here()
 
     def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Entry:
         """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``; in another unit, ``UnitMismatch``."""
+        if self._home != forks.here():  # before the lock, which another thread may have held when it was copied
+            raise BudgetExceeded(
+                f"{label!r} came from a forked process, but the reservation {self.entry.label!r} is counted in the one "
+                f"that made it: every copy could draw the whole. Nothing was released. {_REMEDY}"
+            )
         if unit != self.unit:
             raise UnitMismatch(f"{label!r} protects {unit!r}, but the reservation {self.entry.label!r} was made for "
                                f"{self.unit!r}. Nothing was released. Reserve with unit={unit!r}.")  # fmt: skip
@@ -46,6 +59,10 @@ class Reservation:
             for leaf, count in needed.items():
                 self._left[leaf] -= count
             return self.entry
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``: two objects would each draw what was charged once."""
+        raise TypeError(f"A reservation cannot be copied or pickled: every copy could draw the whole. {_REMEDY}")
 
     def __enter__(self) -> Reservation:
         return self

@@ -2,7 +2,8 @@
 
 ``entries`` is the ledger: append-only, each row carrying the hash of the one before. ``books`` and ``head`` are what
 follows from it (limits, running totals, the last hash), kept so that a charge need not read the history; verification
-recomputes them. Triggers refuse an UPDATE or DELETE of an entry: they stop accidents, the chain reveals the rest.
+recomputes them, and every charge checks those it stands on. Triggers refuse an UPDATE, DELETE or REPLACE of an entry:
+they stop accidents, the chain reveals the rest.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ entries = sa.Table(
     sa.Column("fraction", sa.Text, nullable=False),
     sa.Column("proof", sa.Text, nullable=False),
     sa.Column("version", sa.Text, nullable=False),
+    sa.Column("rules", sa.Text, nullable=False, server_default=""),
     sa.Column("previous", sa.String(64), nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
     sa.Index("discreet_entries_by_book", "book", "seq"),

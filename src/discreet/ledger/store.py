@@ -2,16 +2,20 @@
 
 Durability. A charge is acknowledged only after COMMIT returned. SQLite runs with ``synchronous=FULL`` and a rollback
 journal whose header is cleared and synced, so that the one file is complete after every commit: a copy of the file
-never misses the last charges, as it would with a write-ahead log left behind.
+never misses the last charges, as it would with a write-ahead log left behind. PostgreSQL is told to wait for the disk
+in every transaction, whatever the server's or the database's own setting says.
 
-Races. Writers take the lock before they read: BEGIN IMMEDIATE in SQLite, SELECT … FOR UPDATE on the head's row in
-PostgreSQL. One row guards everything, so there is no order of locks to get wrong, and no deadlock.
+Races. Writers take the lock before they read: BEGIN IMMEDIATE in SQLite, LOCK TABLE on the head in PostgreSQL. One lock
+guards everything, so there is no order of locks to get wrong, and no deadlock. Nobody waits longer than ``_PATIENCE``.
+
+Forks. SQLite must not be forked in the middle of a transaction: the child inherits locks that nobody will ever release.
+So a fork waits a moment for the transactions of other threads, and a child that was cut off from one is told so.
 """
 
 from __future__ import annotations
 
+import math
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -24,40 +28,60 @@ with extra("ledger"):
     from sqlalchemy import event as hooks
     from sqlalchemy import exc
 
-from discreet.ledger import schema
+from discreet.ledger import forks, schema
+from discreet.ledger.address import Address
 from discreet.ledger.errors import LedgerError
 
 __all__ = ["Store"]
 
-_PATIENCE = 120  # seconds to wait for another writer before giving up
+_PATIENCE = 120.0  # seconds to wait for another writer before giving up
+
+_NO_LEDGER = "There is no ledger at {}. Open a book to make one, or check the address."
 
 
 class Store:
     """Transactions on the database of one ledger; every failure is a ``LedgerError`` that says what was written."""
 
     def __init__(self, url: str, *, create: bool) -> None:
-        self.url = _url(url)
-        self._sqlite = self.url.get_backend_name() == "sqlite"
-        self._memory = self._sqlite and self.url.database in (None, "", ":memory:")
-        self._lock = threading.RLock()
-        self._pid = os.getpid()
-        if self._sqlite and not self._memory and not create and not Path(str(self.url.database)).exists():
-            raise LedgerError(f"There is no ledger at {self.name}. Open a book to make one, or check the address.")
+        self.address = Address.parse(url)
+        self._home = forks.here()
+        self._turn: forks.Turn | None = None
+        if self.address.sqlite:  # one transaction at a time in this process
+            file = self.address.file
+            self._turn = forks.Turn(str(file.resolve()) if file else "")
+            if file:
+                self._make_file(file, create)
         with extra("postgres"):
             self._engine = self._connect()
         self._prepare(create)
 
     @property
     def name(self) -> str:
-        """The address, without its password."""
-        return self.url.render_as_string(hide_password=True)
+        """The address, without anything secret."""
+        return self.address.name
+
+    def _make_file(self, file: Path, create: bool) -> None:
+        """Readable by its owner only, and so is the journal, which SQLite gives the file's permissions."""
+        if not create and not file.exists():
+            raise LedgerError(_NO_LEDGER.format(self.name))
+        if create and self.address.url.query.get("mode") not in ("ro", "rw"):
+            try:
+                os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except FileExistsError:
+                return  # with the permissions its owner gave it
+            except OSError as error:
+                raise LedgerError(f"The ledger at {self.name} cannot be opened: {error.strerror}.") from error
 
     def _connect(self) -> sa.Engine:
-        if not self._sqlite:
-            return sa.create_engine(self.url, pool_pre_ping=True)
-        arguments: dict[str, Any] = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
-        pool = {"poolclass": sa.StaticPool} if self._memory else {}
-        engine = sa.create_engine(self.url, connect_args=arguments, **pool)
+        try:
+            if not self.address.sqlite:
+                arguments = {"connect_timeout": int(_PATIENCE)} | self.address.arguments
+                return sa.create_engine(self.address.url, pool_pre_ping=True, connect_args=arguments)
+            arguments = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
+            pool = {"poolclass": sa.StaticPool} if self.address.memory else {}
+            engine = sa.create_engine(self.address.url, connect_args=arguments, **pool)
+        except exc.ArgumentError:  # SQLAlchemy's own words would quote the address
+            raise ValueError("url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'.") from None
         hooks.listen(engine, "connect", _durable)
         hooks.listen(engine, "begin", _begin)
         return engine
@@ -66,10 +90,10 @@ class Store:
         with self.read() as connection:
             state = schema.state_of(connection)
         if state == "absent" and not create:
-            raise LedgerError(f"There is no ledger at {self.name}. Open a book to make one, or check the address.")
+            raise LedgerError(_NO_LEDGER.format(self.name))
         if state != "current":
             with self._transaction(write=True) as connection:
-                if not self._sqlite:  # there is no head to lock yet
+                if not self.address.sqlite:  # there is no table to lock yet
                     connection.execute(sa.text("SELECT pg_advisory_xact_lock(4709267)"))
                 if schema.state_of(connection) != "current":
                     schema.migrate(connection)
@@ -84,64 +108,82 @@ class Store:
     def write(self) -> Iterator[sa.Connection]:
         """The only writer, until the block ends; committed durably when it ends well, otherwise undone."""
         with self._transaction(write=True) as connection:
-            if not self._sqlite:
-                connection.execute(sa.select(schema.head.c.id).with_for_update())
+            if not self.address.sqlite:  # the table, not its row: before the first entry there is none
+                connection.exec_driver_sql("LOCK TABLE discreet_head IN EXCLUSIVE MODE")
             yield connection
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
         self._after_fork()
         try:
-            with self._lock if self._sqlite else nullcontext(), self._engine.connect() as connection:
-                level = {} if self._sqlite or write else {"isolation_level": "REPEATABLE READ"}
-                connection = connection.execution_options(discreet_write=write, **level)
+            with self._turn.taken(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
+                connection = connection.execution_options(discreet_write=write, **self._isolation(write))
                 with connection.begin():
+                    if not self.address.sqlite:
+                        connection.exec_driver_sql(_careful(_PATIENCE))
                     yield connection
-        except exc.DBAPIError as error:
-            raise LedgerError(self._explain(error, write)) from error
+        except exc.SQLAlchemyError as error:
+            raise self._failure(error, write) from (None if self._secret(error) else error)
+
+    def _isolation(self, write: bool) -> dict[str, str]:
+        """Said in every transaction: the server's default may be any."""
+        if self.address.sqlite:
+            return {}
+        return {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
+
+    def changes(self, connection: sa.Connection) -> object:
+        """Something that differs after another connection has written; SQLite alone can say so, otherwise it is None."""
+        if not self.address.sqlite:
+            return None
+        mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
+        return mark, connection.exec_driver_sql("PRAGMA data_version").scalar()
 
     def _after_fork(self) -> None:
-        if self._pid != os.getpid():  # a connection must not be shared with the parent, nor closed under it
-            self._engine.dispose(close=False)
-            self._lock = threading.RLock()
-            self._pid = os.getpid()
+        if self._home == forks.here():
+            return
+        if self.address.memory:
+            raise LedgerError("A ledger in memory belongs to the process that made it: a forked copy of it would be a "
+                              "second budget. Keep it in a file.")  # fmt: skip
+        _inherited.append(self._engine.pool)  # connections must not be shared with the parent, nor closed under it
+        self._engine.dispose(close=False)
+        self._home = forks.here()
 
-    def _explain(self, error: exc.DBAPIError, write: bool) -> str:
-        text = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
+    def _secret(self, error: exc.SQLAlchemyError) -> bool:
+        return self.address.mentions_secret(f"{error} {getattr(error, 'orig', '')}")
+
+    def _failure(self, error: exc.SQLAlchemyError, write: bool) -> LedgerError:
+        cause = getattr(error, "orig", None) or error
+        words = str(cause).strip().splitlines()
+        text = words[0] if words and not self._secret(error) else type(cause).__name__
         undone = " Nothing was charged." if write else ""
-        if write and error.connection_invalidated:
+        if write and getattr(error, "connection_invalidated", False):
             undone = " The connection was lost: look at the history to see whether the entry was written."
-        for sign, meaning in _MEANINGS.items():
-            if sign in text:
-                return f"The ledger at {self.name} {meaning} ({text}).{undone}"
-        return f"The ledger at {self.name} failed ({text}).{undone}"
+        meaning = next((meaning for sign, meaning in _MEANINGS.items() if sign in text), "failed")
+        return LedgerError(f"The ledger at {self.name} {meaning} ({text}).{undone}")
 
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()
 
 
+_inherited: list[sa.Pool] = []  # what a forked child got and must neither use nor close
+
 _MEANINGS = {
     "disk is full": "cannot grow: the disk is full",
     "readonly": "cannot be written: it is read-only",
+    "read-only": "cannot be written: it is read-only",
     "unable to open": "cannot be opened: check the path and its permissions",
     "not a database": "is not a database: the file is damaged or of another kind",
     "malformed": "is damaged: restore it from a copy and verify that copy against an anchored head",
-    "locked": f"was locked by another process for more than {_PATIENCE} seconds",
+    "locked": f"was locked by another process for more than {_PATIENCE:g} seconds",
+    "lock timeout": "was locked by another process for longer than it waits",
     "append-only": "is append-only",
 }
 
 
-def _url(text: str) -> sa.URL:
-    try:
-        url = sa.make_url(text)
-    except exc.ArgumentError:
-        raise ValueError(
-            "url is not an address, but must be like 'sqlite:///budget.db' or 'postgresql://host/database'."
-        ) from None
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError(f"url names {url.get_backend_name()!r}, but must name 'sqlite' or 'postgresql'.")
-    return url.set(drivername="postgresql+psycopg") if url.drivername == "postgresql" else url
+def _careful(patience: float) -> str:
+    """What a transaction of PostgreSQL is told first, for itself alone."""
+    return f"SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = {math.ceil(1000 * patience)}"
 
 
 def _durable(connection: Any, _record: Any) -> None:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from discreet.ledger import schema
 from discreet.ledger.amounts import NOTHING, Amounts
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 
-__all__ = ["Node", "advance", "lineage", "load", "parse"]
+__all__ = ["Node", "advance", "lineage", "load", "parse", "path", "rows"]
 
 
 # Built once: composing a statement costs more than running it.
@@ -74,12 +75,22 @@ def lineage(name: str) -> list[str]:
 
 def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
+    return path({row.name: parse(row) for row in rows(connection, lineage(name))}, name)
+
+
+def path(found: dict[str, Node], name: str) -> list[Node]:
+    """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
-    rows = connection.execute(_BY_NAME, {"names": names}).all()
-    found = {row.name: parse(row) for row in rows}
     if missing := [name for name in names if name not in found]:
         raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
     return [found[name] for name in names]
+
+
+def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[sa.Row[Any]]:
+    """The rows of the books of these names, or of all books, as they are stored."""
+    if names is None:
+        return list(connection.execute(sa.select(schema.books)))
+    return list(connection.execute(_BY_NAME, {"names": list(names)}))
 
 
 def below(connection: sa.Connection, name: str | None) -> list[Node]:
@@ -88,10 +99,16 @@ def below(connection: sa.Connection, name: str | None) -> list[Node]:
     return [parse(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
 
 
-def parse(row: sa.Row[tuple[str, str, str, str, int]]) -> Node:
+def parse(row: sa.Row[Any]) -> Node:
     """A book as its row in the table says."""
-    terms, (amounts, since) = Terms.from_json(row.terms), _totals(row.amounts)
-    return Node(row.name, terms, amounts, row.entries, Stage.from_json(since, terms.filter) if since else None)
+    try:
+        terms, (amounts, since) = Terms.from_json(row.terms), _totals(row.amounts)
+        stage = Stage.from_json(since, terms.filter) if since else None
+    except Exception as error:  # whatever an edited row makes of a parser
+        raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.") from error
+    if not isinstance(row.entries, int):
+        raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.")
+    return Node(row.name, terms, amounts, row.entries, stage)
 
 
 def _totals(text: str) -> tuple[Amounts, str]:
@@ -100,7 +117,7 @@ def _totals(text: str) -> tuple[Amounts, str]:
     return Amounts.from_json(amounts), since
 
 
-def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
+def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
     """The nodes after the nearest one is charged ``price``.
 
     A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
@@ -108,7 +125,7 @@ def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
     """
     moved: list[Node] = []
     whole = price
-    for node in path:
+    for node in nodes:
         if moved and node.terms.kind == "partition":
             amounts = node.amounts.join(moved[-1].amounts)
             price = amounts.above(node.amounts)

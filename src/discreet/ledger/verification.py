@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
 import sqlalchemy as sa
 
+from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded
-from discreet.ledger import chain, schema, tree
-from discreet.ledger.amounts import Amounts
+from discreet.ledger import chain, rules, tree
+from discreet.ledger.admission import outcome
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import ChainBroken
-from discreet.ledger.terms import Terms
+from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import Node
 from discreet.ledger.units import suits
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Replay", "Verification", "judging", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,59 +36,190 @@ class Verification:
 def verify(connection: sa.Connection, head: str | None = None) -> Verification:
     """Walk the chain once; raise ``ChainBroken`` at the first thing that does not follow from what was written."""
     anchor = chain.parse_head(head) if head is not None else None
-    nodes: dict[str, Node] = {}
-    last: Entry | None = None
-    for entry in chain.read(connection):
-        chain.check_links(entry, last)
-        _apply(nodes, entry)
-        if anchor and entry.seq == anchor[0] and entry.hash != anchor[1]:
-            raise ChainBroken(f"Entry {entry.seq} is not the one that was anchored: the history was rewritten.")
-        last = entry
-    count = last.seq if last else 0
-    if anchor and anchor[0] > count:
-        raise ChainBroken(f"The ledger ends at entry {count}, but entry {anchor[0]} was anchored: its tail is cut off.")
-    _compare_head(connection, last)
-    _compare_books(connection, nodes)
-    return Verification(count, len(nodes), f"{count}:{last.hash if last else chain.GENESIS}", anchor is not None)
+    replay = Replay()
+    with closing(chain.read(connection)) as entries:
+        replay.read(entries, anchor)
+    replay.compare(chain.tip(connection), tree.rows(connection))
+    return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
 
-def _apply(nodes: dict[str, Node], entry: Entry) -> None:
-    if entry.kind == "open":
-        if entry.book in nodes:
-            raise ChainBroken(f"Entry {entry.seq} opens book {entry.book!r} a second time.")
-        nodes[entry.book] = Node(entry.book, Terms.from_json(entry.terms))
-        return
-    if entry.book not in nodes:
-        raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r}, which was never opened.")
-    path = [nodes[name] for name in tree.lineage(entry.book)]
-    if not path[0].enforces:
-        raise ChainBroken(f"Entry {entry.seq} charges {entry.book!r}, a partition, which only its parts may advance.")
-    if entry.kind == "raise":
+@contextmanager
+def judging(number: int) -> Iterator[None]:
+    """Name the entry in what is found wrong with it; what cannot be read was not written by this library."""
+    try:
+        yield
+    except LedgerError as error:
+        raise type(error)(f"Entry {number} {error}") from error.__cause__
+    except Exception as error:  # whatever an edited entry makes of a parser
+        raise ChainBroken(f"Entry {number} cannot be read: it was not written by this library.") from error
+
+
+class Replay:
+    """What follows from the entries read so far: the last of them, and the terms and totals of every book.
+
+    Guarantee: after ``read`` or ``settle``, each entry follows the one before it, charges a book that was opened, at
+    the price that its event has, and no book stands beyond its limit. Prices are never negative, so a book within its
+    limit at the end was within it all along, and limits are compared once for many entries.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.seq, self.at, self.hash = 0, "", chain.GENESIS
+        self._declaring = ""  # the partition whose parts come next
+        self._moved: set[str] = set()
+        self._said: dict[str, Entry] = {}  # the last entry of a book that has not moved since
+
+    def read(self, entries: Iterable[Entry], anchor: tuple[int, str] | None = None) -> None:
+        """Add entries, the first of which may be the last that was added; the anchored one must be among them."""
+        found = anchor is None or anchor == (0, chain.GENESIS)
+        for entry in entries:
+            if entry.seq != self.seq:
+                self.add(entry)
+            elif entry.hash != self.hash or entry.digest() != self.hash:
+                raise ChainBroken(f"Entry {entry.seq} is not the one that was there: the history was rewritten.")
+            if anchor and entry.seq == anchor[0]:
+                found = True
+                if entry.hash != anchor[1]:
+                    raise ChainBroken(f"Entry {entry.seq} is not the one that was anchored: the history was rewritten.")
+        if anchor and anchor[0] > self.seq:
+            raise ChainBroken(
+                f"The ledger ends at entry {self.seq}, but entry {anchor[0]} was anchored: its tail is cut off."
+            )
+        if not found:
+            raise ChainBroken("The anchored head is not in the chain: before its first entry every ledger has 0:000….")
+        self.settle()
+
+    def add(self, entry: Entry) -> None:
+        """One more entry; ``settle`` compares the totals with the limits."""
+        with judging(self.seq + 1):
+            chain.check_links(entry, self.seq, self.hash)
+            self._apply(entry)
+        self.seq, self.at, self.hash = entry.seq, entry.at, entry.hash
+
+    def _apply(self, entry: Entry) -> None:
+        if entry.kind == "open":
+            self._open(entry)
+        elif entry.kind in ("charge", "plan", "reserve"):
+            self._charge(entry)
+        elif entry.kind == "raise":
+            self._raise(entry)
+        else:
+            raise ChainBroken(f"is of the kind {entry.kind!r}, which no ledger writes.")
+
+    def _open(self, entry: Entry) -> None:
+        if entry.book in self.nodes:
+            raise ChainBroken(f"opens book {entry.book!r} a second time.")
+        if entry.event or entry.price or entry.epsilon or entry.label:
+            raise ChainBroken(f"opens book {entry.book!r} and charges it at once.")
+        terms = Terms.from_json(entry.terms)
+        above = tree.lineage(entry.book)[1:]
+        self._check_place(terms, entry.book, self.nodes[above[0]] if above else None)
+        self._declaring = entry.book if terms.kind == "partition" else self._declaring if terms.kind == "part" else ""
+        self.nodes[entry.book] = Node(entry.book, terms)
+
+    def _check_place(self, terms: Terms, name: str, above: Node | None) -> None:
+        """Where a book may be: what ``Book.sub`` and ``Book.split`` make, and nothing else."""
+        check_name(name.rsplit("/", 1)[-1])
+        inside = above is not None and above.terms.kind == "partition"
+        if (terms.kind == "part") != inside or (above is None and terms.kind != "book"):
+            raise ChainBroken(f"opens {name!r} as a {terms.kind}, which it cannot be there.")
+        if above is None:
+            return
+        if inside and self._declaring != above.name:
+            raise ChainBroken(f"adds {name!r} to a partition whose parts were fixed before.")
+        if terms.kind == "partition" and terms.adjacency is Adjacency.REPLACE:
+            raise ChainBroken(f"splits a book under replace adjacency, where a record may change its part: {name!r}.")
+        if _inherited(terms) != _inherited(above.terms):
+            raise ChainBroken(f"opens {name!r} with other terms than the book above it has.")
+
+    def _charge(self, entry: Entry) -> None:
+        path = self._way(entry)
+        price = rules.judged(entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms))
+        if price.planned and any(node.stage.amounts.adaptive for node in path):
+            raise ChainBroken(f"is priced as a plan, but answers of book {entry.book!r} had been seen.")
+        for node in tree.advance(path, price):
+            self.nodes[node.name] = node
+            self._moved.add(node.name)
+            self._said.pop(node.name, None)
+        self._said[entry.book] = entry
+
+    def _raise(self, entry: Entry) -> None:
+        self.settle()  # what was charged before stands within the limit of before
+        if entry.event or entry.price or not entry.label.strip():
+            raise ChainBroken(f"raises book {entry.book!r} without a reason, or charges it at once.")
+        epsilon, delta = entry.increment
+        if min(epsilon, delta) < 0 or not epsilon + delta < math.inf:
+            raise ChainBroken(f"lowers the limit of book {entry.book!r}, or takes it away.")
         try:
-            nodes[entry.book] = path[0].raised(*entry.increment)
+            self.nodes[entry.book] = self._way(entry)[0].raised(epsilon, delta)
         except BudgetExceeded:
-            raise ChainBroken(f"Entry {entry.seq} raises book {entry.book!r} beyond its ceiling.") from None
-        return
-    if not suits(path[0].terms, entry.unit):
-        raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r} for another unit than the book keeps.")
-    for node in tree.advance(path, Amounts.from_json(entry.price)):
-        if not node.within:
-            raise ChainBroken(f"Entry {entry.seq} exceeds the limit of book {node.name!r}.")
-        nodes[node.name] = node
+            raise ChainBroken(f"raises book {entry.book!r} beyond its ceiling.") from None
+        self._moved.add(entry.book)
+        self._said[entry.book] = entry
+
+    def _way(self, entry: Entry) -> list[Node]:
+        """The book of an entry and all above it."""
+        self._declaring = ""
+        if entry.book not in self.nodes:
+            raise ChainBroken(f"charges book {entry.book!r}, which was never opened.")
+        path = [self.nodes[name] for name in tree.lineage(entry.book)]
+        if not path[0].enforces:
+            raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
+        return path
+
+    def settle(self) -> None:
+        """Compare what moved with its limits, and with what the entries say was proved."""
+        for name in self._moved:
+            node = self.nodes[name]
+            if not node.within:
+                raise ChainBroken(f"The entries up to {self.seq} exceed the limit of book {name!r}.")
+            if (said := self._said.get(name)) and not _agree(said, outcome(node)):
+                raise ChainBroken(f"Entry {said.seq} says that less was proved of book {name!r} than follows from it.")
+        self._moved.clear()
+        self._said.clear()
+
+    def compare(self, tip: tuple[int, str, str], rows: Iterable[sa.Row[Any]], names: Iterable[str] | None = None) -> None:
+        """Raise unless the head, and the rows of the books of these names (or of all), follow from the entries."""
+        if tip != (self.seq, self.at, self.hash):
+            raise ChainBroken(f"The last entry is {self.seq}, but the head says otherwise: the tail was cut or edited.")
+        found = {row.name: row for row in rows}
+        for name in (found.keys() | self.nodes.keys()) if names is None else names:
+            if (name in found) != (name in self.nodes):
+                raise ChainBroken(f"Book {name!r} is in the table of books or in the entries, but not in both.")
+            if name in found:
+                self._compare_book(found[name])
+
+    def _compare_book(self, row: sa.Row[Any]) -> None:
+        above = tree.lineage(row.name)[1:]
+        if row.parent != (above[0] if above else None) or not _same(tree.parse(row), self.nodes[row.name]):
+            raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
 
 
-def _compare_head(connection: sa.Connection, last: Entry | None) -> None:
-    expected = (last.seq, last.at, last.hash) if last else (0, "", chain.GENESIS)
-    if chain.tip(connection) != expected:
-        raise ChainBroken(f"The last entry is {expected[0]}, but the head says otherwise: the tail was cut or edited.")
+def _inherited(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
+    return terms.adjacency, terms.unit, terms.rows_per_unit, terms.filter
 
 
-def _compare_books(connection: sa.Connection, nodes: dict[str, Node]) -> None:
-    rows = {row.name: row for row in connection.execute(sa.select(schema.books))}
-    if rows.keys() != nodes.keys():
-        odd = sorted(rows.keys() ^ nodes.keys())[0]
-        raise ChainBroken(f"Book {odd!r} is in the table of books or in the entries, but not in both.")
-    for name, node in nodes.items():
-        row, above = rows[name], tree.lineage(name)[1:]
-        if (row.parent, tree.parse(row)) != (above[0] if above else None, node):
-            raise ChainBroken(f"The limits or running totals of book {name!r} do not follow from its entries.")
+def _same(stored: Node, replayed: Node) -> bool:
+    """Equal, but for the reading at which a raise ended a stage: a float."""
+    if stored.since is None or replayed.since is None:
+        return stored == replayed
+    if not math.isclose(stored.since.before_epsilon, replayed.since.before_epsilon, rel_tol=1e-9):
+        return False
+    since = replace(stored.since, before_epsilon=replayed.since.before_epsilon)
+    return replace(stored, since=since) == replayed
+
+
+def _rows(entry: Entry, terms: Terms) -> int:
+    """For how many rows at once a charge was priced, if it protects whom the book does; older entries say nothing."""
+    said = entry.unit
+    if not suits(terms, said) or (said is None and entry.rules != rules.BEFORE):
+        raise ChainBroken(f"charges book {entry.book!r} for another unit than the book keeps.")
+    return said.rows if said else 1
+
+
+def _agree(entry: Entry, after: dict[str, str]) -> bool:
+    """Within a part in 10⁹: readings are floats. The proof is a name, and where two theorems tie, either."""
+    return all(
+        math.isclose(float(getattr(entry, name)), float(after[name]), rel_tol=1e-9, abs_tol=1e-12)
+        for name in ("epsilon", "delta", "fraction")
+    )

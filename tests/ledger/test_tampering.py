@@ -1,0 +1,202 @@
+"""Whatever is changed behind a ledger's back is found by verification, and refuses the next charge."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from discreet import events
+from discreet.adjacency import Adjacency
+from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, rules, watch
+from discreet.ledger.pricing import price
+from tests.ledger.tampering import ALL, BOOK, ENTRIES, FOLLOWS, FORGED, TENTH, forged, tamper, unguarded, write
+
+
+def fill(ledger: Ledger) -> None:
+    """Ten entries: two books, a partition with its parts, and six charges."""
+    book = ledger.open(BOOK, epsilon=1.0)
+    parts = book.split("region", ["north", "south"])
+    ledger.open("other", epsilon=2.0)
+    parts["north"].charge(TENTH, label="a")
+    for label in ("b", "c"):
+        book.charge(TENTH, label=label)
+    parts["south"].charge(TENTH, label="d")
+    book.charge(TENTH, label="e")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "budget.db"
+    with Ledger(f"sqlite:///{path}") as ledger:
+        fill(ledger)
+        assert ledger.verify().entries == 10
+    return path
+
+
+@pytest.fixture
+def path(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(template, tmp_path / "budget.db"))
+
+
+def state(path: Path) -> tuple[bytes, ...]:
+    """Everything the file holds, for "nothing was changed"."""
+    return (path.read_bytes()[100:],)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_tampering_is_found_and_refuses_the_next_charge(path: Path, name: str) -> None:
+    """By a process that had checked everything before, by verification, and by a process that starts afterwards."""
+    url = f"sqlite:///{path}"
+    with Ledger(url) as ledger:
+        book = ledger.open(BOOK, epsilon=1.0)
+        ledger._watch.look_ahead()
+        tamper(str(path), ALL[name])
+        before = state(path)
+        for _ in range(2):
+            with pytest.raises(LedgerError):
+                book.charge(TENTH)
+        with pytest.raises(LedgerError):
+            ledger.verify()
+    with Ledger(url) as fresh:
+        with pytest.raises(LedgerError):
+            fresh.book("other").charge(TENTH)
+        with pytest.raises(LedgerError):
+            fresh.open("another", epsilon=1.0)
+        with pytest.raises(LedgerError):
+            fresh.verify()
+    assert state(path) == before
+
+
+@pytest.mark.parametrize("name", ["a price made free", "totals emptied", "an event without its price", "no head", "a refund"])
+def test_tampering_with_postgresql_refuses_the_next_charge(postgres: str, name: str) -> None:
+    with Ledger(postgres) as ledger:
+        fill(ledger)
+        with ledger._store.write() as connection:
+            unguarded(connection)
+            (ENTRIES | FOLLOWS | FORGED)[name](connection)
+        for tried in (ledger, Ledger(postgres)):
+            with pytest.raises(LedgerError):
+                tried.book(BOOK).charge(TENTH)
+            with pytest.raises(LedgerError):
+                tried.verify()
+            tried.close()
+
+
+def test_an_untouched_ledger_is_charged_and_verified(path: Path) -> None:
+    """So that the refusals above are not of everything; nor of what a forger appends at its right price."""
+    tamper(str(path), forged())
+    with Ledger(f"sqlite:///{path}") as ledger:
+        ledger.book(BOOK).charge(TENTH)
+        assert ledger.verify().entries == 12
+
+
+def test_a_cut_tail_put_right_everywhere_is_missed_by_nobody_who_saw_it(path: Path) -> None:
+    """A process that starts later cannot know; for that there is the anchored head."""
+    url = f"sqlite:///{path}"
+    shutil.copy(path, path.with_suffix(".old"))
+    with Ledger(url) as ledger:
+        ledger.book(BOOK).charge(TENTH)
+        head = ledger.head()
+        shutil.copy(path.with_suffix(".old"), path)
+        for _ in range(2):
+            with pytest.raises(ChainBroken, match="tail is cut off"):
+                ledger.book(BOOK).charge(TENTH)
+    with Ledger(url) as fresh:
+        fresh.book(BOOK).charge(events.PureDP(epsilon=0.01))
+        with pytest.raises(ChainBroken, match="rewritten"):
+            fresh.verify(head=head)
+
+
+def test_old_entries_are_looked_at_in_turn(ledger: Ledger) -> None:
+    """Where the database cannot tell that somebody wrote, an edit in the middle comes up within length / WINDOW charges."""
+    book = ledger.open(BOOK, epsilon=1000.0)
+    for _ in range(4 * watch.WINDOW):
+        book.charge(TENTH)
+    with ledger._store.write() as connection:  # by the ledger's own connection, which it trusts
+        unguarded(connection)
+        connection.execute(sa.text(f"UPDATE discreet_entries SET label = 'x' WHERE seq = {2 * watch.WINDOW}"))
+    with pytest.raises(ChainBroken, match=f"Entry {2 * watch.WINDOW} was edited"):  # noqa: PT012
+        for _ in range(5):
+            book.charge(TENTH)
+
+
+@pytest.mark.parametrize("head", ["0:" + "ab" * 32, "3:" + "ab" * 32, "10:" + "0" * 64, "11:" + "ab" * 32])
+def test_only_a_head_that_was_found_in_the_chain_is_an_anchor(path: Path, head: str) -> None:
+    with Ledger(f"sqlite:///{path}") as ledger, pytest.raises(ChainBroken):
+        ledger.verify(head=head)
+
+
+def test_every_head_of_the_chain_is_an_anchor(path: Path) -> None:
+    with Ledger(f"sqlite:///{path}") as ledger:
+        for entry in ledger.entries():
+            assert ledger.verify(head=f"{entry.seq}:{entry.hash}").anchored
+        assert ledger.verify(head=f"0:{chain.GENESIS}").anchored
+        assert not ledger.verify().anchored
+
+
+def test_each_way_to_price_an_event_is_recomputed(ledger: Ledger) -> None:
+    """Leaf by leaf, as a plan by the tight account, as a plan by basic composition, as a whole at a named delta."""
+    gaussian, approximate = events.Gaussian(noise_multiplier=20.0), events.ApproxDP(epsilon=0.5, delta=1e-6)
+    book = ledger.open("a", epsilon=3.0, delta=1e-6)
+    book.plan(gaussian * 10)
+    book.charge(TENTH)
+    book.charge(gaussian * 5, delta=1e-8)
+    ledger.open("b", epsilon=1.0, delta=1e-6).charge(approximate)
+    ledger.open("c", epsilon=3.0, delta=1e-6, adjacency="replace").reserve(gaussian)
+    judged: list[str] = [entry.price for entry in ledger.entries() if entry.price]
+    rules.judged.cache_clear()
+    assert ledger.verify().entries == 8
+    assert rules.judged.cache_info().misses == len(judged) == 5
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.999_999, 1.000_001, 2.0])
+def test_a_price_agrees_within_rounding_only(factor: float) -> None:
+    exact = price(TENTH, Adjacency.ADD_REMOVE)
+    assert rules.judged(TENTH.to_json(), exact.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT) == exact
+    other = replace(exact, mu2=round(exact.mu2 * factor))
+    with pytest.raises(ChainBroken, match="does not follow"):
+        rules.judged(TENTH.to_json(), other.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
+
+
+def test_older_entries_must_reach_todays_price(ledger: Ledger) -> None:
+    """Their own rules are gone, and some were low: more than today's price is accepted, less is refused."""
+    book = ledger.open(BOOK, epsilon=1.0)
+    book.charge(TENTH)
+    template = ledger.entries()[-1]
+    for paid, refused in ((0.2, False), (0.05, True)):
+        more = price(events.PureDP(epsilon=paid), Adjacency.ADD_REMOVE)
+        draft = replace(template, rules="", price=more.to_json())
+        assert draft.digest() == replace(draft, rules="").digest()
+        if refused:
+            with pytest.raises(ChainBroken, match="does not follow"):
+                rules.judged(draft.event, draft.price, Adjacency.ADD_REMOVE, "")
+        else:
+            assert rules.judged(draft.event, draft.price, Adjacency.ADD_REMOVE, "") == more
+
+
+def test_a_ledger_of_the_first_schema_is_brought_forward_and_still_verifies(tmp_path: Path) -> None:
+    """Entries without rules keep their hashes, are judged, and are followed by entries that name theirs."""
+    path = tmp_path / "budget.db"
+    with Ledger(f"sqlite:///{path}") as ledger:
+        ledger.open(BOOK, epsilon=1.0).charge(TENTH)
+        entries = ledger.entries()
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        unguarded(connection)
+        connection.execute(sa.text("DELETE FROM discreet_entries"))
+        previous = chain.GENESIS
+        for entry in entries:
+            write(connection, replace(entry, rules="", previous=previous))
+            previous = replace(entry, rules="", previous=previous, hash="").digest()
+        connection.execute(sa.text("ALTER TABLE discreet_entries DROP COLUMN rules"))
+        connection.execute(sa.text("UPDATE discreet_schema SET version_num = '0001'"))
+    engine.dispose()
+    with Ledger(f"sqlite:///{path}") as ledger:
+        assert [entry.rules for entry in ledger.entries()] == ["", ""]
+        assert ledger.verify().entries == 2
+        assert ledger.book(BOOK).charge(TENTH).rules == rules.CURRENT
+        assert ledger.verify().entries == 3
