@@ -25,6 +25,7 @@ from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, uni
 __all__ = ["approximate", "planned_price", "price", "refuse_nonprivate", "summed_price"]
 
 _SLACK = 1e-12
+_LISTED = 10**6
 _LARGEST = 700  # pure events beyond this have no Gaussian-DP parameter that floats can hold
 _EVERYTHING = Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS))
 
@@ -101,7 +102,7 @@ def _total(parts: Iterable[Leaf | Choice], times: int = 1) -> Amounts:
 
 
 def _leaf(leaf: Leaf, count: int) -> Amounts:
-    """The price of all repetitions of a leaf: rounded once, not once a repetition."""
+    """The price of all repetitions of a leaf."""
     if isinstance(leaf.event, events.ApproxDP):
         return approximate(leaf.event.epsilon, leaf.event.delta, count)
     pure = _pure_leaf(leaf)
@@ -131,8 +132,13 @@ def _mu2(leaf: Leaf, pure: Number, count: int) -> Number:
 
 
 def _squared(mu: float, count: int) -> Number:
-    """count·mu² in units: of the exact square, so that neither a tiny mu nor a huge count is lost."""
-    return units(Fraction(mu) ** 2 * count * Fraction(1 + _SLACK)) if mu < math.inf else math.inf
+    """count·mu² in units: of the exact square, so that a tiny mu is not lost."""
+    return _repeated(Fraction(mu) ** 2 * Fraction(1 + _SLACK), count) if mu < math.inf else math.inf
+
+
+def _repeated(value: Fraction, count: int) -> Number:
+    """What repetitions cost in units: the same as listing them, but for more than anybody lists rounded only once."""
+    return units(value) * count if count <= _LISTED else units(value * count)
 
 
 def _pure_mu(pure: Number) -> float:
@@ -140,8 +146,9 @@ def _pure_mu(pure: Number) -> float:
     if pure >= _LARGEST or pure == 0:
         return math.inf if pure else 0.0
     epsilon = max(float(pure), SMALLEST)
-    value = math.sqrt(8) * float(erfinv(math.tanh(epsilon / 2))) if epsilon < 1 else -2 * float(ndtri(expit(-epsilon)))
-    return max(value * (1 + _SLACK), epsilon)  # the slope at zero is above one, and tiny values lose their digits
+    if epsilon < 1:  # the slope at zero is above one, and tiny values lose their digits
+        return max(math.sqrt(8) * float(erfinv(math.tanh(epsilon / 2))) * (1 + _SLACK), epsilon)
+    return -2 * float(ndtri(expit(-epsilon))) * (1 + _SLACK)
 
 
 def _renyi(leaf: Leaf, count: int) -> tuple[Number, ...]:
@@ -154,4 +161,4 @@ def _renyi(leaf: Leaf, count: int) -> tuple[Number, ...]:
 
 def _up(curve: Iterable[float], count: int) -> tuple[Number, ...]:
     values = [float(value) * (1 + _SLACK) for value in curve]
-    return tuple(units(Fraction(value) * count) if value < math.inf else math.inf for value in values)
+    return tuple(_repeated(Fraction(value), count) if value < math.inf else math.inf for value in values)
