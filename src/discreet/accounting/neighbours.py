@@ -96,6 +96,10 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             if wanted is not Adjacency.REPLACE:
                 raise _refusal(leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
             return resolve(leaf.event * count, wanted, group)
+        case ev.ProvedUnder():
+            if wanted is not leaf.adjacency:
+                raise _refusal(leaf, wanted, f"it holds under '{leaf.adjacency}' only, because it takes another fact as public")
+            return resolve(leaf.event * count, wanted, group)
         case ev.BallsInBins():
             # Given the assignment, one batch differs: the pass costs one event. No amplification is claimed.
             return resolve(leaf.event * count, wanted, group)
