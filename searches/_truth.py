@@ -26,7 +26,7 @@ Outcome = tuple[mpf, mpf, mpf, mpf]
 Law = list[Outcome]  # probabilities without the record (N), with value 1 (A), with value -1 (B), with two of value 1 (C)
 N, A, B, C = range(4)
 
-_MOST = 300
+_MOST = 100
 _NOTHING: Law = [(mpf(1),) * 4]
 _BERRY_ESSEEN = mpf("0.56")
 _CENTRES = {True: (0, 1, -1, 2), False: (0, 1, 0, 1)}  # proved for each change, or for the change that is asked about
@@ -74,12 +74,12 @@ def _product(laws: Sequence[Law]) -> Law:
     return total
 
 
-def _few(outcomes: Law) -> Law:
+def _few(outcomes: Law, most: int = _MOST) -> Law:
     """At most so many outcomes: the least likely are merged."""
-    if len(outcomes) <= _MOST:
+    if len(outcomes) <= most:
         return outcomes
     outcomes = sorted(outcomes, key=max)
-    cut = len(outcomes) - _MOST
+    cut = len(outcomes) - most + 1
     return [tuple(map(mpmath.fsum, zip(*outcomes[:cut], strict=True))), *outcomes[cut:]]  # type: ignore[list-item]
 
 
@@ -103,7 +103,7 @@ def _fixed(inner: Law, q: mpf, other: int) -> Law:
 
 def _spread(inner: Law, batches: int, other: int) -> Law:
     """The record is in one of the batches, at random; another record, or none, in each of the rest."""
-    total: Law = []
+    inner, total = _few(inner, 7), []
     for chosen in range(batches):
         outcomes: Law = [(1 / mpf(batches),) * 4]
         for batch in range(batches):
