@@ -194,8 +194,14 @@ def _laplace(x: mpf) -> mpf:
     return mpmath.exp(-x) / 2 if x > 0 else 1 - mpmath.exp(x) / 2
 
 
+def _normal_tail(x: mpf) -> mpf:
+    if abs(x) > 10**6:
+        return mpf(0) if x > 0 else mpf(1)  # to more digits than are ever kept
+    return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+
 def _gaussian(z: mpf, centres: Sequence[int]) -> Law:
-    return _cells(lambda x: mpmath.erfc(x / z / mpmath.sqrt(2)) / 2, [*_edges(0.0), -3 * z, -z, z, 1 + z, 1 + 3 * z], centres)
+    return _cells(lambda x: _normal_tail(x / z), [*_edges(0.0), -3 * z, -z, z, 1 + z, 1 + 3 * z], centres)
 
 
 def _geometric(epsilon: mpf, k: int, centres: Sequence[int]) -> Law:
@@ -282,5 +288,5 @@ def _above(kept: list[tuple[mpf, mpf]], side: int, count: int, level: float) -> 
     if variance < mpf(10) ** (40 - 2 * mpmath.mp.dps):
         return mpf(0), mpf(1)  # too small for the digits
     error = _BERRY_ESSEEN * third / (variance ** mpf("1.5") * mpmath.sqrt(count)) + mpf(10) ** (20 - mpmath.mp.dps) * count
-    value = mpmath.erfc((level - count * mean) / mpmath.sqrt(2 * count * variance)) / 2
+    value = _normal_tail((level - count * mean) / mpmath.sqrt(count * variance))
     return value - error, value + error

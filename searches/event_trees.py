@@ -290,6 +290,8 @@ def main(size: int | None = None, first: int = 0) -> None:
         except Violation as error:
             broken.append(f"seed {seed}: {error}")
             print(broken[-1], flush=True)
+        if seed % 250 == 249:
+            print(f"event_trees: seed {seed}, {sum(tried.values())} answers and refusals counted", flush=True)
     spent = time.process_time() - started
     print(f"event_trees: {seed + 1 - first} trees in {spent:.0f} CPU seconds, {len(broken)} broken promises")
     print(", ".join(f"{name}: {count}" for name, count in sorted(tried.items())))

@@ -40,7 +40,7 @@ def rho_of(leaf: Leaf) -> float:
         case ev.ZCDP():
             return event.rho
         case ev.Exponential():
-            return _half_square(event.epsilon) / 4 or _half_square(event.epsilon)
+            return product(event.epsilon, event.epsilon, 0.125)
     epsilon = pure_of(leaf)
     if epsilon < math.inf:
         # the exact supremum over orders for randomized response is below both of these
