@@ -303,8 +303,8 @@ class Window:
         bottom = max(bottom, step * sum(n * law.first for law, n in whole.laws))
         first = math.floor(bottom / step) - 1
         size = max(16, math.ceil(top / step) + 2 - first)
-        if size > _MAX_SIZE:
-            raise NotCertified(f"the lattice needs {size} points.")
+        if size > _MAX_SIZE or abs(first) > 1 << 53:
+            raise NotCertified(f"the lattice needs {size} points, from point {first} on.")
         return fft.next_fast_len(size, real=True), first
 
     @cached_property

@@ -55,7 +55,7 @@ class Tightest:
         self._numerical: PLD | None = None
         try:
             self._numerical = PLD(resolved)
-        except UnsupportedEvent as reason:
+        except (UnsupportedEvent, NotCertified) as reason:
             if not self._others:
                 raise UnsupportedEvent(f"No accountant can price this event: {reason}") from None
 
