@@ -377,6 +377,7 @@ ODD = {
     "approximate beyond floats": ev.ApproxDP(epsilon=1e300, delta=1e-300) * 10**400,
     "a swarm in a sampler": ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=0.8) * 10**24),
     "a tiny swarm in a sampler": ev.PoissonSampled(rate=0.1, event=ev.PureDP(epsilon=1e-30) * 10**24 + ev.PureDP(epsilon=0.1)),
+    "several free parts": ev.Laplace(noise_multiplier=9.0) | ev.PureDP(epsilon=0.0) | ev.Exponential(epsilon=0.0),
     "many truncated": ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=9, dataset_size=9, event=PARTS) * 10**400,
     "a data set beyond floats": ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=9, dataset_size=10**400,
                                                            event=ev.PureDP(epsilon=1.0)),

@@ -183,7 +183,7 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
         return resolve(parts[0] * count, wanted, group)
     if group > 1:
         raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole")
-    options = [option for part in parts if (option := resolve(part, wanted).parts)]
+    options = [resolve(part, wanted).parts for part in parts]
     for left, entered in permutations(parts if len(parts) > 1 else parts * 2, 2) if crosses else ():
         try:
             out, into = (resolve(part, Adjacency.ADD_REMOVE).parts for part in (left, entered))
@@ -191,7 +191,8 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
             why = "a record may leave one part and enter another, so every part must hold under 'add-remove', but "
             raise _refusal(leaf, wanted, f"{why}{reason}".rstrip(".")) from None
         options.append(out + tuple(_flipped(part) for part in into))
-    return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
+    charged = tuple(filter(None, options))  # one that charges nothing is below every other
+    return Resolved((Choice(charged, count, leaf),) if charged else ())
 
 
 def _flipped(part: Leaf | Choice) -> Leaf | Choice:
