@@ -71,6 +71,7 @@ def leaves() -> st.SearchStrategy[ev.Event]:
         samplers(mechanisms(st.just(ADD_REMOVE))),
         st.builds(ev.FixedSizeSampled, rate=rates, event=anything),
         st.builds(ev.Shuffled, event=anything),
+        st.builds(ev.ProvedUnder, adjacency=adjacencies, event=anything),
     )
 
 

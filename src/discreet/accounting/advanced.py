@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from discreet.accounting.basic import Basic, divided, leaf_epsilon, smallest_delta
 from discreet.accounting.neighbours import Leaf, Resolved
+from discreet.accounting.outward import product, times
 from discreet.accounting.views import fold, hopeless
 
 __all__ = ["Advanced"]
@@ -45,13 +46,13 @@ class Advanced:
 
         def price(leaf: Leaf) -> tuple[float, float]:
             epsilon = leaf_epsilon(leaf, share)
-            return (epsilon * math.tanh(epsilon / 2), epsilon**2) if epsilon < math.inf else (math.inf, math.inf)
+            return product(epsilon, math.tanh(epsilon / 2)), product(epsilon, epsilon)
 
         mean, square = fold(
             self.resolved.parts,
             price,
             lambda a, b: (a[0] + b[0], a[1] + b[1]),
-            lambda cost, n: (cost[0] * n, cost[1] * n),
+            lambda cost, n: (times(cost[0], n), times(cost[1], n)),
             lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
             (0.0, 0.0),
         )

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from discreet import events as ev
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
+from discreet.accounting.outward import SMALLEST, inverse, product, times
 from discreet.accounting.views import fold, hopeless
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
@@ -26,9 +27,9 @@ def pure_of(leaf: Leaf) -> float:
     event = leaf.event
     match event:
         case ev.Laplace():
-            return 1 / event.noise_multiplier
+            return inverse(event.noise_multiplier)
         case ev.DiscreteLaplace():
-            return event.sensitivity / event.scale
+            return times(inverse(event.scale), event.sensitivity)
         case ev.Exponential() | ev.PureDP() | ev.RandomizedResponse():
             return event.epsilon
         case ev.ApproxDP():
@@ -46,10 +47,19 @@ def pure_of(leaf: Leaf) -> float:
 
 
 def _amplified(epsilon: float, rate: float) -> float:
-    """log(1 + q(e^ε - 1)): Poisson for add/remove, fixed size for replace (Balle, Barthe and Gaboardi 2018)."""
-    if epsilon > 500:
-        return epsilon + math.log(rate) if math.isfinite(epsilon) else math.inf
-    return math.log1p(rate * math.expm1(epsilon)) * _UP
+    """log(1 + q(e^ε - 1)): Poisson for add/remove, fixed size for replace (Balle, Barthe and Gaboardi 2018).
+
+    Where e^ε leaves floats, log(1 + q·e^ε) with log q + ε rounded up, which keeps its digits near zero too.
+    """
+    if epsilon == 0 or not math.isfinite(epsilon):
+        return epsilon
+    if epsilon < 300:
+        value = math.log1p(product(rate, math.expm1(epsilon))) * _UP
+    else:
+        log = math.log(rate) + epsilon
+        log += 1e-15 * (epsilon - math.log(rate))  # more than both can have lost
+        value = (max(log, 0.0) + math.log1p(math.exp(-abs(log)))) * _UP
+    return min(epsilon, value + SMALLEST)
 
 
 def pure_epsilon(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
@@ -63,8 +73,7 @@ def pure_epsilon(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REM
 
 def pure_sum(resolved: Resolved) -> float:
     """The same for a resolved event; a truncated sampler is not pure."""
-    total = fold(resolved.parts, pure_of, lambda a, b: a + b, lambda e, n: e * n if n else 0.0, max, 0.0)
-    return math.inf if resolved.slack else total
+    return math.inf if resolved.slack else fold(resolved.parts, pure_of, lambda a, b: a + b, times, max, 0.0)
 
 
 def single_epsilon(leaf: Leaf, delta: float) -> float:
@@ -145,7 +154,7 @@ class Basic:
             self.resolved.parts,
             lambda leaf: leaf_epsilon(leaf, share),
             lambda a, b: a + b,
-            lambda e, n: e * n,
+            times,
             max,
             0.0,
         )

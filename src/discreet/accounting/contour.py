@@ -36,6 +36,7 @@ from scipy.optimize import brentq
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.decay import far_envelope, near_envelope
 from discreet.accounting.mixtures import Mixtures, Rule
+from discreet.accounting.outward import FLOOR
 from discreet.accounting.transforms import Transform
 from discreet.errors import NotCertified
 
@@ -297,7 +298,7 @@ class Line:
         low = max(0.0, value - wrong - self._aliases(epsilon))
         return (
             min(1.0, (low + self.parts.infinity) * (1 - 4 * _UNIT)),
-            min(1.0, (value + wrong + self.parts.infinity) * (1 + 4 * _UNIT)),
+            min(1.0, (value + wrong + self.parts.infinity) * (1 + 4 * _UNIT) + FLOOR),
         )
 
     def solve(self, delta: float) -> float:

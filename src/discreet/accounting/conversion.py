@@ -17,6 +17,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.accounting.outward import FLOOR
+
 __all__ = ["rdp_to_delta", "rdp_to_epsilon"]
 
 _UP = 1 + 1e-12  # rounds outward
@@ -29,12 +31,15 @@ def rdp_to_epsilon(orders: ArrayLike, curve: ArrayLike, delta: float) -> float:
     0.0
     """
     alpha, r = np.asarray(orders, float), np.asarray(curve, float)
-    values = r + np.log1p(-1 / alpha) - (math.log(delta) + np.log(alpha)) / (alpha - 1)
-    return float(max(0.0, np.min(values) * _UP))
+    price = (-math.log(delta) - np.log(alpha)) / (alpha - 1)
+    values = r + np.log1p(-1 / alpha) + price
+    values = values + 1e-15 * (np.abs(values) + np.abs(r) + np.abs(price) + 1 / alpha)  # more than the sum can have lost
+    return float(max(0.0, np.min(values)))
 
 
 def rdp_to_delta(orders: ArrayLike, curve: ArrayLike, epsilon: float) -> float:
     """Smallest delta that any order of the curve proves at epsilon ≥ 0."""
     alpha, r = np.asarray(orders, float), np.asarray(curve, float)
     logs = (alpha - 1) * (r - epsilon + np.log1p(-1 / alpha)) - np.log(alpha)
-    return float(min(1.0, math.exp(min(0.0, float(np.min(logs)))) * _UP))
+    logs = logs + 1e-15 * ((alpha - 1) * (np.abs(r) + epsilon + 1 / alpha) + np.log(alpha))  # the same
+    return float(min(1.0, math.exp(min(0.0, float(np.min(logs)))) * _UP + FLOOR))

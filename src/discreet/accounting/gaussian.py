@@ -18,10 +18,12 @@ from numpy.polynomial.legendre import leggauss
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from discreet.accounting.outward import FLOOR, inverse
 from discreet.errors import nonnegative, number, positive
 
 __all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_noise_multiplier"]
 
+_UNIT = 2.0**-53
 _SLACK = 1e-11  # relative; ten times the error measured against 60-digit arithmetic, on the safe side
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LEGENDRE = tuple(zip(*(rule.tolist() for rule in leggauss(5)), strict=True))
@@ -49,18 +51,18 @@ def _mills_drop(low: float, width: float) -> float:
     return half * math.fsum(weight * _mills_slope(low + half + half * node) for node, weight in _LEGENDRE)
 
 
-def _delta(mu: float, epsilon: float) -> float:
-    if mu == 0:
-        return 0.0
+def _delta(mu: float, epsilon: float, side: int = 1) -> float:
+    """The profile at mu, which decreases in ``low``: that is moved by what it may have lost, up (side 1) or down (-1)."""
+    if mu in (0.0, math.inf):
+        return 0.0 if mu == 0 else 1.0
     low = epsilon / mu - mu / 2
-    high = epsilon / mu + mu / 2
-    if low == math.inf:
+    low -= side * 8 * _UNIT * (epsilon / mu + mu / 2)
+    if not low < 40:
         return 0.0
     if low > -5:
-        exponent = -low * low / 2
-        return 0.0 if exponent < -745 else math.exp(exponent) / math.sqrt(2 * math.pi) * _mills_drop(low, mu)
+        return math.exp(-low * low / 2) / math.sqrt(2 * math.pi) * _mills_drop(low, mu)
     # Here delta is close to one and a plain difference loses nothing: e^epsilon Φ(-high) = φ(low)·mills(high).
-    return float(ndtr(-low)) - math.exp(-low * low / 2) / math.sqrt(2 * math.pi) * _mills(high)
+    return float(ndtr(-low)) - math.exp(-low * low / 2) / math.sqrt(2 * math.pi) * _mills(low + mu)
 
 
 def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
@@ -71,9 +73,13 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     >>> round(gaussian_delta(noise_multiplier=1.0, epsilon=1.0), 6)
     0.126937
     """
-    noise_multiplier = positive("noise_multiplier", noise_multiplier)
-    epsilon = nonnegative("epsilon", epsilon)
-    return min(1.0, _delta(_inverse(noise_multiplier), epsilon) * (1 + _SLACK))
+    return profile_delta(inverse(positive("noise_multiplier", noise_multiplier)), nonnegative("epsilon", epsilon))
+
+
+def profile_delta(mu: float, epsilon: float, side: int = 1) -> float:
+    """The same for a mu in [0, ∞], rounded up (side 1; zero only where mu is) or down (side -1)."""
+    value = _delta(mu, epsilon, side) * (1 + side * _SLACK)
+    return min(1.0, max(value, FLOOR) if side > 0 and mu > 0 else value)
 
 
 def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
@@ -83,12 +89,15 @@ def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
     4.3772
     """
     noise_multiplier = positive("noise_multiplier", noise_multiplier)
-    delta = number("delta", delta, low=0, high=1)
-    mu = _inverse(noise_multiplier)
-    if delta == 0 or mu == math.inf:
-        return math.inf
-    if _delta(mu, 0.0) <= delta * (1 - _SLACK):
+    return profile_epsilon(inverse(noise_multiplier), number("delta", delta, low=0, high=1))
+
+
+def profile_epsilon(mu: float, delta: float) -> float:
+    """The same for a mu in (0, ∞]."""
+    if delta >= 1 or profile_delta(mu, 0.0) <= delta:
         return 0.0
+    if delta < FLOOR or mu > 1e100:
+        return math.inf
     return _smallest(lambda epsilon: _delta(mu, epsilon), delta, start=mu * mu / 2 + mu)
 
 
@@ -100,11 +109,7 @@ def gaussian_noise_multiplier(*, epsilon: float, delta: float) -> float:
     """
     epsilon = nonnegative("epsilon", epsilon)
     delta = number("delta", delta, low=0, high=1, open_low=True, open_high=True)
-    return _smallest(lambda z: _delta(1 / z, epsilon), delta, start=1.0)
-
-
-def _inverse(noise_multiplier: float) -> float:
-    return 1 / noise_multiplier if noise_multiplier > 1e-300 else math.inf
+    return _smallest(lambda z: _delta(1 / z, epsilon), delta, start=1.0) if delta >= FLOOR else math.inf
 
 
 def _smallest(decreasing: Callable[[float], float], target: float, start: float) -> float:

@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet import events as ev
-from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_noise_multiplier
+from discreet.accounting.gaussian import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_noise_multiplier,
+    profile_delta,
+    profile_epsilon,
+)
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.views import exact_only, fold, hopeless, unsupported
+from discreet.accounting.outward import inverse, root
+from discreet.accounting.views import fold, hopeless, unsupported
 from discreet.adjacency import Adjacency
 
 __all__ = [
@@ -29,12 +36,13 @@ __all__ = [
 ]
 
 
-def _square(leaf: Leaf) -> float:
+def mu_of(leaf: Leaf) -> float:
+    """The exact mu of one leaf."""
     match leaf.event:
         case ev.Gaussian(noise_multiplier=z):
-            return 1 / z / z if z > 1e-150 else math.inf
+            return inverse(z)
         case ev.GDP(mu=value):
-            return value**2
+            return value
         case ev.NonPrivate():
             return math.inf
     raise unsupported("gdp", leaf.event, "it is not Gaussian, and a central limit theorem is not a guarantee")
@@ -46,7 +54,7 @@ def mu(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> fl
     >>> mu(ev.Gaussian(noise_multiplier=2.0) * 4)
     1.0
     """
-    return GaussianDP(exact_only("gdp", resolve(event, Adjacency(adjacency)))).mu
+    return GaussianDP(resolve(event, Adjacency(adjacency))).mu
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,8 @@ class GaussianDP:
 
     @cached_property
     def mu(self) -> float:
-        """Total mu."""
-        return math.sqrt(fold(self.resolved.parts, _square, lambda a, b: a + b, lambda s, n: s * n, max, 0.0))
+        """Total mu: squares add up."""
+        return fold(self.resolved.parts, mu_of, math.hypot, lambda mu, n: mu * root(n), max, 0.0)
 
     def epsilon(self, delta: float) -> float:
         """Exact, rounded up."""
@@ -69,13 +77,13 @@ class GaussianDP:
             return 0.0
         if delta <= 0 or self.mu == math.inf or hopeless(self.resolved):
             return math.inf
-        return gaussian_epsilon(noise_multiplier=1 / self.mu, delta=delta)
+        return profile_epsilon(self.mu, delta)
 
     def delta(self, epsilon: float) -> float:
         """Exact, rounded up."""
         if self.mu == 0:
             return 0.0
-        return 1.0 if self.mu == math.inf else gaussian_delta(noise_multiplier=1 / self.mu, epsilon=epsilon)
+        return profile_delta(self.mu, epsilon)
 
 
 def clt_mu(event: ev.Event) -> float:
@@ -91,7 +99,7 @@ def clt_mu(event: ev.Event) -> float:
             case ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=z)):
                 total += count * rate**2 * math.expm1(min(1 / z**2, 700.0))
             case ev.Gaussian() | ev.GDP():
-                total += count * _square(Leaf(leaf, Adjacency.ADD_REMOVE, 1))
+                total += count * mu_of(Leaf(leaf, Adjacency.ADD_REMOVE, 1)) ** 2
             case _:
                 raise unsupported("clt", leaf, "the approximation is known for sampled and plain Gaussians")
     return math.sqrt(total)

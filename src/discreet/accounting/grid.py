@@ -11,7 +11,7 @@ Errors, all explicit: discretisation (:mod:`discreet.accounting.lattice`), wrap-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -21,17 +21,18 @@ from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.lattice import Lattice, lower, slip, upper
-from discreet.accounting.pairs import TINY, Atoms, Pair
+from discreet.accounting.outward import FLOOR, times
+from discreet.accounting.pairs import TINY, Pair
 from discreet.accounting.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
-__all__ = ["Grid", "compose", "log_sum"]
+__all__ = ["Composition", "Grid", "Window", "log_sum"]
 
 Version: TypeAlias = Callable[[Pair, float, float], Lattice]
 
 _UNIT = 2.0**-53
-_OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
+OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
 _MAX_SIZE = 1 << 21
 
 
@@ -95,6 +96,11 @@ class Grid:
         high = self.delta_upper(epsilon)
         return min(self._ask(lower, 1e-30, lambda whole: whole.delta(epsilon))[0], high), high
 
+    @cached_property
+    def ceiling(self) -> float:
+        """The largest finite loss."""
+        return sum(times(pair.highest, count) for pair, count in self.parts)
+
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
         if self._alone is not None:
@@ -144,7 +150,7 @@ def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
     p, q = pair.tails(at)
     wrong = float(2 * slip(p)[0])  # exp(ε)·Q(L > ε) is below P(L > ε)
     lost = float(p[0]) if q[0] <= TINY else 0.0  # too small a Q was taken for zero
-    return max(0.0, value - wrong - lost), min(1.0, value + wrong)
+    return max(0.0, value - wrong - lost), min(1.0, value + wrong + (FLOOR if epsilon < pair.highest else 0.0))
 
 
 def _extent(pair: Pair, tail: float) -> tuple[float, float, float]:
@@ -179,6 +185,11 @@ class Composition:
     def infinity(self) -> float:
         """Probability of an infinite loss."""
         return _union([(law.infinity, count) for law, count in self.laws])
+
+    @cached_property
+    def missing(self) -> float:
+        """Q's probability of a loss of minus infinity."""
+        return _union([(law.missing, count) for law, count in self.laws])
 
     @cached_property
     def offset(self) -> float:
@@ -286,15 +297,15 @@ class Window:
         whole, step = self.whole, self.whole.step
         scale = max(math.sqrt(whole.moments(self.c)[1]), step)
         slopes = [s / scale for s in (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)]
-        top = min((whole.log_m_upper(self.c + s) - self._k + _OUTSIDE) / s for s in slopes)
-        bottom = -min((whole.log_m_upper(self.c - s) - self._k + _OUTSIDE) / s for s in slopes)
+        top = min((whole.log_m_upper(self.c + s) - self._k + OUTSIDE) / s for s in slopes)
+        bottom = -min((whole.log_m_upper(self.c - s) - self._k + OUTSIDE) / s for s in slopes)
         top = min(top, step * sum(n * (law.first + len(law.masses)) for law, n in whole.laws))
         bottom = max(bottom, step * sum(n * law.first for law, n in whole.laws))
         first = math.floor(bottom / step) - 1
-        size = fft.next_fast_len(max(16, math.ceil(top / step) + 2 - first), real=True)
-        if size > _MAX_SIZE:
-            raise NotCertified(f"the lattice needs {size} points.")
-        return size, first
+        size = max(16, math.ceil(top / step) + 2 - first)
+        if size > _MAX_SIZE or abs(first) > 1 << 53:
+            raise NotCertified(f"the lattice needs {size} points, from point {first} on.")
+        return fft.next_fast_len(size, real=True), first
 
     @cached_property
     def law(self) -> tuple[Array, Array, float]:
@@ -322,7 +333,7 @@ class Window:
         """What wrap-around, rounding and the cut at 60/c may have done, in units of tilted mass at epsilon."""
         per_step = -math.expm1(-self.c * self.whole.step)
         rounding = 64 * _UNIT * (1 + abs(self._k) + self.c * abs(epsilon))
-        return 2 * math.exp(-_OUTSIDE) + self.law[2] / per_step + rounding + math.exp(-60)
+        return 2 * math.exp(-OUTSIDE) + self.law[2] / per_step + rounding + math.exp(-60)
 
     def delta(self, epsilon: float) -> Interval:
         """Bounds on delta(epsilon)."""
@@ -334,7 +345,7 @@ class Window:
         wrong, infinity = self._wrong(epsilon), self.whole.infinity
         return (
             max(0.0, size * (value - wrong)) + infinity * (1 - 1e-12),
-            min(1.0, size * (value + wrong) + infinity * (1 + 1e-12)),
+            min(1.0, size * (value + wrong) + infinity * (1 + 1e-12) + FLOOR),
         )
 
 
@@ -345,32 +356,3 @@ def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int]:
     centre = round(float(weights @ np.arange(len(weights))))
     folded = np.bincount((np.arange(len(weights)) - centre) % size, weights=weights, minlength=size)
     return fft.rfft(folded), centre
-
-
-@dataclass(frozen=True)
-class Composite(Atoms):
-    """A composition as one pair on a lattice that dominates it; ``below`` is one that it dominates."""
-
-    below: Atoms | None = None
-
-
-def compose(parts: Sequence[tuple[Pair, int]]) -> Composite:
-    """The pair of a composition, for use inside a sampler or a parallel part.
-
-    Not tilted, so the rounding error, some 1e-13, joins the infinite loss: good for any delta well above that.
-    """
-    lattice = Grid(tuple(parts))
-    step = lattice.step(1e-18)
-    high = _untilted(lattice._laws(upper, step, 1e-18))
-    low = _untilted(lattice._laws(lower, step, 1e-18))
-    wrong = 2 * math.exp(-_OUTSIDE)
-    losses, masses, each = high.law
-    extra = wrong + each * len(masses)
-    infinite = min(1.0, high.whole.infinity + extra)
-    below_losses, below_masses, below_each = low.law
-    below = Atoms(below_losses, np.maximum(below_masses - below_each - wrong, 0.0), low.whole.infinity)
-    return Composite(losses, np.maximum(masses, 0.0) + 1e-300, infinite, below)
-
-
-def _untilted(laws: list[tuple[Lattice, int]]) -> Window:
-    return Window(Composition(laws), 0.0)

@@ -17,6 +17,7 @@ from discreet.accounting.basic import Basic, own_delta, pure_sum
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import Resolved, each_leaf, resolve
 from discreet.accounting.optimal import Optimal
+from discreet.accounting.outward import FLOOR, proved, times
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.tradeoff import TradeOff
@@ -42,16 +43,19 @@ ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType(
 """The views, tightest first."""
 
 
+_LARGEST_GROUP = 100_000  # beyond this only pure sums say something of a group
+
+
 class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self._pure = pure_sum(resolved)
+        self._pure = proved(pure_sum(resolved))
         self._resolved = resolved
         self._numerical: PLD | None = None
         try:
             self._numerical = PLD(resolved)
-        except UnsupportedEvent as reason:
+        except (UnsupportedEvent, NotCertified) as reason:
             if not self._others:
                 raise UnsupportedEvent(f"No accountant can price this event: {reason}") from None
 
@@ -86,8 +90,8 @@ class Tightest:
             except NotCertified:
                 best = math.inf
             views = self._beside if best < math.inf else self._others
-            return min([best, *(view.epsilon(delta) for view in views)])
-        return min([self._pure, *(view.epsilon(delta) for view in self._others)])
+            return min([proved(best), *(proved(view.epsilon(delta)) for view in views)])
+        return min([self._pure, *(proved(view.epsilon(delta)) for view in self._others)])
 
     def delta(self, epsilon: float) -> float:
         """The smallest bound there is."""
@@ -99,7 +103,7 @@ class Tightest:
                 best = self._numerical.delta(epsilon)
             except NotCertified:
                 views = self._others
-        return min([best, *(view.delta(epsilon) for view in views)])
+        return min([proved(best), *(proved(view.delta(epsilon)) for view in views)])
 
 
 class Grouped:
@@ -114,16 +118,16 @@ class Grouped:
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
-        return self._one.epsilon(0.0) * self._size if delta == 0 else solve_epsilon(self.delta, delta)
+        return times(self._one.epsilon(0.0), self._size) if delta == 0 else solve_epsilon(self.delta, delta)
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
         each = math.nextafter(epsilon / self._size, 0.0)
-        failure = self._one.delta(each)
-        if failure == 0 or (self._size - 1) * each > 700:  # beyond it the sum leaves the range of floats
-            return min(1.0, math.ceil(failure))
-        growth = math.expm1(self._size * each) / math.expm1(each) if each else self._size
-        return min(1.0, failure * growth * (1 + 1e-12))
+        one = self._one.delta(each)
+        if self._size > _LARGEST_GROUP:
+            return 0.0 if one == 0 else 1.0
+        logs = [math.log(one) + i * each for i in range(self._size)] if one else [-math.inf]
+        return min(1.0, math.fsum(math.exp(min(log, 1.0)) for log in logs) * (1 + 1e-12) + (FLOOR if one else 0.0))
 
 
 class Slackened:
@@ -138,19 +142,24 @@ class Slackened:
 
     def epsilon(self, delta: float) -> float:
         """Upper bound, by the increasing fixed-point iteration from below."""
-        epsilon = -1.0
+        epsilon = 0.0
         for _ in range(200):
-            left = delta - (1 + math.exp(min(max(epsilon, 0.0), 700.0))) * self._slack
+            left = (delta - self._lost(epsilon)) * (1 - 1e-15)
             if left <= 0:
                 return math.inf
-            previous, epsilon = epsilon, self._ideal.epsilon(left)
-            if epsilon <= previous * (1 + 1e-12):
-                return previous
+            needed = self._ideal.epsilon(left)
+            if needed <= epsilon:
+                return epsilon  # what is left of delta at this very epsilon pays for it
+            epsilon = needed * (1 + 1e-12)
         return math.inf
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return min(1.0, self._ideal.delta(epsilon) + (1 + math.exp(min(epsilon, 700.0))) * self._slack)
+        return min(1.0, self._ideal.delta(epsilon) + self._lost(epsilon))
+
+    def _lost(self, epsilon: float) -> float:
+        """(1 + e^ε)·slack, rounded up, and no more than one."""
+        return min(1.0, self._slack + math.exp(min(math.log(self._slack) + epsilon, 1.0)) * (1 + 1e-12) + FLOOR)
 
 
 def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, group_size: int) -> Account:
@@ -167,7 +176,7 @@ def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, g
         if size == 1:
             raise
         resolved, grouped = resolve(event, relation), True
-    account: Account = view(resolved)
+    account: Account = view(Resolved(resolved.ideal))
     if resolved.slack:
         account = Slackened(account, resolved.slack)
     return Grouped(account, size) if grouped else account
@@ -192,7 +201,7 @@ def epsilon(
     >>> round(epsilon(ev.Gaussian(noise_multiplier=1.0), delta=1e-5, adjacency="replace"), 4)
     9.9973
     """
-    return _account(event, accountant, adjacency, group_size).epsilon(probability("delta", delta))
+    return proved(_account(event, accountant, adjacency, group_size).epsilon(probability("delta", delta)))
 
 
 def delta(
@@ -209,7 +218,7 @@ def delta(
     >>> round(delta(ev.Laplace(noise_multiplier=1.0), epsilon=0.5), 6)
     0.221199
     """
-    return _account(event, accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon))
+    return proved(_account(event, accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
 
 
 def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> tuple[float, float]:
@@ -218,7 +227,7 @@ def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = A
     if not isinstance(event, Event):
         raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
     resolved = resolve(event, Adjacency(adjacency))
-    account = PLD(resolved)
+    account = PLD(Resolved(resolved.ideal))
     pure = pure_sum(resolved)
     if delta == 0:
         return (pure, pure) if pure < math.inf else (math.inf, math.inf)
@@ -248,11 +257,11 @@ class Guarantee:
 
     def epsilon(self, delta: float) -> float:
         """Smallest proved epsilon at delta."""
-        return self._account.epsilon(probability("delta", delta))
+        return proved(self._account.epsilon(probability("delta", delta)))
 
     def delta(self, epsilon: float) -> float:
         """Smallest proved delta at epsilon."""
-        return self._account.delta(nonnegative("epsilon", epsilon))
+        return proved(self._account.delta(nonnegative("epsilon", epsilon)))
 
     @cached_property
     def _curve(self) -> TradeOff:

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.accounting.arrays import Array
+from discreet.accounting.outward import FLOOR
 from discreet.accounting.pairs import Pair, scaled
 from discreet.accounting.sampling import Supremum
 from discreet.errors import NotCertified
@@ -40,6 +41,7 @@ class Lattice:
     masses: Array
     infinity: float
     offset: float = 0.0
+    missing: float = 0.0  # Q's probability of a loss of minus infinity, for the upper version
 
     @cached_property
     def losses(self) -> Array:
@@ -119,23 +121,32 @@ def upper(pair: Pair, step: float, tail: float) -> Lattice:
     to_right = np.clip(excess / -math.expm1(-step), 0.0, p)
     masses = np.append(p - to_right, 0.0) + np.append(0.0, to_right + p_error)
     masses[0] += pair.heads(points[:1])[0][0]
-    beyond = float(pair.tails(points[-1:])[0][0])
-    return Lattice(step, first, masses, min(1.0, beyond * (1 + _SLIP)))
+    beyond = float(pair.tails(points[-1:])[0][0]) * (1 + _SLIP) + (0.0 if math.isfinite(pair.highest) else FLOOR)
+    return Lattice(step, first, masses, min(1.0, beyond), missing=_missing(points, masses, np.append(0.0, p_error)))
+
+
+def _missing(points: Array, masses: Array, added: Array) -> float:
+    """What Q has left when the masses, but for what was added to them for safety, have their share; rounded up."""
+    with np.errstate(divide="ignore"):
+        q, extra = (float(np.exp(np.minimum(np.log(x) - points, 0.0)).sum()) for x in (masses, added))
+    return min(1.0, max(0.0, 1 - q) + 2 * extra + _SLIP)
 
 
 def _from_profile(pair: Pair, step: float, first: int, points: Array) -> Lattice:
     """The lattice law whose profile is piecewise linear in exp(l) and at least the pair's at every lattice point."""
-    with np.errstate(over="ignore"):
-        orders = np.exp(points)
-    height = pair.profile(points) * (1 + _SLIP)
-    slopes = (height[:-1] - height[1:]) / np.diff(orders)
+    if points[-1] > 700:
+        raise NotCertified("a loss is too large for the exponentials of parallel composition.")
+    orders = np.exp(np.maximum(points, -700.0))  # below, a profile is one
+    height = np.minimum(pair.profile(points) * (1 + _SLIP) + FLOOR, 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = np.nan_to_num((height[:-1] - height[1:]) / np.diff(orders), nan=0.0, posinf=1.0)
     slopes = np.append(np.maximum.accumulate(np.maximum(slopes, 0.0)[::-1])[::-1], 0.0)  # Q(L > l), made decreasing
     slopes = np.minimum(slopes, 1.0)
     height = height[-1] + np.append(np.cumsum((slopes[:-1] * np.diff(orders))[::-1])[::-1], 0.0)
     tails = np.minimum(np.append(1.0, height + orders * slopes), 1.0)  # P(L > l) before each point, and after it
     tails = np.maximum.accumulate(tails[::-1])[::-1]
     masses = tails[:-1] - tails[1:]
-    return Lattice(step, first, masses, min(1.0, float(tails[-1])))
+    return Lattice(step, first, masses, min(1.0, float(tails[-1])), missing=_missing(points, masses, np.zeros(1)))
 
 
 def lower(pair: Pair, step: float, tail: float) -> Lattice:

@@ -17,6 +17,7 @@ from typing import Any
 from scipy.stats import binom
 
 from discreet import events as ev
+from discreet.accounting.outward import SMALLEST, times
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
@@ -44,10 +45,23 @@ class Choice:
 
 @dataclass(frozen=True)
 class Resolved:
-    """Everything to be priced, and the total probability by which a truncated sampler differs from its ideal."""
+    """Everything to be priced, and the total probability by which a truncated sampler differs from its ideal.
 
-    parts: tuple[Leaf | Choice, ...]
+    ``ideal`` and ``slack`` belong together: ``parts``, which accounts and wrappers read, exist only without slack.
+    """
+
+    ideal: tuple[Leaf | Choice, ...]
     slack: float = 0.0
+
+    @property
+    def parts(self) -> tuple[Leaf | Choice, ...]:
+        """What is priced, where that is the whole truth."""
+        if self.slack:
+            raise UnsupportedEvent(
+                "TruncatedPoissonSampled cannot be priced here: its overflow is a delta of the whole event, which neither "
+                "a curve nor a part of an event can hold."
+            )
+        return self.ideal
 
 
 def each_leaf(parts: tuple[Leaf | Choice, ...]) -> Iterator[Leaf]:
@@ -67,7 +81,7 @@ def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resol
     slack = 0.0
     for leaf, count in ev.leaves(event).items():
         restated = _restate(leaf, count, Adjacency(adjacency), group)
-        parts.extend(restated.parts)
+        parts.extend(restated.ideal)
         slack += restated.slack
     return Resolved(tuple(parts), slack)
 
@@ -82,21 +96,42 @@ def _restate(leaf: ev.Event, count: int, wanted: Adjacency, group: int) -> Resol
             if wanted is not Adjacency.REPLACE:
                 raise _refusal(leaf, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
             return resolve(leaf.event * count, wanted, group)
+        case ev.ProvedUnder():
+            if wanted is not leaf.adjacency:
+                raise _refusal(leaf, wanted, f"it holds under '{leaf.adjacency}' only, because it takes another fact as public")
+            return resolve(leaf.event * count, wanted, group)
         case ev.BallsInBins():
             # Given the assignment, one batch differs: the pass costs one event. No amplification is claimed.
             return resolve(leaf.event * count, wanted, group)
         case ev.TruncatedPoissonSampled():
-            ideal = ev.PoissonSampled(rate=leaf.rate, event=leaf.event)
-            overflow = float(binom.sf(leaf.max_batch_size, leaf.dataset_size + 1, leaf.rate)) * (1 + 1e-9)
-            inner = _restate(ideal, count, wanted, group)
-            return Resolved(inner.parts, inner.slack + count * overflow)
+            inner = _restate(ev.PoissonSampled(rate=leaf.rate, event=leaf.event), count, wanted, group)
+            return Resolved(inner.ideal, min(1.0, inner.slack + times(_overflow(leaf), count)))
         case ev.PoissonSampled() | ev.FixedSizeSampled():
             if leaf.rate == 0:
                 return Resolved(())  # nothing is ever read
             if leaf.rate == 1:
                 return resolve(leaf.event * count, wanted, group)
-            return Resolved((_sampled(leaf, count, wanted, group),))
+            return Resolved((_sampled(_merged(leaf), count, wanted, group),))
     return Resolved(() if _free(leaf) else (_plain(leaf, count, wanted, group),))
+
+
+def _overflow(leaf: ev.TruncatedPoissonSampled) -> float:
+    """The probability that a sample of one more than ``dataset_size`` records is cut, rounded up."""
+    if leaf.rate == 0 or leaf.max_batch_size > leaf.dataset_size:
+        return 0.0
+    if leaf.dataset_size > 1 << 50:
+        return 1.0  # beyond what the tail is computed for
+    return max(float(binom.sf(leaf.max_batch_size, leaf.dataset_size + 1, leaf.rate)) * (1 + 1e-9), SMALLEST)
+
+
+def _merged(leaf: Any) -> Any:
+    """A Poisson sample of a Poisson sample is one at the product of the rates, rounded up."""
+    inside = ev.leaves(leaf.event)
+    only = next(iter(inside), None)
+    if not (isinstance(leaf, ev.PoissonSampled) and isinstance(only, ev.PoissonSampled) and inside == {only: 1}):
+        return leaf
+    rate = min(leaf.rate, only.rate, math.nextafter(leaf.rate * only.rate, 1.0))
+    return _merged(ev.PoissonSampled(rate=rate, event=only.event))
 
 
 def _free(leaf: ev.Event) -> bool:
@@ -148,24 +183,16 @@ def _parallel(leaf: ev.Parallel, count: int, wanted: Adjacency, group: int) -> R
         return resolve(parts[0] * count, wanted, group)
     if group > 1:
         raise _refusal(leaf, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole")
-    options = [option for part in parts if (option := _without_slack(part, wanted))]
+    options = [resolve(part, wanted).parts for part in parts]
     for left, entered in permutations(parts if len(parts) > 1 else parts * 2, 2) if crosses else ():
         try:
-            out, into = (_without_slack(part, Adjacency.ADD_REMOVE) for part in (left, entered))
+            out, into = (resolve(part, Adjacency.ADD_REMOVE).parts for part in (left, entered))
         except UnsupportedAdjacency as reason:
             why = "a record may leave one part and enter another, so every part must hold under 'add-remove', but "
             raise _refusal(leaf, wanted, f"{why}{reason}".rstrip(".")) from None
         options.append(out + tuple(_flipped(part) for part in into))
-    return Resolved((Choice(tuple(options), count, leaf),) if any(options) else ())
-
-
-def _without_slack(event: ev.Event, wanted: Adjacency) -> tuple[Leaf | Choice, ...]:
-    resolved = resolve(event, wanted)
-    if resolved.slack:
-        raise UnsupportedEvent(
-            "TruncatedPoissonSampled cannot be priced inside Parallel: its overflow is charged to the whole."
-        )
-    return resolved.parts
+    charged = tuple(filter(None, options))  # one that charges nothing is below every other
+    return Resolved((Choice(charged, count, leaf),) if charged else ())
 
 
 def _flipped(part: Leaf | Choice) -> Leaf | Choice:

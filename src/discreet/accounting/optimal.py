@@ -20,6 +20,7 @@ from scipy.stats import binom
 from discreet.accounting.arrays import Array
 from discreet.accounting.basic import Basic, divided, leaf_epsilon, own_delta, pure_of, smallest_delta
 from discreet.accounting.neighbours import Choice, Leaf, Resolved
+from discreet.accounting.outward import times
 from discreet.accounting.views import hopeless, solve_epsilon
 from discreet.errors import UnsupportedEvent
 
@@ -37,7 +38,7 @@ class Optimal:
 
     def __post_init__(self) -> None:
         Basic(self.resolved)  # refuses what has no guarantee of its own
-        combinations = 1.0
+        combinations = 1
         for part in self.resolved.parts:
             if isinstance(part, Choice):
                 raise UnsupportedEvent("The optimal accountant cannot price Parallel: it knows one guarantee a leaf.")
@@ -64,7 +65,7 @@ class Optimal:
         if not all(map(math.isfinite, epsilons)):
             return math.inf
         if delta <= 0:
-            return sum(e * leaf.count for e, leaf in zip(epsilons, self._leaves, strict=True))
+            return sum(times(e, leaf.count) for e, leaf in zip(epsilons, self._leaves, strict=True))
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
         losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
         log_kept = sum(

@@ -23,16 +23,23 @@ from discreet.accounting.arrays import Array, Interval
 
 TINY = 1e-290
 
-__all__ = ["Atoms", "BoundedRange", "GaussianShift", "LaplaceShift", "Pair", "Tails", "scaled"]
+__all__ = ["Atoms", "BoundedRange", "DiscreteGaussianShift", "GaussianShift", "LaplaceShift", "Pair", "Tails", "scaled"]
 
 Tails: TypeAlias = tuple[Array, Array]
 
 
 class Pair:
-    """Base of all pairs. ``infinity`` is the P-probability of an infinite loss.
+    """Base of all pairs. ``infinity`` is the P-probability of an infinite loss."""
 
-    All pairs but the sampled ones are symmetric: exchanging P and Q gives the same law of the loss.
-    """
+    @property
+    def symmetric(self) -> bool:
+        """Whether exchanging P and Q gives the same law of the loss. Said only where the kind of pair proves it."""
+        return False
+
+    @property
+    def attained(self) -> bool:
+        """Whether some mechanism has exactly this pair; an envelope or a rounded law has not, and gives no lower bound."""
+        return True
 
     @property
     def infinity(self) -> float:
@@ -72,6 +79,10 @@ class Pair:
         p, q = self.tails(losses)
         return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
 
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """Upper bounds on log E_P[exp(cL); l < L < ∞], c > 0: what a lattice that ends at l leaves out of a moment."""
+        return np.full(np.shape(c), -math.inf if self.highest <= loss else math.inf)
+
 
 def scaled(q: Array, losses: Array) -> Array:
     """exp(l)·q without overflow; a q so small that it has lost its digits counts as zero, which errs upward."""
@@ -79,11 +90,26 @@ def scaled(q: Array, losses: Array) -> Array:
         return np.where(q > TINY, np.exp(np.minimum(losses + np.log(q), 1.0)), 0.0)
 
 
+def chernoff_beyond(rho: float, loss: float, c: Array) -> Array:
+    """log E_P[exp(cL); L > l] where E_P[exp(bL)] ≤ exp(ρb(b+1)) for all b: at most ρb(b+1) - (b-c)l for every b ≥ c."""
+    b = np.maximum(c, (loss / rho - 1) / 2)
+    return np.asarray((rho * b * (b + 1) - (b - c) * loss) * (1 + 1e-14) + 1e-14 * (b + c) * abs(loss))
+
+
 @dataclass(frozen=True)
 class GaussianShift(Pair):
     """N(mu, 1) against N(0, 1): the loss is normal with mean ±mu²/2 and variance mu²."""
 
     mu: float
+
+    @property
+    def symmetric(self) -> bool:
+        """A shift by -mu is the mirror image of one by mu."""
+        return True
+
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """By the curve of a Gaussian."""
+        return chernoff_beyond(self.mu**2 / 2, loss, c)
 
     def tails(self, losses: Array) -> Tails:
         """Normal tails."""
@@ -101,6 +127,11 @@ class LaplaceShift(Pair):
     """Laplace noise of unit scale, shifted by epsilon: half of P sits on the atom at +epsilon."""
 
     epsilon: float
+
+    @property
+    def symmetric(self) -> bool:
+        """As for any shift of symmetric noise."""
+        return True
 
     @property
     def support(self) -> Interval:
@@ -147,6 +178,16 @@ class BoundedRange(Pair):
     """
 
     epsilon: float
+
+    @property
+    def symmetric(self) -> bool:
+        """The density of the loss under Q is proportional to exp(-l/2)."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """An envelope."""
+        return False
 
     @property
     def support(self) -> Interval:
@@ -203,11 +244,20 @@ def _exp_less(e: float, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Atoms(Pair):
-    """Finitely many losses, in increasing order, with their P-probabilities (the Q-probabilities are P·exp(-l))."""
+    """Finitely many losses, in increasing order, with their P-probabilities (the Q-probabilities are P·exp(-l)).
+
+    ``mirrored`` is said by who made them of a symmetric mechanism.
+    """
 
     losses: Array
     masses: Array
     infinite: float = 0.0
+    mirrored: bool = False
+
+    @property
+    def symmetric(self) -> bool:
+        """As said."""
+        return self.mirrored
 
     @property
     def infinity(self) -> float:
@@ -225,12 +275,26 @@ class Atoms(Pair):
         return float(self.losses[-1]) if len(self.losses) <= 4 else 0.0
 
     @cached_property
-    def _sums(self) -> tuple[Tails, Tails]:
+    def q_masses(self) -> Array:
+        """Q-probabilities."""
         with np.errstate(divide="ignore", under="ignore"):
-            q = np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0))
-        up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (self.masses, q))
-        missing = max(0.0, 1 - float(q.sum()))  # Q's mass where P has none: a loss of minus infinity
-        down = np.append(0.0, np.cumsum(self.masses)), np.append(missing, missing + np.cumsum(q))
+            return np.asarray(np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0)))
+
+    @property
+    def missing(self) -> float:
+        """Q's mass where P has none: a loss of minus infinity."""
+        return max(0.0, 1 - float(self.q_masses.sum()))
+
+    @property
+    def mirror(self) -> Atoms:
+        """P and Q exchanged."""
+        return Atoms(-self.losses[::-1], self.q_masses[::-1], self.missing)
+
+    @cached_property
+    def _sums(self) -> tuple[Tails, Tails]:
+        p, q = self.masses, self.q_masses
+        up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (p, q))
+        down = np.append(0.0, np.cumsum(p)), np.append(self.missing, self.missing + np.cumsum(q))
         return (up[0] + self.infinite, up[1]), down
 
     def tails(self, losses: Array) -> Tails:
@@ -252,3 +316,27 @@ class Atoms(Pair):
         for loss, mass in zip(self.losses, self.masses, strict=True):
             total = total + mass * np.exp(z * (loss - shift))
         return np.asarray(z * shift + np.log(total))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianShift(Atoms):
+    """Discrete Gaussian noise shifted by an integer: the atoms within forty standard deviations; the rest is below 1e-340.
+
+    Its Rényi divergences are at most those of the Gaussian (Canonne, Kamath and Steinke 2020, Proposition 5).
+    """
+
+    rho: float = 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        """As for any shift of symmetric noise."""
+        return True
+
+    @property
+    def support(self) -> Interval:
+        """Unbounded, though few of the losses can be written down."""
+        return -math.inf, math.inf
+
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """By the curve of the Gaussian."""
+        return chernoff_beyond(self.rho, loss, c)

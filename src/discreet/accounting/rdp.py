@@ -11,7 +11,7 @@ sampling, which the exact replace profile of :class:`discreet.accounting.pairs.S
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -20,20 +20,22 @@ from numpy.typing import ArrayLike
 from discreet import events as ev
 from discreet.accounting import grid
 from discreet.accounting.arrays import Array
+from discreet.accounting.basic import pure_of
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
+from discreet.accounting.outward import product, times
 from discreet.accounting.pairs import BoundedRange, GaussianShift, Pair
 from discreet.accounting.pld import pair_of
 from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
 from discreet.accounting.transforms import Transform
-from discreet.accounting.views import exact_only, fold, hopeless, unsupported
+from discreet.accounting.views import fold, hopeless, unsupported
 from discreet.accounting.zcdp import rho_of
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 
-__all__ = ["ORDERS", "Renyi", "rdp_curve"]
+__all__ = ["ORDERS", "Renyi", "leaf_curve", "rdp_curve"]
 
 
 ORDERS = np.unique(
@@ -55,18 +57,23 @@ def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = A
     >>> rdp_curve(ev.Gaussian(noise_multiplier=1.0), [2.0, 3.0]).tolist()
     [1.0, 1.5]
     """
-    return _total(exact_only("rdp", resolve(event, Adjacency(adjacency))), tuple(np.asarray(orders, float).tolist()))
+    return _total(resolve(event, Adjacency(adjacency)), tuple(np.asarray(orders, float).tolist()))
 
 
 def _total(resolved: Resolved, orders: tuple[float, ...]) -> Array:
     return fold(
         resolved.parts,
-        lambda leaf: _leaf_curve(leaf, orders),
+        lambda leaf: leaf_curve(leaf, orders),
         np.add,
-        lambda curve, n: curve * n,
+        lambda curve, n: np.array([times(float(value), n) for value in curve]),
         np.maximum,
         np.zeros(len(orders)),
     )
+
+
+def leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
+    """The same for one repetition of a leaf."""
+    return _leaf_curve(replace(leaf, count=1), orders)
 
 
 @lru_cache(maxsize=512)
@@ -90,7 +97,9 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     if isinstance(pair, BoundedRange):
         return pair.divergence(alpha)
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
-    return np.asarray(np.max([_pair_curve(each, alpha) for each in directions], axis=0))
+    curve = np.max([_pair_curve(each, alpha) for each in directions], axis=0)
+    pure = pure_of(leaf)  # a bound of its own, and the only sharp one where losses are tiny
+    return np.asarray(np.minimum(curve, np.minimum(product(pure, pure, 0.5) * alpha, pure)))
 
 
 def _known_orders(event: ev.RDP, alpha: Array) -> Array:
@@ -128,11 +137,12 @@ def _mixture_curve(kind: Kind, rate: float, sigma: float, alpha: Array) -> Array
 
 
 def _lattice_curve(pair: Pair, alpha: Array) -> Array:
+    """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders that is nearly all of them."""
     step = grid.Grid(((pair, 1),)).step()
     law = upper(pair, step, 1e-300)
-    if law.infinity > 1e-200 and not math.isfinite(pair.highest):
-        raise NotCertified("the lattice does not reach far enough for a Rényi divergence.")
-    return np.array([grid.log_sum(law, a - 1) / (a - 1) for a in alpha]) * (1 + 1e-9)
+    inside = np.array([grid.log_sum(law, c) for c in alpha - 1])
+    total = np.logaddexp(inside, pair.log_moment_beyond(float(law.losses[-1]), alpha - 1))
+    return np.asarray(np.maximum(total, 0.0) / (alpha - 1) * (1 + 1e-9) + 1e-15 / (alpha - 1))
 
 
 @dataclass(frozen=True)

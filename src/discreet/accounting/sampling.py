@@ -20,7 +20,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.pairs import Pair, Tails
+from discreet.accounting.pairs import Atoms, Pair, Tails
+from discreet.errors import UnsupportedEvent
 
 __all__ = ["ReplaceSampledGaussian", "Reversed", "Sampled", "Supremum", "Symmetric", "reverse"]
 
@@ -51,6 +52,11 @@ class Reversed(Pair):
         p, q = self.pair.tails(np.nextafter(-losses, -np.inf))
         return q, p
 
+    @property
+    def attained(self) -> bool:
+        """As the pair."""
+        return self.pair.attained
+
     def log_mgf(self, z: Array) -> Array:
         """E_Q[exp(-zL)] = E_P[exp(-(z+1)L)]."""
         return self.pair.log_mgf(-1 - z)  # type: ignore[attr-defined, no-any-return]
@@ -65,6 +71,17 @@ class Sampled(Pair):
 
     rate: float
     pair: Pair
+
+    @property
+    def attained(self) -> bool:
+        """As the pair."""
+        return self.pair.attained
+
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """The sampled loss is at most L + log(q + (1-q)exp(-l)) where L > l; P' has density e^{L'} over Q, P has e^L."""
+        inner = float(self._inner(np.array([loss]))[0])
+        less = math.log(self.rate + (1 - self.rate) * math.exp(-max(inner, 0.0)))
+        return (c + 1) * less + self.pair.log_moment_beyond(inner, c)
 
     @property
     def infinity(self) -> float:
@@ -84,15 +101,16 @@ class Sampled(Pair):
         return float(self._outer(np.array([self.pair.atom]))[0]) if self.pair.atom else 0.0
 
     def _outer(self, losses: Array) -> Array:
-        with np.errstate(over="ignore"):
+        with np.errstate(under="ignore"):
             small = np.log1p(self.rate * np.expm1(np.minimum(losses, 30.0)))
-            return np.where(losses < 30, small, losses + math.log(self.rate))
+            return np.where(losses < 30, small, np.logaddexp(np.log1p(-self.rate), losses + math.log(self.rate)))
 
     def _inner(self, losses: Array) -> Array:
         """The inverse of the map; below log(1-q) it has none."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             x = np.expm1(np.minimum(losses, 30.0)) / self.rate
-            result = np.where(losses < 30, np.log1p(np.maximum(x, -1.0)), losses - math.log(self.rate))
+            beyond = losses - math.log(self.rate) + np.log1p(-(1 - self.rate) * np.exp(-np.maximum(losses, 30.0)))
+            result = np.where(losses < 30, np.log1p(np.maximum(x, -1.0)), beyond)
         return np.where(x < -1, -np.inf, result)
 
     def _mix(self, p: Array, q: Array) -> Tails:
@@ -122,6 +140,20 @@ class Symmetric(Pair):
     """
 
     pair: Pair
+
+    @property
+    def symmetric(self) -> bool:
+        """By construction."""
+        return True
+
+    @property
+    def attained(self) -> bool:
+        """As the pair."""
+        return self.pair.attained
+
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """Above zero the losses are the pair's."""
+        return self.pair.log_moment_beyond(loss, c)
 
     @property
     def infinity(self) -> float:
@@ -154,6 +186,11 @@ class ReplaceSampledGaussian(Pair):
     rate: float
     sigma: float
 
+    @property
+    def symmetric(self) -> bool:
+        """Q is the mirror image of P."""
+        return True
+
     def _threshold(self, losses: Array) -> Array:
         """The x at which the loss is l: a quadratic in exp(x/σ²), solved without cancellation."""
         q, s = self.rate, self.sigma
@@ -180,12 +217,19 @@ class ReplaceSampledGaussian(Pair):
 
 
 def reverse(pair: Pair) -> Pair:
-    """The pair of the other direction."""
-    if isinstance(pair, Sampled):
-        return Reversed(pair)
-    if isinstance(pair, Supremum):
-        return Supremum(tuple(reverse(part) for part in pair.pairs))
-    return pair.pair if isinstance(pair, Reversed) else pair
+    """The pair of the other direction: the same one where its kind proves that, never by default."""
+    if pair.symmetric:
+        return pair
+    match pair:
+        case Sampled():
+            return Reversed(pair)
+        case Reversed():
+            return pair.pair
+        case Supremum():
+            return Supremum(tuple(reverse(part) for part in pair.pairs))
+        case Atoms():
+            return pair.mirror
+    raise UnsupportedEvent(f"The pld accountant does not know the other direction of {type(pair).__name__}.")
 
 
 def _asinh_of_exp(log_x: Array) -> Array:
@@ -199,6 +243,16 @@ class Supremum(Pair):
     """Pointwise largest profile of several pairs: parallel composition, where the neighbour chooses the part."""
 
     pairs: tuple[Pair, ...]
+
+    @property
+    def symmetric(self) -> bool:
+        """If every part is."""
+        return all(pair.symmetric for pair in self.pairs)
+
+    @property
+    def attained(self) -> bool:
+        """An envelope."""
+        return False
 
     @property
     def infinity(self) -> float:

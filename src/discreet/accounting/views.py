@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 
 from discreet import events as ev
 from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf
+from discreet.accounting.outward import proved
 from discreet.errors import UnsupportedEvent
 
 __all__ = ["Account", "fold", "solve_epsilon", "unsupported"]
@@ -61,27 +62,20 @@ def hopeless(resolved: Resolved) -> bool:
     return any(isinstance(leaf.event, ev.NonPrivate) for leaf in each_leaf(resolved.parts))
 
 
-def exact_only(accountant: str, resolved: Resolved) -> Resolved:
-    """Refuse what a curve of this kind cannot hold: a sampler that differs from its ideal with some probability."""
-    if resolved.slack:
-        raise UnsupportedEvent(f"The {accountant} curve cannot hold TruncatedPoissonSampled: its overflow is a delta.")
-    return resolved
-
-
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
     """Smallest epsilon, from above and to about eleven digits, at which a decreasing delta(epsilon) is at most ``delta``."""
-    if delta_of(0.0) <= delta:
+    if proved(delta_of(0.0)) <= delta:
         return 0.0
     low, high = 0.0, start
-    while delta_of(high) > delta:
+    while proved(delta_of(high)) > delta:
         low, high = high, 2 * high
         if high > 1e9:
             return math.inf
-    while low == 0 and high > 1e-60 and delta_of(high / 4) <= delta:
+    while low == 0 and high > 1e-60 and proved(delta_of(high / 4)) <= delta:
         high /= 4
 
     def gap(epsilon: float) -> float:
-        value = delta_of(epsilon)
+        value = proved(delta_of(epsilon))
         return (math.log(value) if value > 0 else -800.0) - math.log(delta)
 
     root = float(brentq(gap, low, high, xtol=1e-13 * high, rtol=1e-14))

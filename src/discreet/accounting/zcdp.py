@@ -18,7 +18,8 @@ from discreet import events as ev
 from discreet.accounting.basic import pure_of
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.views import exact_only, fold, hopeless, unsupported
+from discreet.accounting.outward import inverse, product, times
+from discreet.accounting.views import fold, hopeless, unsupported
 from discreet.adjacency import Adjacency
 
 __all__ = ["ZeroConcentrated", "rho"]
@@ -31,21 +32,25 @@ def rho_of(leaf: Leaf) -> float:
     event = leaf.event
     match event:
         case ev.Gaussian():
-            z = event.noise_multiplier
-            return 0.5 / z / z if z > 1e-150 else math.inf
+            return _half_square(inverse(event.noise_multiplier))
         case ev.GDP():
-            return event.mu**2 / 2
+            return _half_square(event.mu)
         case ev.DiscreteGaussian():
-            return (event.sensitivity / event.sigma) ** 2 / 2
+            return _half_square(times(inverse(event.sigma), event.sensitivity))
         case ev.ZCDP():
             return event.rho
         case ev.Exponential():
-            return event.epsilon**2 / 8
+            return product(event.epsilon, event.epsilon, 0.125)
     epsilon = pure_of(leaf)
     if epsilon < math.inf:
         # the exact supremum over orders for randomized response is below both of these
-        return min(epsilon**2 / 2, epsilon)
+        return min(_half_square(epsilon), epsilon)
     raise unsupported("zcdp", event, "no rho is proved for it")
+
+
+def _half_square(value: float) -> float:
+    """x²/2, rounded up where squares vanish."""
+    return product(value, value, 0.5)
 
 
 def rho(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
@@ -54,7 +59,7 @@ def rho(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> f
     >>> rho(ev.Gaussian(noise_multiplier=2.0) * 8)
     1.0
     """
-    return ZeroConcentrated(exact_only("zcdp", resolve(event, Adjacency(adjacency)))).rho
+    return ZeroConcentrated(resolve(event, Adjacency(adjacency))).rho
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class ZeroConcentrated:
         """Total rho."""
         if hopeless(self.resolved):
             return math.inf
-        return fold(self.resolved.parts, rho_of, lambda a, b: a + b, lambda r, n: r * n, max, 0.0)
+        return fold(self.resolved.parts, rho_of, lambda a, b: a + b, times, max, 0.0)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""

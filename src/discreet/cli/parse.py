@@ -10,7 +10,8 @@ True
 Traceback (most recent call last):
 ...
 ValueError: 'open' is not an event; known are approx, balls_in_bins, discrete_gaussian, discrete_laplace, exponential,
-fixed_size, gaussian, gdp, laplace, nonprivate, poisson, pure, randomized_response, rdp, shuffled, truncated_poisson, zcdp.
+fixed_size, gaussian, gdp, laplace, nonprivate, poisson, proved_under, pure, randomized_response, rdp, shuffled,
+truncated_poisson, zcdp.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ NAMES: Mapping[str, type[ev.Event]] = {
     "laplace": ev.Laplace,
     "nonprivate": ev.NonPrivate,
     "poisson": ev.PoissonSampled,
+    "proved_under": ev.ProvedUnder,
     "pure": ev.PureDP,
     "randomized_response": ev.RandomizedResponse,
     "rdp": ev.RDP,

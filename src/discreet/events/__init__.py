@@ -30,7 +30,14 @@ from discreet.events.mechanisms import (
     PureDP,
     RandomizedResponse,
 )
-from discreet.events.sampling import BallsInBins, FixedSizeSampled, PoissonSampled, Shuffled, TruncatedPoissonSampled
+from discreet.events.sampling import (
+    BallsInBins,
+    FixedSizeSampled,
+    PoissonSampled,
+    ProvedUnder,
+    Shuffled,
+    TruncatedPoissonSampled,
+)
 from discreet.events.tree import Composed, Event, Parallel, Repeated, leaves
 
 __all__ = [
@@ -50,6 +57,7 @@ __all__ = [
     "NonPrivate",
     "Parallel",
     "PoissonSampled",
+    "ProvedUnder",
     "PureDP",
     "RandomizedResponse",
     "Repeated",

@@ -1,4 +1,4 @@
-"""Samplers: each wraps everything that runs on one sample, and owns the comparison that amplification needs."""
+"""Wrappers: samplers, which own the comparison that amplification needs, and what narrows a proof to one adjacency."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import probability, whole
 from discreet.events.tree import Event, an_event, assign, leaves
 
-__all__ = ["BallsInBins", "FixedSizeSampled", "PoissonSampled", "Shuffled", "TruncatedPoissonSampled"]
+__all__ = ["BallsInBins", "FixedSizeSampled", "PoissonSampled", "ProvedUnder", "Shuffled", "TruncatedPoissonSampled"]
 
 
 def _inside_poisson(sampler: Any) -> None:
@@ -94,3 +94,18 @@ class BallsInBins(Event):
     def __post_init__(self) -> None:
         assign(self, bins=whole("bins", self.bins, low=1), event=an_event(self.event))
         _inside_poisson(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedUnder(Event):
+    """``event`` inside something that is proved under ``adjacency`` alone, because it takes another fact as public.
+
+    A step that divides by the number of records is private when a record is replaced, not when one is added, whatever
+    its noise would be worth there. The price under ``adjacency`` is the event's; under any other there is none.
+    """
+
+    adjacency: Adjacency
+    event: Event
+
+    def __post_init__(self) -> None:
+        assign(self, adjacency=Adjacency(self.adjacency), event=an_event(self.event))

@@ -28,7 +28,8 @@ class Event:
         if not isinstance(other, Event):
             return NotImplemented
         parts = (*_parts(self, Composed), *_parts(other, Composed))
-        return parts[0] if len(parts) == 1 else Composed(events=parts)
+        alone = len(parts) == 1 and not isinstance(parts[0], Composed)  # a nested one would be flattened by the next +
+        return parts[0] if alone else Composed(events=parts)
 
     def __radd__(self, other: object) -> Event:
         return self if other == 0 else NotImplemented  # so that sum(events) works

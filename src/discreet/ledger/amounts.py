@@ -46,13 +46,13 @@ def exact(value: float) -> Number:
     return value if value == math.inf else Fraction(Decimal(repr(float(value))))
 
 
-def units(value: float) -> Number:
+def units(value: float | Fraction) -> Number:
     """``value`` in units of 1e-15, rounded up; infinity stays infinity, and what is not a number is refused.
 
     >>> units(0.5), units(float("inf"))
     (500000000000000, inf)
     """
-    return math.inf if value > 1e6 else max(0, math.ceil(Fraction(value) * UNIT))
+    return math.inf if value > 1e6 else math.ceil(Fraction(value) * UNIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +78,15 @@ class Amounts:
     mu2: Number = 0
     renyi: tuple[Number, ...] = (0,) * len(ORDERS)
 
+    def __post_init__(self) -> None:
+        """No price and no total is below zero, or not a number: what would lower a total cannot be written down."""
+        for name in _SCALARS:
+            _refuse_below_zero(name, getattr(self, name))
+        if len(self.renyi) != len(ORDERS):
+            raise ValueError(f"renyi has {len(self.renyi)} entries, but must be of {len(ORDERS)}, one an order.")
+        for value in self.renyi:
+            _refuse_below_zero("renyi", value)
+
     @property
     def adaptive(self) -> bool:
         """Whether anything was charged outside a plan."""
@@ -99,6 +108,8 @@ class Amounts:
         )
 
     def __mul__(self, count: int) -> Amounts:
+        if count == 0:
+            return NOTHING  # not infinity times zero
         return Amounts(
             planned_epsilon=self.planned_epsilon * count,
             planned_delta=self.planned_delta * count,
@@ -136,6 +147,14 @@ class Amounts:
     def from_json(text: str) -> Amounts:
         """The amounts a JSON text describes."""
         return _parse(text)
+
+
+_SCALARS = tuple(f.name for f in fields(Amounts) if f.name != "renyi")
+
+
+def _refuse_below_zero(name: str, value: Number) -> None:
+    if not value >= 0 or (isinstance(value, float) and value != math.inf):
+        raise ValueError(f"{name} is {value}, but must be zero, a fraction or whole number above it, or infinity.")
 
 
 NOTHING = Amounts()

@@ -190,6 +190,8 @@ def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Readin
 
 
 def _up(value: Number) -> float:
+    if value > 1e300:
+        return math.inf
     result = float(value)  # the decimal it is written as must not be lower
     return result if isinstance(value, float) or exact(result) >= value else math.nextafter(result, math.inf)
 
@@ -197,4 +199,4 @@ def _up(value: Number) -> float:
 def _ratio(used: Number, most: Number) -> float:
     if used == 0:
         return 0.0
-    return float(used / most) if most > 0 and used != math.inf else math.inf
+    return float(used / most) if most > 0 and used < most * 10**300 else math.inf

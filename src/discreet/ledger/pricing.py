@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import lru_cache
-from typing import cast
+from functools import lru_cache, reduce
 
-from scipy.special import expit, ndtri
+from scipy.special import erfinv, expit, ndtri
 
 from discreet import accounting, events
 from discreet.accounting import basic, gdp, rdp
 from discreet.accounting.neighbours import Choice, Leaf, resolve
+from discreet.accounting.outward import SMALLEST
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event
@@ -25,6 +25,9 @@ from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, uni
 __all__ = ["approximate", "planned_price", "price", "refuse_nonprivate", "summed_price"]
 
 _SLACK = 1e-12
+_LISTED = 10**6
+_LARGEST = 700  # pure events beyond this have no Gaussian-DP parameter that floats can hold
+_EVERYTHING = Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS))
 
 
 @lru_cache(maxsize=4096)
@@ -36,9 +39,9 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amo
         if epsilon == math.inf:
             raise BudgetExceeded(f"The event has no finite epsilon at delta={delta:g}. Nothing was released.")
         return approximate(epsilon, delta)
-    total = NOTHING
-    for leaf, count in events.leaves(event).items():
-        total = total + _leaf(leaf, adjacency) * count
+    resolved = resolve(event, adjacency)
+    # a truncated sampler's overflow weighs e^ε, which a running total does not know
+    total = _EVERYTHING if resolved.slack else _total(resolved.parts)
     if all(value == math.inf for value in (total.pure, total.mu2, *total.renyi)):
         raise UnsupportedEvent(
             "No filter has a finite price for this event: its leaves are of kinds that no single theorem covers. "
@@ -66,14 +69,14 @@ def summed_price(event: Event, adjacency: Adjacency) -> Amounts | None:
     return Amounts(planned_epsilon=total.pure, planned_delta=total.delta) if total.pure < math.inf else None
 
 
-def approximate(epsilon: float, delta: float) -> Amounts:
+def approximate(epsilon: float, delta: float, count: int = 1) -> Amounts:
     """The price of anything (epsilon, delta)-DP: a pure event, and a chance of failing outright."""
-    pure = events.PureDP(epsilon=epsilon)
+    pure = Leaf(events.PureDP(epsilon=epsilon), Adjacency.ADD_REMOVE, 1)
     return Amounts(
-        delta=exact(delta),
-        pure=exact(epsilon),
-        mu2=units(_pure_mu(epsilon) ** 2 * (1 + _SLACK)),
-        renyi=_up(rdp.rdp_curve(pure, ORDERS, Adjacency.ADD_REMOVE)),
+        delta=exact(delta) * count,
+        pure=exact(epsilon) * count,
+        mu2=_squared(_pure_mu(exact(epsilon)), count),
+        renyi=_renyi(pure, count),
     )
 
 
@@ -86,23 +89,24 @@ def refuse_nonprivate(event: Event) -> None:
         )
 
 
-def _leaf(leaf: Event, adjacency: Adjacency) -> Amounts:
-    resolved = resolve(leaf, adjacency)
-    if isinstance(leaf, events.ApproxDP) and isinstance(only := resolved.parts[0], Leaf):
-        restated = cast(events.ApproxDP, only.event)
-        return approximate(restated.epsilon, restated.delta)
-    if resolved.slack:  # a truncated sampler: its overflow weighs e^ε, which a running total does not know
-        return Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS))
-    pure = _pure(resolved.parts)
-    return Amounts(pure=pure, mu2=_mu2(leaf, adjacency, float(pure)), renyi=_renyi(leaf, adjacency))
-
-
-def _pure(parts: Iterable[Leaf | Choice]) -> Number:
-    total: Number = Fraction(0)
+def _total(parts: Iterable[Leaf | Choice], times: int = 1) -> Amounts:
+    """The price of so many repetitions; of a parallel part, the dearest option in each currency."""
+    total = NOTHING
     for part in parts:
-        one = _pure_leaf(part) if isinstance(part, Leaf) else max(_pure(option) for option in part.options)
-        total = total + one * part.count
+        count = times * part.count
+        if isinstance(part, Leaf):
+            total = total + _leaf(part, count)
+        else:
+            total = total + reduce(Amounts.join, (_total(option, count) for option in part.options))
     return total
+
+
+def _leaf(leaf: Leaf, count: int) -> Amounts:
+    """The price of all repetitions of a leaf."""
+    if isinstance(leaf.event, events.ApproxDP):
+        return approximate(leaf.event.epsilon, leaf.event.delta, count)
+    pure = _pure_leaf(leaf)
+    return Amounts(pure=pure * count, mu2=_mu2(leaf, pure, count), renyi=_renyi(leaf, count))
 
 
 def _pure_leaf(leaf: Leaf) -> Number:
@@ -119,26 +123,42 @@ def _pure_leaf(leaf: Leaf) -> Number:
     return exact(basic.pure_of(leaf) * (1 + _SLACK))
 
 
-def _mu2(leaf: Event, adjacency: Adjacency, pure: float) -> Number:
+def _mu2(leaf: Leaf, pure: Number, count: int) -> Number:
     try:
-        mu = gdp.mu(leaf, adjacency)
+        mu = gdp.mu_of(leaf)
     except UnsupportedEvent:
         mu = _pure_mu(pure)
-    return units(mu**2 * (1 + _SLACK))
+    return _squared(mu, count)
 
 
-def _pure_mu(epsilon: float) -> float:
-    """The Gaussian-DP parameter of a pure event: 2Φ⁻¹(e^ε/(1+e^ε)), from the small tail so that no digits are lost."""
-    return -2 * float(ndtri(expit(-epsilon))) * (1 + _SLACK) if epsilon < 700 else math.inf
+def _squared(mu: float, count: int) -> Number:
+    """count·mu² in units: of the exact square, so that a tiny mu is not lost."""
+    return _repeated(Fraction(mu) ** 2 * Fraction(1 + _SLACK), count) if mu < math.inf else math.inf
 
 
-def _renyi(leaf: Event, adjacency: Adjacency) -> tuple[Number, ...]:
+def _repeated(value: Fraction, count: int) -> Number:
+    """What repetitions cost in units: the same as listing them, but for more than anybody lists rounded only once."""
+    return units(value) * count if count <= _LISTED else units(value * count)
+
+
+def _pure_mu(pure: Number) -> float:
+    """The Gaussian-DP parameter of a pure event, 2Φ⁻¹(e^ε/(1+e^ε)): 2√2·erfinv(tanh(ε/2)), or from the small tail."""
+    if pure >= _LARGEST or pure == 0:
+        return math.inf if pure else 0.0
+    epsilon = max(float(pure), SMALLEST)
+    if epsilon < 1:  # the slope at zero is above one, and tiny values lose their digits
+        return max(math.sqrt(8) * float(erfinv(math.tanh(epsilon / 2))) * (1 + _SLACK), epsilon)
+    return -2 * float(ndtri(expit(-epsilon))) * (1 + _SLACK)
+
+
+def _renyi(leaf: Leaf, count: int) -> tuple[Number, ...]:
     try:
-        curve = rdp.rdp_curve(leaf, ORDERS, adjacency)
+        curve = rdp.leaf_curve(leaf, ORDERS)
     except (UnsupportedEvent, NotCertified):
         return (math.inf,) * len(ORDERS)
-    return _up(curve)
+    return _up(curve, count)
 
 
-def _up(curve: Iterable[float]) -> tuple[Number, ...]:
-    return tuple(units(float(value) * (1 + _SLACK)) for value in curve)
+def _up(curve: Iterable[float], count: int) -> tuple[Number, ...]:
+    values = [float(value) * (1 + _SLACK) for value in curve]
+    return tuple(_repeated(Fraction(value), count) if value < math.inf else math.inf for value in values)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import accounting, events, random
+from discreet.adjacency import Adjacency
 from discreet.errors import positive
 from discreet.linear import kernels
 from discreet.linear.problem import Problem, count, counting
@@ -64,6 +65,11 @@ class Descending:
     def counter(self) -> Any:
         """What counts the records; nothing where their number is public."""
         return counting(self.problem, COUNT_SHARE)
+
+    def _stated(self, event: events.Event) -> events.Event:
+        """A cost under add-remove, said of a step that takes the number of records as public where they are replaced."""
+        replaced = self.problem.adjacency is Adjacency.REPLACE
+        return events.ProvedUnder(adjacency=Adjacency.REPLACE, event=event) if replaced else event
 
     def _counted(self, run: events.Event) -> events.Event:
         """A run's cost, and the count's."""

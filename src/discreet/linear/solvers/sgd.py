@@ -53,7 +53,8 @@ class StochasticGradientDescent(Descending):
     @property
     def event(self) -> events.Event:
         """T sampled gradients, and a count where the number of records is private."""
-        return self._counted(events.PoissonSampled(rate=self.rate, event=self.mechanism.event) * self.steps)
+        step = events.PoissonSampled(rate=self.rate, event=self.mechanism.event)
+        return self._counted(self._stated(step) * self.steps)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""

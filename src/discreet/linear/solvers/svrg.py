@@ -60,7 +60,8 @@ class VarianceReduced(Descending):
     def event(self) -> events.Event:
         """Anchors and sampled differences; a count where the number of records is private."""
         anchor, difference = self._mechanism(self.clip).event, self._mechanism(self.clip / 4).event
-        return self._counted(events.PoissonSampled(rate=self.rate, event=difference) * self.steps + anchor * self.rounds)
+        step = events.PoissonSampled(rate=self.rate, event=difference)
+        return self._counted(self._stated(step) * self.steps + self._stated(anchor) * self.rounds)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""

@@ -1,0 +1,58 @@
+"""Arithmetic of prices that errs on the safe side: nothing positive rounds to zero, nothing overflows with an error."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from discreet.errors import NotCertified
+
+__all__ = ["FLOOR", "SMALLEST", "inverse", "product", "proved", "root", "times"]
+
+SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
+FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
+
+
+def proved(value: float) -> float:
+    """The bound itself, if it can be one: a number below zero, or none at all, proves nothing and is refused."""
+    if not value >= 0:
+        raise NotCertified(f"an account came to {value!r}, which is no bound: privacy losses are at least zero.")
+    return value
+
+
+def inverse(value: float) -> float:
+    """1/x, infinite where that leaves floats."""
+    return 1 / value if value > 1e-308 else math.inf
+
+
+def product(*factors: float) -> float:
+    """A product of prices: zero only if one of them is."""
+    return 0.0 if 0.0 in factors else max(math.prod(factors), SMALLEST)
+
+
+def times(cost: float, count: int) -> float:
+    """What so many repetitions cost, however small the price and large the count; infinite beyond floats.
+
+    >>> times(1e-300, 10**400), times(1e-20, 10**400)
+    (1e+100, inf)
+    """
+    if not count or cost in (0.0, math.inf):
+        return cost if count else 0.0
+    if count < 1 << 53:
+        return cost * count
+    try:
+        return float(Fraction(cost) * count)
+    except OverflowError:
+        return math.inf
+
+
+def root(count: int) -> float:
+    """The square root of a count, beyond floats too.
+
+    >>> root(4), root(10**400)
+    (2.0, 1e+200)
+    """
+    try:
+        return math.sqrt(count) if count < 1 << 1000 else float(math.isqrt(count) + 1)
+    except OverflowError:
+        return math.inf
