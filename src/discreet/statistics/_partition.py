@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms._common import one_of
-from discreet.statistics._records import column, present
+from discreet.statistics._records import check_column, check_container, column, element_type, entries, holds_numbers, present
 
 __all__ = ["Partition"]
 
@@ -50,6 +50,20 @@ class Partition:
         assert self.bins is not None
         return tuple(pairwise(self.bins))
 
+    def check(self, values: Any) -> None:
+        """Refuse, by type and shape alone, what is no column of numbers, or of what the categories are."""
+        if self.categories is None:
+            check_column(values)
+            return
+        check_container(values)
+        if (dimensions := getattr(values, "ndim", 1)) != 1:
+            raise ValueError(f"values has {dimensions} dimensions, but must have one: a category for each record.")
+        kind, textual = element_type(values), [isinstance(name, str) for name in self.categories]
+        typed = kind is not None and str(kind) not in ("object", "Object", "category", "Categorical", "Enum")
+        if typed and (any(textual) if holds_numbers(values) else not any(textual)) and len(set(textual)) == 1:
+            what = "text" if textual[0] else "no text"
+            raise ValueError(f"values has type {kind}, but the categories are {what}: no record could be one of them.")
+
     def counts(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:
         """How many records fall in each part. What falls in none is left out, or, with ``clamp``, goes to an end."""
         parts = self._category(values) if self.categories is not None else self._bin(values, clamp)
@@ -64,11 +78,10 @@ class Partition:
     def _category(self, values: Any) -> NDArray[np.int64]:
         assert self.categories is not None
         place = {name: i for i, name in enumerate(self.categories)}
+        self.check(values)
         array = np.asarray(values) if isinstance(getattr(values, "dtype", None), np.dtype) else None
-        if array is not None and array.ndim != 1:
-            raise ValueError(f"values has {array.ndim} dimensions, but must have one: a category for each record.")
         if array is None or array.dtype == object:
-            return np.array([_lookup(place, x) for x in values], np.int64)
+            return np.array([_lookup(place, x) for x in entries(values)], np.int64)
         if array.dtype.kind == "i" and all(isinstance(name, int) and abs(name) < 2**62 for name in self.categories):
             names = np.array(self.categories)
             order = np.argsort(names)

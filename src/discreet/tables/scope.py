@@ -21,6 +21,7 @@ class Scope:
 
     def __init__(self, frame: Any, column: Callable[[str], nw.Expr]) -> None:
         self.frame, self.column = frame, column
+        self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
         self._made = 0
 
     def let(self, value: nw.Expr) -> nw.Expr:
