@@ -58,22 +58,22 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(QUESTIONS)))
-def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark, number):
+def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark_session, number):
     """Fixed point, keys, filters, sampling of units: bit for bit."""
     ask, budget, bounds = QUESTIONS[number]
     rows = records()
-    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    frame = spark_session.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
     there = ask(dp.table(frame, schema=frames.SCHEMA, **bounds)).release(**budget, rng=5)
     here = ask(frames.table(rows, **bounds)).release(**budget, rng=5)
     assert there.event == here.event
     assert there.value.to_dict(as_series=False) == here.value.to_dict(as_series=False)
 
 
-def test_odd_names_types_and_magnitudes_are_read_alike(spark):
+def test_odd_names_types_and_magnitudes_are_read_alike(spark_session):
     """Names that engines confuse, a byte that overflows, doubles whose floor does; fractions order a unit's rows."""
     rows = [(1, 1000.0, 1e9, 100, 1.2), (1, 2.0, 3.0, 100, 1.7), (2, 1.0, -1e300, -100, 1e300), (3, 1e300, 1.5, 50, -1e300),
             (None, None, None, None, None), (4, float("nan"), float("inf"), 7, float("nan"))] * 3
-    frame = spark.createDataFrame(rows, "Unit_ bigint, K0 double, V0 double, t tinyint, d double")
+    frame = spark_session.createDataFrame(rows, "Unit_ bigint, K0 double, V0 double, t tinyint, d double")
     types = {"Unit_": pa.int64(), "K0": pa.float64(), "V0": pa.float64(), "t": pa.int8(), "d": pa.float64()}
     columns = zip(types.items(), zip(*rows, strict=True), strict=True)
     relation = frames.CONNECTION.from_arrow(pa.table({name: pa.array(column, kind) for (name, kind), column in columns}))
@@ -89,10 +89,10 @@ def test_odd_names_types_and_magnitudes_are_read_alike(spark):
     assert ask(frame).to_dict(as_series=False) == ask(relation).to_dict(as_series=False)
 
 
-def test_spark_adds_halves_so_that_nothing_overflows(spark):
+def test_spark_adds_halves_so_that_nothing_overflows(spark_session):
     """2^48 rows would fit; a few rows of the largest steps show that the halves are put together rightly."""
     rows = [(1, (1, "a", 10.0, "p", 10.0, 100))] * 50
-    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    frame = spark_session.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
     found = dp.table(frame, schema=frames.SCHEMA).sum("x").sum("y").release(epsilon=1000.0, rng=1).value
     assert found["x_sum"][0] == pytest.approx(500, abs=0.5)
     assert found["y_sum"][0] == pytest.approx(5000, abs=5)

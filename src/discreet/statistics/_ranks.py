@@ -34,7 +34,7 @@ from discreet.mechanisms._grid import above
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 
-__all__ = ["UNIT", "Counted", "RankChoice", "counted"]
+__all__ = ["UNIT", "Counted", "RankChoice", "counted", "gathered"]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rising places of records; how many lie before each, and in all
 
@@ -116,7 +116,13 @@ class RankChoice:
         return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, int(before[-1]))
 
 
-def counted(records: NDArray[np.int64]) -> Counted:
+def counted(counts: NDArray[np.int64]) -> Counted:
+    """How many records each of 0, 1, 2, … has, as ``choose`` takes it."""
+    places = np.flatnonzero(counts)
+    return places, np.append(0, np.cumsum(counts[places]))
+
+
+def gathered(records: NDArray[np.int64]) -> Counted:
     """Records at whole numbers, as ``choose`` takes them."""
     places, counts = np.unique(records, return_counts=True)
     return places, np.append(0, np.cumsum(counts))

@@ -15,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
-from discreet.statistics._ranks import UNIT, RankChoice
+from discreet.statistics._ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.budget import Additive, Share
 from discreet.tables.columns import Bins, even_edges
@@ -149,9 +149,7 @@ class Quantile(Aggregate):
         return np.asarray(edges[chosen] + (edges[chosen + 1] - edges[chosen]) / 2)
 
     def release(self, rows: Rows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
-        places = np.arange(self.cut(rows).count)
-        found = [np.append(0, np.cumsum(self.exact(rows, stats))) for stats in groups]
-        chosen = [mechanism.choose((places, before), rng) for before in found]
+        chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]
         return self.estimate(rows, np.array(chosen, np.float64).reshape(-1, 1))
 
     def describe_error(self, rows: Rows, mechanism: RankChoice) -> str:
