@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from discreet.auditing import ReplayError
-from searches._neighbours import cases, check
+from searches._neighbours import cases, check, one_connection
 
 SIZE, SEED = 2000, 20
 
@@ -15,12 +15,13 @@ def main(size: int | None = None) -> None:
     tried: Counter[str] = Counter()
     answered: Counter[str] = Counter()
     broken: dict[str, int] = {}
-    for case in cases(size or SIZE, SEED):
-        tried[case.operation.name] += 1
-        try:
-            answered[case.operation.name] += check(case)
-        except ReplayError as error:
-            broken[str(error)] = broken.get(str(error), 0) + 1
+    with one_connection():
+        for case in cases(size or SIZE, SEED):
+            tried[case.operation.name] += 1
+            try:
+                answered[case.operation.name] += check(case)
+            except ReplayError as error:
+                broken[str(error)] = broken.get(str(error), 0) + 1
     for name, count in sorted(tried.items()):
         print(f"  {name:<40} {count:6} tried {answered[name]:6} answered")
     print(f"neighbours: {sum(tried.values())} tried, {sum(answered.values())} answered, {sum(broken.values())} broken")

@@ -38,7 +38,7 @@ WRONG = {
 RIGHT = {
     "a list": NUMBERS, "a tuple": tuple(NUMBERS), "an array": np.array(NUMBERS), "float32": np.array(NUMBERS, "f4"),
     "objects": np.array(NUMBERS, object), "pandas": pd.Series(NUMBERS), "pandas nullable": pd.Series(NUMBERS, dtype="Float64"),
-    "pandas integers": pd.Series([1, 2, 3], dtype="Int64"), 
+    "pandas integers": pd.Series([1, 2, 3], dtype="Int64"),
     "Arrow in pandas": pd.Series(NUMBERS, dtype=pd.ArrowDtype(pa.float64())),
     "polars": pl.Series(NUMBERS), "Arrow": pa.array(NUMBERS), "chunks": pa.chunked_array([NUMBERS]), "a generator": range(1, 4),
     "decimals": [decimal.Decimal(x) for x in NUMBERS],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -14,23 +13,6 @@ from discreet.tables import col
 from tests.tables import frames
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """A local session with two workers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sql = pytest.importorskip("pyspark.sql", reason='pyspark is missing: pip install "discreet[spark]"')
-        quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1",
-                 "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF", "spark.sql.codegen.wholeStage": "false"}
-        builder = sql.SparkSession.builder.master("local[2]").appName("discreet")
-        for name, value in quick.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-    yield session
-    session.stop()
-
 
 HOSTILE = [None, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324, -0.0, 2.5, 7.25, 1e16, 0.1, 9.999999999999998]
 TYPES = "unit bigint, educ bigint, city string, code double, name string, x double, y bigint"

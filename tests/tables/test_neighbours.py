@@ -1,0 +1,45 @@
+"""Hostile neighbours, generated: a record more of anything, in any container, changes what its cost covers and nothing else.
+
+Hundreds here; thousands by ``python -m searches neighbours``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from discreet.auditing import ReplayError
+from discreet.tables import engines, passes
+from searches._neighbours import CONTAINERS, OPERATIONS, cases, check, one_connection, spark
+
+CASES = int(os.environ.get("DISCREET_EXAMPLES", "5")) * 40  # raise it to look harder
+
+
+def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for():
+    """Every operation and every container is among the cases, and they answer."""
+    with one_connection():
+        tried = cases(CASES, seed=13)
+        assert all(check(case) for case in tried)
+    assert {case.operation.name for case in tried} == {operation.name for operation in OPERATIONS}
+    assert {case.container for case in tried} == set(CONTAINERS)
+
+
+def test_the_search_has_power(monkeypatch):
+    """Reading NaN by a comparison, unverified, is found in files that have statistics."""
+    monkeypatch.setattr(engines.Engine, "number", lambda self, double: f"NULLIF({double}, CAST('NaN' AS DOUBLE))")
+    monkeypatch.setattr(passes.Rows, "_verify", lambda *found: None)
+    files = {"parquet by polars": ("table", ("floats",), CONTAINERS["parquet by polars"][2])}
+    with one_connection(), pytest.raises(ReplayError):
+        for case in cases(200, seed=1, containers=files):
+            check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
+def test_spark_tells_no_neighbours_apart(spark_session):
+    """The same generator, on Spark's frames."""
+    frames = {"spark": ("table", ("floats", "whole", "texts"), spark(spark_session))}
+    for case in cases(40, seed=3, containers=frames):
+        assert check(case, frames)
