@@ -53,8 +53,9 @@ NUMBERS = [0.0, 1.0, 2.0, 2.5, 50.0, 99.0, 100.0]
 FLOATS = [math.nan, _double(0x7FF0000000000001), _double(0xFFF8000000000123), -0.0, math.inf, -math.inf, 5e-324, -2.2e-308,
           1e308, -1e308, 1e16, 2.0**53 + 2, 0.1, 100.00000000000001]
 WHOLE = [0, 1, -1, 127, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
-TEXTS = ["a", "b", "", "A", "1", "1.0", "1_0", "5d", "٥", "nan", "inf", "NULL", "é", "e\u0301", "\u202e", "\ufeff", "\U0001f600",
-         "ß", "a\nb", '"', ",", "'; drop", "\\", " a ", "number:1", "int:1", "\t", "1e400", "true", "None", "\x7f"]
+TEXTS = ["a", "b", "", "A", "1", "1.0", "1_0", "5d", "٥", "nan", "inf", "NULL", "é", "e\u0301", "\u202e", "\ufeff",
+         "\U0001f600", "ß", "a\nb", '"', ",", "'; drop", "\\",
+         " a ", "number:1", "int:1", "\t", "1e400", "true", "None", "\x7f"]
 ZONES = [datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC),
          datetime.datetime(2020, 1, 1, 17, tzinfo=datetime.timezone(datetime.timedelta(hours=5))), datetime.date(2020, 1, 1)]
 OBJECTS = [None, True, False, np.True_, np.int64(1), np.float32(1), decimal.Decimal("1.00"), decimal.Decimal("NaN"),
@@ -224,7 +225,8 @@ def _rows(records: list[Record], kind: str, folder: Path) -> Any:
 TYPED, ANY = ("floats", "whole", "texts"), ("floats", "whole", "texts", "objects")
 CONTAINERS: dict[str, tuple[str, tuple[str, ...], Container]] = {  # what it holds, of which kinds of records, how
     "pandas": ("table", ANY, _pandas), "pandas nullable": ("table", TYPED, _nullable),
-    "pandas of Arrow": ("table", TYPED, _arrow_in_pandas), "polars": ("table", TYPED, _polars), "pyarrow": ("table", TYPED, _arrow), "relation": ("table", TYPED, _relation),
+    "pandas of Arrow": ("table", TYPED, _arrow_in_pandas), "polars": ("table", TYPED, _polars),
+    "pyarrow": ("table", TYPED, _arrow), "relation": ("table", TYPED, _relation),
     "csv": ("table", TYPED, _csv("rows.csv")), "csv.gz": ("table", TYPED, _csv("rows.csv.gz")),
     "spoiled csv": ("table", TYPED, _spoiled),
     **{f"parquet by {name}": ("table", TYPED, _parquet(name)) for name in ("polars", "pyarrow", "duckdb")},
@@ -288,7 +290,8 @@ def _statistics_operations() -> list[Operation]:
 
     edges = (-1.0, 0.0, 1.0, 50.0)
     columns = {"count": st.Count(epsilon=1.0), "sum": st.Sum(bounds=(0, 100), epsilon=1.0),
-               "mean": st.Mean(bounds=(0, 100), rho=0.5), "variance": st.Variance(bounds=(0, 100), epsilon=1.0), "histogram": st.Histogram(bins=edges, epsilon=1.0),
+               "mean": st.Mean(bounds=(0, 100), rho=0.5), "variance": st.Variance(bounds=(0, 100), epsilon=1.0),
+               "histogram": st.Histogram(bins=edges, epsilon=1.0),
                "categories": st.Histogram(categories=(0, 1, 2), epsilon=1.0), "cdf": st.Cdf(bins=edges, epsilon=1.0),
                "quantile": st.Quantile(q=0.3, bounds=(0, 100), steps=50, epsilon=1.0),
                "quantiles": st.Quantiles(q=(0.2, 0.7), bounds=(0, 100), steps=50, epsilon=1.0),
@@ -325,13 +328,13 @@ def _same_unit(a: Any, b: Any) -> bool:
 
 
 def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None) -> list[Case]:
-    """So many cases, from a seed; every operation and every container in turn."""
-    rng, out, chosen = random.Random(seed), [], containers or CONTAINERS
+    """So many cases, from a seed: every operation in turn, in any container that it takes."""
+    rng, out, chosen = random.Random(seed), list[Case](), containers or CONTAINERS
+    able = [operation for operation in OPERATIONS if operation.takes in {holds for holds, _, _ in chosen.values()}]
     while len(out) < size:
-        name = list(chosen)[rng.randrange(len(chosen))]
-        holds, kinds, _ = chosen[name]
-        able = [operation for operation in OPERATIONS if operation.takes == holds]
-        operation, kind = able[rng.randrange(len(able))], rng.choice(kinds)
+        operation = able[len(out) % len(able)]
+        name = rng.choice([name for name, (holds, _, _) in chosen.items() if holds == operation.takes])
+        kind = rng.choice(chosen[name][1])
         base = [_record(rng, kind) for _ in range(rng.choice([0, 1, 3, 8]))]
         base += base[:1] * rng.choice([0, 0, 3, 20])  # heaps of one record
         extra, place = _record(rng, kind), rng.randrange(len(base) + 1)

@@ -134,7 +134,7 @@ def _double(x: Any) -> float:
     try:
         return float(x)
     except OverflowError:
-        return math.inf if x > 0 else -math.inf
+        return math.inf if x > 0 else -math.inf  # type: ignore[operator]
     except Exception:  # an object may do anything in its __float__
         return math.nan
 
