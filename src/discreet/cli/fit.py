@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,8 +72,21 @@ def found(path: str) -> None:
 
 
 def read_columns(path: str) -> dict[str, list[Any]]:
-    """The columns of a CSV or Parquet file, by name, as tables read them: what a single line holds makes nothing fail."""
-    from discreet.tables.sources import read_columns as read
-
+    """The columns of a CSV or Parquet file, by name. Nothing that one line holds makes it fail: entries that a short line
+    lacks, and entries with bytes that are no UTF-8, are missing values."""
     found(path)
-    return read(path)
+    if path.endswith(".parquet"):
+        with extra("tables"):
+            reader = import_module("pyarrow.parquet")
+        columns: dict[str, list[Any]] = reader.read_table(path, partitioning=None).to_pydict()
+        return columns
+    csv.field_size_limit(sys.maxsize)
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        lines = csv.reader(file)
+        header = next(lines, [])
+        rows = [line for line in lines if line]
+    return {name: [_decoded(row[i]) if i < len(row) else None for row in rows] for i, name in enumerate(header)}
+
+
+def _decoded(entry: str) -> str | None:
+    return entry if entry.isascii() or entry.encode("utf-8", "ignore").decode() == entry else None  # escaped bytes are ignored

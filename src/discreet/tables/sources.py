@@ -26,7 +26,7 @@ from discreet.tables.values import identity, number
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Source", "open_source", "read_columns"]
+__all__ = ["Source", "open_source"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -108,19 +108,6 @@ def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
 def _literal(files: Sequence[str]) -> list[str]:
     """Paths in which DuckDB sees no pattern."""
     return [glob.escape(path) for path in files]
-
-
-def read_columns(path: str) -> dict[str, list[Any]]:
-    """All columns of a file in the order of its rows, by the reader that tables use: entries of text files are text, or none.
-
-    Private. What it does with a line is a function of that line: one that is too short, or has bytes that are no UTF-8, is
-    left out, as in a table, and nothing that a single line holds makes it fail.
-    """
-    with extra("tables"):
-        import duckdb
-    found = _file(duckdb.connect(":memory:"), path, ())
-    rows = quietly(found.fetchall)
-    return {name: [row[number] for row in rows] for number, name in enumerate(found.columns)}
 
 
 def _agree(connection: Any, files: Sequence[str], columns: Collection[str]) -> None:
