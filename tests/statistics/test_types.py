@@ -103,13 +103,12 @@ def test_a_public_size_is_checked_before_the_charge():
     assert book.charged == 0
 
 
-def test_categories_of_another_kind_than_the_column_are_refused():
+def test_text_is_refused_where_no_category_is_text():
     """Text among numeric categories could only be answered with zeros."""
-    for values, categories in ((np.array(["1"]), [1, 2]), (np.array([1]), ["1"]), (pl.Series(["1"]), [1]),
-                               (pd.Series([1.5]), ["a"]), (pa.array(["1"]), [1])):
+    for values in (np.array(["1"]), np.array([b"1"]), pl.Series(["1"]), pd.Series(["1"]), pa.array(["1"])):
         for ask in (statistics.histogram, statistics.mode):
             with pytest.raises(ValueError, match="no record could be one of them"):
-                ask(values, categories=categories, epsilon=1.0)
+                ask(values, categories=[1, 2], epsilon=1.0)
     for values in (["a", 1], np.array(["a", 1], object), pl.Series(["a", "c"]), pa.array(["a", None]), pd.Series(["a", "c"])):
         assert statistics.histogram(values, categories=["a", "b"], epsilon=1e5, rng=1).value.tolist() == [1, 0]
 

@@ -11,6 +11,7 @@ import pytest
 import discreet as dp
 from discreet.tables import col
 from tests.tables import frames
+from tests.tables.test_reading import SPELLED
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
 
@@ -78,3 +79,15 @@ def test_spark_adds_halves_so_that_nothing_overflows(spark_session):
     found = dp.table(frame, schema=frames.SCHEMA).sum("x").sum("y").release(epsilon=1000.0, rng=1).value
     assert found["x_sum"][0] == pytest.approx(500, abs=0.5)
     assert found["y_sum"][0] == pytest.approx(5000, abs=5)
+
+
+def test_text_means_the_same_on_spark(spark_session):
+    """Numbers by our grammar, not Java's; keys and units byte by byte, whatever the collation."""
+    numbered = [(text, number) for number, text in enumerate(SPELLED)]
+    schema = dp.Schema(x=dp.Bounded(-1e6, 1e6), k=dp.Categories(range(len(SPELLED))))
+    frame = spark_session.createDataFrame(numbered, "x string, k bigint")
+    found = dp.table(frame, schema=schema).group_by("k").count("x").release(epsilon=1e6, rng=1).value
+    assert [bool(count) for count in found["x_count"]] == [expected is not None for expected in SPELLED.values()]
+    frame = spark_session.createDataFrame([("a",), ("A",), ("b",)], "k string").selectExpr("k COLLATE UTF8_LCASE AS k")
+    table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()), unit="k")
+    assert table.count().count_distinct("k").release(epsilon=1000.0, rng=1).value.row(0) == (3, 3)

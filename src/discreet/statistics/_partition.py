@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms._common import one_of
-from discreet.statistics._records import check_column, check_container, column, element_type, entries, holds_numbers, present
+from discreet.statistics._records import check_column, check_container, column, element_type, entries, present
 
 __all__ = ["Partition"]
 
@@ -51,18 +51,17 @@ class Partition:
         return tuple(pairwise(self.bins))
 
     def check(self, values: Any) -> None:
-        """Refuse, by type and shape alone, what is no column of numbers, or of what the categories are."""
+        """Refuse, by type and shape alone, what is no column of numbers; with categories, text where none of them is text."""
         if self.categories is None:
             check_column(values)
             return
         check_container(values)
         if (dimensions := getattr(values, "ndim", 1)) != 1:
             raise ValueError(f"values has {dimensions} dimensions, but must have one: a category for each record.")
-        kind, textual = element_type(values), [isinstance(name, str) for name in self.categories]
-        typed = kind is not None and str(kind) not in ("object", "Object", "category", "Categorical", "Enum")
-        if typed and (any(textual) if holds_numbers(values) else not any(textual)) and len(set(textual)) == 1:
-            what = "text" if textual[0] else "no text"
-            raise ValueError(f"values has type {kind}, but the categories are {what}: no record could be one of them.")
+        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is empty.
+        kind = str(element_type(values)).lower()
+        if kind.startswith(("<u", ">u", "|s", "str", "string", "large_string")) and not any(map(_textual, self.categories)):
+            raise ValueError(f"values has dtype {kind}, but no category is text: no record could be one of them.")
 
     def counts(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:
         """How many records fall in each part. What falls in none is left out, or, with ``clamp``, goes to an end."""
@@ -89,6 +88,10 @@ class Partition:
             return np.where(names[found] == array, found, -1)
         distinct, inverse = np.unique(array, return_inverse=True)
         return np.array([_lookup(place, x) for x in distinct.tolist()], np.int64)[inverse]
+
+
+def _textual(name: Hashable) -> bool:
+    return isinstance(name, (str, bytes))
 
 
 def _lookup(place: dict[Any, int], x: Any) -> int:
