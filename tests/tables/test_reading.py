@@ -68,6 +68,7 @@ def test_one_row_more_changes_one_row(tmp_path, writer):
         return asked(written(tmp_path, writer, values))
 
     assert replay(operation, one, nothing).error is None
+    assert replay(operation, [*one, 3.0], one).error is None  # where they say "from 1 to 3", DuckDB drops isnan itself
     found = dp.table(written(tmp_path, writer, one), schema=SCHEMA).sum("x").count("x").sum("y").release(**SHARP).value
     assert found["x_count"][0] == 1
     assert found["x_sum"][0] == pytest.approx(1, abs=1)
@@ -99,10 +100,10 @@ def test_odd_values_of_every_type_pass_through_files(tmp_path, writer, kind):
 
 
 class Old(DuckDB):
-    """Reads NaN as DuckDB's optimiser made us read it."""
+    """Reads NaN as DuckDB's optimiser makes it, once it has dropped the question."""
 
     def number(self, double):
-        return f"NULLIF({double}, CAST('NaN' AS DOUBLE))"
+        return double  # not read at all, as if every way of asking had been dropped
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "u"}])

@@ -83,9 +83,10 @@ class Engine(ABC):
         return f"TRY_CAST({value} AS DOUBLE)"
 
     def number(self, double: str) -> str:
-        """A double, or NULL where it is NaN. It has to be asked by ``isnan``: comparisons with NaN (so ``NULLIF`` too) are
-        dropped by DuckDB where a file's statistics, which leave NaN out, seem to decide them."""
-        return f"CASE WHEN NOT isnan({double}) THEN {double} END"
+        """A double, or NULL where it is NaN. Has to be applied twice, because DuckDB drops comparisons with NaN (so ``NULLIF``
+        too) and even ``isnan`` where a file's statistics, which leave NaN out, seem to decide them. Of what a CASE gives it
+        believes nothing, so the first, which it may drop, makes it ask the second."""
+        return f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END"
 
     @abstractmethod
     def spells_a_number(self, text: str) -> str:

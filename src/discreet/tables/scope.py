@@ -32,5 +32,7 @@ class Scope:
 
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
-        value = self.let(value)
-        return nw.when(~value.is_nan()).then(value)
+        for _ in range(2):  # twice: see ``Engine.number``
+            value = self.let(value)
+            value = nw.when(value.is_nan()).then(None).otherwise(value)
+        return value

@@ -190,8 +190,11 @@ def _typed(engine: Engine, native: Any, name: str, answers: Literal["pandas", "p
     casts = [f"{_cast(engine, column, kind, found[column])} AS {names[column]}" for column, kind in kinds.items()]
     frame = engine.project(native, casts)
     read = [f"{engine.number(own)} AS {own}" if kinds[column] == "number" else own for column, own in names.items()]
-    whole = frozenset(column for column in columns if found[column].is_integer() or isinstance(found[column], nw.Boolean))
-    return Source(engine, engine.project(frame, read), name, answers, kinds, names, whole)
+    # In pandas one missing entry makes doubles of whole numbers: there a type is not a public fact.
+    whole = frozenset(column for column in columns if answers != "pandas" and
+                      (found[column].is_integer() or isinstance(found[column], nw.Boolean)))
+    frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
+    return Source(engine, frame, name, answers, kinds, names, whole)
 
 
 def _present(wanted: Collection[str], found: Collection[str]) -> None:
