@@ -125,3 +125,11 @@ def test_parquet_is_read_too(capsys):
     Path("schema.toml").write_text(SCHEMA.replace("wage = { bounds = [0, 50] }", "wage = { bounds = [0, 50], missing = 25 }"))
     run("fit", "data.parquet", *FIT[2:], "--target", "income")
     assert "wrote model.joblib" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("odd", [b"5,\xff\xfe,f,high,1\n6,3,\xe9,high,1\n7,\r,f,low,2\n\x00\n", b'5,3,"f,high,1\n'])
+def test_what_one_line_holds_makes_no_model_fail(capsys, odd):
+    """Bytes that are no text are missing values; an error would say that such a record is there."""
+    Path("data.csv").write_bytes(Path("data.csv").read_bytes() + odd)
+    run(*FIT, "--target", "income")
+    assert "wrote model.joblib" in capsys.readouterr().out

@@ -213,11 +213,14 @@ class Evil:
     __repr__ = __str__ = __float__
 
 
-@pytest.mark.parametrize("frame", [
-    pl.DataFrame({"x": ["1", SECRET], "who": [1, 2]}).lazy().with_columns(pl.col("x").cast(pl.Float64)),
-    pd.DataFrame({"x": [1.0, 2.0], "who": [Evil(), 1]}),
-])
-def test_a_frame_that_fails_while_it_is_read_quotes_no_value(frame):
+def test_an_identifier_that_fails_when_looked_at_is_missing():
+    """One entry cannot make the others fail: such identifiers count with the missing ones, as one unit."""
+    frame = pd.DataFrame({"x": [1.0] * 4, "who": [Evil(), 1, Evil(), None]})
+    assert dp.table(frame, schema=X, unit="who").count().release(**SHARP).value["count"][0] == 2
+
+
+def test_a_frame_that_fails_while_it_is_read_quotes_no_value():
+    frame = pl.DataFrame({"x": ["1", SECRET], "who": [1, 2]}).lazy().with_columns(pl.col("x").cast(pl.Float64))
     with pytest.raises(EngineFailed, match="withheld") as failed:
         dp.table(frame, schema=X, unit="who")
     assert SECRET not in said(failed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -12,25 +11,9 @@ import pytest
 import discreet as dp
 from discreet.tables import col
 from tests.tables import frames
+from tests.tables.test_reading import SPELLED
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
-
-
-@pytest.fixture(scope="module")
-def spark():
-    """A local session with two workers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        sql = pytest.importorskip("pyspark.sql", reason='pyspark is missing: pip install "discreet[spark]"')
-        quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1",
-                 "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF", "spark.sql.codegen.wholeStage": "false"}
-        builder = sql.SparkSession.builder.master("local[2]").appName("discreet")
-        for name, value in quick.items():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-    yield session
-    session.stop()
-
 
 HOSTILE = [None, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324, -0.0, 2.5, 7.25, 1e16, 0.1, 9.999999999999998]
 TYPES = "unit bigint, educ bigint, city string, code double, name string, x double, y bigint"
@@ -58,22 +41,22 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(QUESTIONS)))
-def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark, number):
+def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark_session, number):
     """Fixed point, keys, filters, sampling of units: bit for bit."""
     ask, budget, bounds = QUESTIONS[number]
     rows = records()
-    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    frame = spark_session.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
     there = ask(dp.table(frame, schema=frames.SCHEMA, **bounds)).release(**budget, rng=5)
     here = ask(frames.table(rows, **bounds)).release(**budget, rng=5)
     assert there.event == here.event
     assert there.value.to_dict(as_series=False) == here.value.to_dict(as_series=False)
 
 
-def test_odd_names_types_and_magnitudes_are_read_alike(spark):
+def test_odd_names_types_and_magnitudes_are_read_alike(spark_session):
     """Names that engines confuse, a byte that overflows, doubles whose floor does; fractions order a unit's rows."""
     rows = [(1, 1000.0, 1e9, 100, 1.2), (1, 2.0, 3.0, 100, 1.7), (2, 1.0, -1e300, -100, 1e300), (3, 1e300, 1.5, 50, -1e300),
             (None, None, None, None, None), (4, float("nan"), float("inf"), 7, float("nan"))] * 3
-    frame = spark.createDataFrame(rows, "Unit_ bigint, K0 double, V0 double, t tinyint, d double")
+    frame = spark_session.createDataFrame(rows, "Unit_ bigint, K0 double, V0 double, t tinyint, d double")
     types = {"Unit_": pa.int64(), "K0": pa.float64(), "V0": pa.float64(), "t": pa.int8(), "d": pa.float64()}
     columns = zip(types.items(), zip(*rows, strict=True), strict=True)
     relation = frames.CONNECTION.from_arrow(pa.table({name: pa.array(column, kind) for (name, kind), column in columns}))
@@ -89,10 +72,22 @@ def test_odd_names_types_and_magnitudes_are_read_alike(spark):
     assert ask(frame).to_dict(as_series=False) == ask(relation).to_dict(as_series=False)
 
 
-def test_spark_adds_halves_so_that_nothing_overflows(spark):
+def test_spark_adds_halves_so_that_nothing_overflows(spark_session):
     """2^48 rows would fit; a few rows of the largest steps show that the halves are put together rightly."""
     rows = [(1, (1, "a", 10.0, "p", 10.0, 100))] * 50
-    frame = spark.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
+    frame = spark_session.createDataFrame([(unit, *row) for unit, row in rows], TYPES)
     found = dp.table(frame, schema=frames.SCHEMA).sum("x").sum("y").release(epsilon=1000.0, rng=1).value
     assert found["x_sum"][0] == pytest.approx(500, abs=0.5)
     assert found["y_sum"][0] == pytest.approx(5000, abs=5)
+
+
+def test_text_means_the_same_on_spark(spark_session):
+    """Numbers by our grammar, not Java's; keys and units byte by byte, whatever the collation."""
+    numbered = [(text, number) for number, text in enumerate(SPELLED)]
+    schema = dp.Schema(x=dp.Bounded(-1e6, 1e6), k=dp.Categories(range(len(SPELLED))))
+    frame = spark_session.createDataFrame(numbered, "x string, k bigint")
+    found = dp.table(frame, schema=schema).group_by("k").count("x").release(epsilon=1e6, rng=1).value
+    assert [bool(count) for count in found["x_count"]] == [expected is not None for expected in SPELLED.values()]
+    frame = spark_session.createDataFrame([("a",), ("A",), ("b",)], "k string").selectExpr("k COLLATE UTF8_LCASE AS k")
+    table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()), unit="k")
+    assert table.count().count_distinct("k").release(epsilon=1000.0, rng=1).value.row(0) == (3, 3)

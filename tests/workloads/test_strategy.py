@@ -29,6 +29,7 @@ from discreet.workloads import (
 from discreet.workloads.filters import optimal_filters
 from discreet.workloads.matrices import optimal_matrix, whole_product
 from discreet.workloads.p_identity import error_and_gradient
+from discreet.workloads.query import Query
 from discreet.workloads.strategy import answers, counts
 from tests.workloads.families import STRATEGIES, matrix_of
 
@@ -186,6 +187,20 @@ def test_optimal_branching_and_level_weights_help():
     plain, best = hierarchy(w, 2), hierarchy(w, branching=None, noise="laplace")
     weighted = hierarchy(w, branching=None, noise="laplace", weighted=True)
     assert rmse(w, plain, "laplace") > rmse(w, best, "laplace") > rmse(w, weighted, "laplace")
+
+
+def test_a_tree_whose_noise_was_left_open_is_chosen_by_the_querys():
+    """4,096 cells at ε = 0.1: the tree for Gaussian noise would give 250.7."""
+    w = AllRanges(4096)
+    left_open = hierarchy(w, branching=None, weighted=True)
+    assert Query(workload=w, strategy=left_open, epsilon=0.1).rmse == pytest.approx(161.3, abs=0.1)
+    assert Query(workload=w, strategy=left_open, rho=0.5).rmse == Query(
+        workload=w, strategy=hierarchy(w, None, noise="gaussian", weighted=True), rho=0.5).rmse
+    said = hierarchy(w, None, noise="gaussian", weighted=True)
+    assert Query(workload=w, strategy=said, epsilon=0.1).rmse == pytest.approx(250.7, abs=0.1)
+    table = Product(AllRanges(64), AllRanges(64))
+    assert Query(workload=table, strategy=hierarchy(table, None), epsilon=1.0).rmse == pytest.approx(Query(
+        workload=table, strategy=hierarchy(table, None, noise="laplace"), epsilon=1.0).rmse)
 
 
 def test_the_gradient_of_p_identity_is_right():

@@ -72,19 +72,21 @@ def found(path: str) -> None:
 
 
 def read_columns(path: str) -> dict[str, list[Any]]:
-    """The columns of a CSV or Parquet file, by name; a short line's missing entries are missing values."""
+    """The columns of a CSV or Parquet file, by name. Nothing that one line holds makes it fail: entries that a short line
+    lacks, and entries with bytes that are no UTF-8, are missing values."""
     found(path)
     if path.endswith(".parquet"):
         with extra("tables"):
             reader = import_module("pyarrow.parquet")
-        columns: dict[str, list[Any]] = reader.read_table(path).to_pydict()
+        columns: dict[str, list[Any]] = reader.read_table(path, partitioning=None).to_pydict()
         return columns
     csv.field_size_limit(sys.maxsize)
-    try:
-        with open(path, newline="", encoding="utf-8") as file:
-            lines = csv.reader(file)
-            header = next(lines, [])
-            rows = [line for line in lines if line]
-    except (UnicodeDecodeError, csv.Error):
-        raise ValueError(f"The file {path!r} is not CSV in UTF-8.") from None
-    return {name: [row[i] if i < len(row) else None for row in rows] for i, name in enumerate(header)}
+    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        lines = csv.reader(file)
+        header = next(lines, [])
+        rows = [line for line in lines if line]
+    return {name: [_decoded(row[i]) if i < len(row) else None for row in rows] for i, name in enumerate(header)}
+
+
+def _decoded(entry: str) -> str | None:
+    return entry if entry.isascii() or entry.encode("utf-8", "ignore").decode() == entry else None  # escaped bytes are ignored

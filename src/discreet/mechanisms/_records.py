@@ -4,13 +4,15 @@ A NumPy array of numbers is read as it is, integers exactly. Anything else (a li
 by entry as doubles, because NumPy would choose one type for all entries and so round one record because of another.
 Whatever is not a real number (NaN, ``None``, text in a list, a complex number, a list) is *missing*, that is NaN. An
 infinity is a number beyond every bound. Only shape and type of an array are looked at before that, and only they can
-raise an error; none can raise a warning.
+raise an error (``check_column`` and ``check_rows`` do so before a charge); none can raise a warning. A container whose *type*
+is publicly wrong (a frame for a column, text for numbers) is refused, because an answer from nothing but missing records would
+look like one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["column", "double", "numbers", "rows"]
+__all__ = ["check_column", "check_container", "check_rows", "check_size", "column", "double", "element_type", "entries",
+           "holds_numbers", "numbers", "rows"]
 
 _REAL = (int, float, np.bool_, np.integer, np.floating, Decimal, Fraction)
 
@@ -42,37 +45,84 @@ def numbers(value: Any) -> NDArray[Any]:
     return array
 
 
+def check_container(values: Any) -> None:
+    """Refuse what is publicly no sequence of records: one text, a mapping, a frame of named columns."""
+    kind = type(values).__name__
+    if isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
+        raise ValueError(f"values is a {kind}, but must be a sequence with one entry for each record.")
+    if hasattr(values, "columns") or hasattr(values, "column_names"):
+        raise ValueError(f"values is a {kind}, which has named columns: give one of them, or an array (to_numpy()).")
+
+
+def check_column(values: Any) -> None:
+    """Refuse, by type and shape alone, what is no column of numbers."""
+    check_container(values)
+    if not holds_numbers(values):
+        raise ValueError(f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits.")
+    if (dimensions := getattr(values, "ndim", 1)) != 1:
+        raise ValueError(f"values has {dimensions} dimensions, but must have one: a number for each record.")
+
+
+def check_rows(values: Any, dimension: int) -> None:
+    """Refuse, by type and shape alone, what are no rows of ``dimension`` numbers."""
+    check_container(values)
+    if not holds_numbers(values):
+        raise ValueError(f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits.")
+    shape = getattr(values, "shape", None)
+    if shape is not None and shape[1:] != (dimension,) and not (len(shape) == 1 and str(element_type(values)) == "object"):
+        raise ValueError(f"values must have shape (records, {dimension}), as declared by the public dimension.")
+
+
+def check_size(values: Any, n: int | None) -> None:
+    """Refuse a number of records that is not the public one."""
+    if n is not None and hasattr(values, "__len__") and len(values) != n:
+        raise ValueError(f"values has {len(values)} records, but n={n} was declared.")
+
+
+def element_type(values: Any) -> Any:
+    """The type that a container states for all of its records; none for a list."""
+    return getattr(values, "dtype", getattr(values, "type", None))
+
+
+def holds_numbers(values: Any) -> bool:
+    """Whether a container's stated type is one of numbers, or states nothing (a list, objects)."""
+    kind = element_type(values)
+    if kind is None or isinstance(kind, np.dtype):
+        return kind is None or (kind.kind in "fiu" and kind.itemsize <= 8) or kind.kind in "bO"
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric()) or str(kind) in ("Boolean", "Object", "Null")
+    if hasattr(kind, "_is_numeric"):  # pandas' own types and Arrow's in pandas
+        return bool(kind._is_numeric or kind._is_boolean)
+    return str(kind).startswith(("int", "uint", "half", "float", "double", "decimal", "bool", "null"))  # Arrow
+
+
 def column(values: Any) -> NDArray[Any]:
     """One-dimensional numbers: booleans, integers or floats of at most 64 bits."""
-    array = _array(values)
-    if array.ndim != 1:
-        raise ValueError(f"values has {array.ndim} dimensions, but must have one: a number for each record.")
-    return array
+    check_column(values)
+    array = _plain(values)
+    return array if array is not None else np.array([double(x) for x in entries(values)], np.float64)
 
 
 def rows(values: Any, dimension: int) -> NDArray[np.float64]:
     """Doubles of shape (records, dimension)."""
-    array = _array(values, dimension)
-    if array.ndim != 2 or array.shape[1] != dimension:
-        raise ValueError(f"values must have shape (records, {dimension}), as declared by the public dimension.")
-    return array.astype(np.float64)
+    check_rows(values, dimension)
+    array = _plain(values)
+    if array is not None:
+        return array.astype(np.float64)
+    return np.array([_row(x, dimension) for x in entries(values)], np.float64).reshape(-1, dimension)
 
 
-def _array(values: Any, dimension: int | None = None) -> NDArray[Any]:
-    if isinstance(values, (str, bytes, Mapping)):
-        raise ValueError("values is text or a mapping, but must list one record an entry.")
-    if isinstance(getattr(values, "dtype", None), np.dtype):
-        array = np.asarray(values)
-        if array.dtype.kind in "fiu" and array.dtype.itemsize <= 8:
-            return array
-        if array.dtype.kind == "b":
-            return array.astype(np.uint8)
-        if array.dtype.kind != "O":
-            raise ValueError(f"values has dtype {array.dtype}, but must hold integers or floats of at most 64 bits.")
-        values = array
-    if dimension is None:
-        return np.array([double(x) for x in values], np.float64)
-    return np.array([_row(x, dimension) for x in values], np.float64).reshape(-1, dimension)
+def _plain(values: Any) -> NDArray[Any] | None:
+    """An array of numbers as it is; none for what is read entry by entry."""
+    if not isinstance(getattr(values, "dtype", None), np.dtype) or values.dtype == object:
+        return None
+    array = np.asarray(values)
+    return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def entries(values: Any) -> Iterable[Any]:
+    """The records of a container, as Python's objects where it has some of its own."""
+    return values.to_pylist() if hasattr(values, "to_pylist") else values  # type: ignore[no-any-return]
 
 
 def double(x: Any) -> float:

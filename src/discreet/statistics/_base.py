@@ -22,6 +22,7 @@ from discreet.mechanisms._common import one_of, store
 from discreet.mechanisms._grid import above
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release, unit_name
+from discreet.statistics._records import check_column
 
 __all__ = ["Additive", "Mechanism", "Statistic", "deviation", "public_size", "released", "selection_epsilon"]
 
@@ -57,6 +58,10 @@ class Statistic(ABC):
     @abstractmethod
     def event(self) -> events.Event:
         """The cost, known from public facts alone."""
+
+    def check_data(self, values: Any) -> None:
+        """Refuse, before a charge, what is publicly wrong about a container: its type or its shape. No record is looked at."""
+        check_column(values)
 
     @abstractmethod
     def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
@@ -159,7 +164,8 @@ def selection_epsilon(count: int, epsilon: float | None, delta: float | None, rh
 
 
 def released(statistic: Statistic, values: Any, book: Book | None, label: str, rng: RngLike) -> Release[Any]:
-    """Charge the book, then read the records."""
+    """Look at the container's type, charge the book, then read the records."""
+    statistic.check_data(values)
     if book is not None:
         book.charge(statistic.event, label=label, unit=statistic.unit)
     answer = statistic.release(values, rng)

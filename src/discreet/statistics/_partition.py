@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms._common import one_of
-from discreet.statistics._records import column, present
+from discreet.statistics._records import check_column, check_container, column, element_type, entries, present
 
 __all__ = ["Partition"]
 
@@ -50,6 +50,19 @@ class Partition:
         assert self.bins is not None
         return tuple(pairwise(self.bins))
 
+    def check(self, values: Any) -> None:
+        """Refuse, by type and shape alone, what is no column of numbers; with categories, text where none of them is text."""
+        if self.categories is None:
+            check_column(values)
+            return
+        check_container(values)
+        if (dimensions := getattr(values, "ndim", 1)) != 1:
+            raise ValueError(f"values has {dimensions} dimensions, but must have one: a category for each record.")
+        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is empty.
+        kind = str(element_type(values)).lower()
+        if kind.startswith(("<u", ">u", "|s", "str", "string", "large_string")) and not any(map(_textual, self.categories)):
+            raise ValueError(f"values has dtype {kind}, but no category is text: no record could be one of them.")
+
     def counts(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:
         """How many records fall in each part. What falls in none is left out, or, with ``clamp``, goes to an end."""
         parts = self._category(values) if self.categories is not None else self._bin(values, clamp)
@@ -64,11 +77,10 @@ class Partition:
     def _category(self, values: Any) -> NDArray[np.int64]:
         assert self.categories is not None
         place = {name: i for i, name in enumerate(self.categories)}
+        self.check(values)
         array = np.asarray(values) if isinstance(getattr(values, "dtype", None), np.dtype) else None
-        if array is not None and array.ndim != 1:
-            raise ValueError(f"values has {array.ndim} dimensions, but must have one: a category for each record.")
         if array is None or array.dtype == object:
-            return np.array([_lookup(place, x) for x in values], np.int64)
+            return np.array([_lookup(place, x) for x in entries(values)], np.int64)
         if array.dtype.kind == "i" and all(isinstance(name, int) and abs(name) < 2**62 for name in self.categories):
             names = np.array(self.categories)
             order = np.argsort(names)
@@ -76,6 +88,10 @@ class Partition:
             return np.where(names[found] == array, found, -1)
         distinct, inverse = np.unique(array, return_inverse=True)
         return np.array([_lookup(place, x) for x in distinct.tolist()], np.int64)[inverse]
+
+
+def _textual(name: Hashable) -> bool:
+    return isinstance(name, (str, bytes))
 
 
 def _lookup(place: dict[Any, int], x: Any) -> int:

@@ -34,7 +34,9 @@ from discreet.mechanisms._grid import above
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 
-__all__ = ["UNIT", "RankChoice"]
+__all__ = ["UNIT", "Counted", "RankChoice", "counted", "gathered"]
+
+Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rising places of records; how many lie before each, and in all
 
 UNIT = 1 << 20  # parts of a rank
 _LOG_TWO = Fraction(6931471805599453095, 10**19)  # the digits of ln 2, rounded up
@@ -51,11 +53,12 @@ class RankChoice:
     high: int
     epsilon: float
     adjacency: Adjacency
+    records: int = 1  # of one unit, at most
 
     @property
     def sensitivity(self) -> int:
-        """How far one record moves a score, in parts of a rank."""
-        return UNIT if self.adjacency == Adjacency.REPLACE else max(self.target, UNIT - self.target)
+        """How far the records of one unit move a score, in parts of a rank."""
+        return self.records * (UNIT if self.adjacency == Adjacency.REPLACE else max(self.target, UNIT - self.target))
 
     @property
     def scale(self) -> int:
@@ -71,10 +74,11 @@ class RankChoice:
         """By how many ranks the chosen point may miss: (2D/ε)·ln(|T|/β) with β = 1 - confidence."""
         return self.scale / UNIT * math.log((self.high - self.low + 1) / (1 - confidence))
 
-    def scores(self, records: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The score of each point among sorted records."""
-        below, up_to = (np.searchsorted(records, points, side=side) for side in ("left", "right"))
-        return self._score(below, up_to, records.size)
+    def scores(self, found: Counted, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The score of each point."""
+        places, before = found
+        below, up_to = (before[np.searchsorted(places, points, side=side)] for side in ("left", "right"))
+        return self._score(below, up_to, int(before[-1]))
 
     def _score(self, below: NDArray[np.int64], up_to: NDArray[np.int64], n: int) -> NDArray[np.int64]:
         q = self.target
@@ -82,13 +86,13 @@ class RankChoice:
         late = q * (n - up_to) - (UNIT - q) * up_to
         return np.asarray(-np.maximum(0, np.maximum(early, late)))
 
-    def choose(self, records: NDArray[np.int64], rng: random.Rng) -> int:
-        """A point, for sorted records within the range."""
+    def choose(self, found: Counted, rng: random.Rng) -> int:
+        """A point, for records within the range."""
         probes = self.low + np.arange(_PROBES) * (self.high - self.low) // (_PROBES - 1)
-        return noised(self, self.scores(records, probes), "linf", self.sensitivity, lambda: self._draw(records, rng))
+        return noised(self, self.scores(found, probes), "linf", self.sensitivity, lambda: self._draw(found, rng))
 
-    def _draw(self, records: NDArray[np.int64], rng: random.Rng) -> int:
-        starts, sizes, gaps = self._runs(records)
+    def _draw(self, found: Counted, rng: random.Rng) -> int:
+        starts, sizes, gaps = self._runs(found)
         layers = np.minimum(gaps // math.ceil(self.scale * _LOG_TWO), _LAYERS)
         points = np.zeros(_LAYERS + 1, np.int64)
         np.add.at(points, layers, sizes)
@@ -102,15 +106,26 @@ class RankChoice:
             if _accepted(layer, int(gaps[run]), self.scale, rng):
                 return int(starts[run] + sizes[run] - (ends[position] - place))
 
-    def _runs(self, records: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _runs(self, found: Counted) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """First points, sizes and score gaps of the runs of one score: each record's point, and what lies between."""
-        first = np.flatnonzero(np.diff(records, prepend=self.low - 1))
-        distinct, before = records[first], np.append(first, records.size)
-        starts = np.empty(2 * distinct.size + 1, np.int64)
-        starts[0], starts[1::2], starts[2::2] = self.low, distinct, distinct + 1
+        places, before = found
+        starts = np.empty(2 * places.size + 1, np.int64)
+        starts[0], starts[1::2], starts[2::2] = self.low, places, places + 1
         below, up_to = np.repeat(before, 2)[:-1], np.repeat(before, 2)[1:]
         up_to[0::2] = below[0::2]  # between records, nobody is on the point itself
-        return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, records.size)
+        return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, int(before[-1]))
+
+
+def counted(counts: NDArray[np.int64]) -> Counted:
+    """How many records each of 0, 1, 2, … has, as ``choose`` takes it."""
+    places = np.flatnonzero(counts)
+    return places, np.append(0, np.cumsum(counts[places]))
+
+
+def gathered(records: NDArray[np.int64]) -> Counted:
+    """Records at whole numbers, as ``choose`` takes them."""
+    places, counts = np.unique(records, return_counts=True)
+    return places, np.append(0, np.cumsum(counts))
 
 
 def _proposed(masses: list[int], rng: random.Rng) -> tuple[int, int]:

@@ -11,10 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._records import column, rows
+from discreet.mechanisms._records import (
+    check_column,
+    check_container,
+    check_rows,
+    check_size,
+    column,
+    element_type,
+    entries,
+    holds_numbers,
+    rows,
+)
 from discreet.random import exact_sum
 
-__all__ = ["BITS", "Bounds", "check_bounds", "column", "exact_total", "positions", "present", "rows"]
+__all__ = ["BITS", "Bounds", "check_bounds", "check_column", "check_container", "check_rows", "check_size", "column",
+           "element_type", "entries", "exact_total", "holds_numbers", "positions", "present", "rows"]
 
 Bounds = tuple[float, float]
 

@@ -108,6 +108,10 @@ class BoundedVarianceMean(Statistic):
         n = None if self._replace else self.n
         return self.sd**2 / (4 * self.tau) + self.inner.error(confidence, n=n)
 
+    def check_data(self, values: Any) -> None:
+        """As the mean of the clipped records."""
+        self.inner.check_data(values)
+
     def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
         """The noisy mean of the clipped records: a float, or an array of ``dimension`` entries."""
         inner = self.inner

@@ -18,7 +18,7 @@ from discreet.mechanisms._common import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, positions, rows
+from discreet.statistics._records import BITS, Bounds, check_bounds, check_rows, positions, rows
 
 __all__ = ["Covariance", "covariance"]
 
@@ -87,6 +87,10 @@ class Covariance(Additive):
         """What each entry of the triangle is multiplied by, exactly."""
         i, j = self._triangle
         return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
+
+    def check_data(self, values: Any) -> None:
+        """Rows of the declared columns."""
+        check_rows(values, self.dimension)
 
     def totals(self, values: Any) -> NDArray[Any]:
         """The exact weighted triangle of Σ y·yᵀ. Private."""

@@ -69,6 +69,10 @@ class Histogram(Additive):
         """The root mean square of the noise on one count."""
         return deviation(self.mechanism)
 
+    def check_data(self, values: Any) -> None:
+        """A column of numbers, or of what the categories are."""
+        self.parts.check(values)
+
     def totals(self, values: Any) -> NDArray[np.int64]:
         """The exact counts. Private."""
         return self.parts.counts(values)

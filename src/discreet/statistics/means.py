@@ -15,7 +15,7 @@ from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics import _errors
 from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import Bounds, check_bounds, column, exact_total
+from discreet.statistics._records import Bounds, check_bounds, check_column, check_size, column, exact_total
 
 __all__ = ["Mean", "binary_mean", "mean"]
 
@@ -60,6 +60,11 @@ class Mean(Additive):
         if self.n is None:
             return Fraction(1), Fraction(1), 2
         return Fraction(1, self.n), Fraction(1, self.n**2), 1
+
+    def check_data(self, values: Any) -> None:
+        """A column, of the public size if there is one."""
+        check_column(values)
+        check_size(values, self.n)
 
     def totals(self, values: Any) -> Any:
         """The exact pair (A, B), or with n public the exact mean as a part of the bounds. Private."""

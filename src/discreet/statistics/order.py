@@ -18,7 +18,7 @@ from discreet.random import Rng, RngLike, as_rng
 from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Statistic, released, selection_epsilon
-from discreet.statistics._ranks import UNIT, RankChoice
+from discreet.statistics._ranks import UNIT, RankChoice, gathered
 from discreet.statistics._records import Bounds, check_bounds, column, positions
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
@@ -92,7 +92,7 @@ class Quantile(Statistic):
     def release(self, values: Any, rng: RngLike = None) -> Release[float]:
         """The noisy quantile."""
         source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
-        chosen = self.mechanism.choose(np.sort(place[place >= 0]), source)
+        chosen = self.mechanism.choose(gathered(place[place >= 0]), source)
         return Release(_value(self.bounds, chosen, self.steps), self.event, reproducible=source.reproducible)
 
 
@@ -174,7 +174,8 @@ class Quantiles(Statistic):
             return []
         middle = len(shares) // 2
         share = shares[middle]
-        point = self._choice((share - first) / (last - first) if last > first else 0.5, low, high).choose(records, rng)
+        choice = self._choice((share - first) / (last - first) if last > first else 0.5, low, high)
+        point = choice.choose(gathered(records), rng)
         cut = np.searchsorted(records, point, side="right")
         left = self._split(records[:cut], low, point, shares[:middle], first, share, rng)
         right = self._split(records[cut:], point, high, shares[middle + 1:], share, last, rng)

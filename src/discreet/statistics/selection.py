@@ -68,6 +68,10 @@ class Mode(Statistic):
         """By how many records the chosen part may fall short of the commonest, with at least this confidence."""
         return self.mechanism.error(confidence, size=len(self.parts))
 
+    def check_data(self, values: Any) -> None:
+        """A column of numbers, or of what the categories are."""
+        self.parts.check(values)
+
     def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
         """The label of the chosen part."""
         chosen = self.mechanism.release(self.parts.counts(values), rng)
@@ -119,6 +123,10 @@ class TopK(Statistic):
     def error(self, confidence: float = 0.95) -> float:
         """By how many records any choice may fall short of the commonest part left, with at least this confidence."""
         return self.mechanism.error(confidence, size=len(self.parts))
+
+    def check_data(self, values: Any) -> None:
+        """A column of numbers, or of what the categories are."""
+        self.parts.check(values)
 
     def release(self, values: Any, rng: RngLike = None) -> Release[tuple[Any, ...]]:
         """The labels of the chosen parts."""

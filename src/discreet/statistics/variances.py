@@ -15,7 +15,7 @@ from discreet.mechanisms._common import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, column, positions
+from discreet.statistics._records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
 
 __all__ = ["Variance", "variance"]
 
@@ -61,6 +61,11 @@ class Variance(Additive):
             return Fraction(1), Fraction(1), 3
         reach = Fraction(self.n - 1, self.n**2)
         return reach, reach**2, 1
+
+    def check_data(self, values: Any) -> None:
+        """A column, of the public size if there is one."""
+        check_column(values)
+        check_size(values, self.n)
 
     def totals(self, values: Any) -> Any:
         """The three exact totals, or with n public the exact variance, in units of the bounds. Private."""

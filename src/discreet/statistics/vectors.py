@@ -17,7 +17,7 @@ from discreet.mechanisms._grid import in_range
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import rows
+from discreet.statistics._records import check_rows, check_size, rows
 
 __all__ = ["VectorMean", "vector_mean"]
 
@@ -72,6 +72,11 @@ class VectorMean(Additive):
             return reach * self.dimension, reach**2, self.dimension
         square = _ROUNDING**2 + Fraction(self._weight) ** 2
         return square * self.dimension, square, self.dimension + 1
+
+    def check_data(self, values: Any) -> None:
+        """Rows, of the public size if there is one."""
+        check_rows(values, self.dimension)
+        check_size(values, self.n)
 
     def totals(self, values: Any) -> Any:
         """Exact sums of the shortened rows in units of ``norm``, then the weighted number of rows. Private."""

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events
-from discreet.mechanisms import Gaussian, Laplace
 from discreet.random import Rng
-from discreet.tables.budget import Share
+from discreet.tables.budget import Additive, Share
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import Pass, Rows, Stats
 
@@ -58,9 +57,17 @@ class Aggregate(ABC):
     def describe_error(self, rows: Rows, mechanism: Any) -> str:
         """What the error stays within in 95 of 100 groups, from public facts."""
 
+    def whole(self, rows: Rows) -> bool:
+        """Whether ``exact`` gives whole numbers that are answered as such, from public facts."""
+        return False
+
+    def entries(self, rows: Rows) -> int:
+        """How many numbers of a group meet noise."""
+        return self.width
+
     def mechanism(self, rows: Rows, share: Share, groups: int) -> Any:
         """The noise it uses."""
-        return share.additive(self.sensitivity(rows), groups * self.width)
+        return share.additive(self.sensitivity(rows), groups * self.entries(rows), whole=self.whole(rows))
 
     def event(self, rows: Rows, mechanism: Any) -> events.Event:
         """What it costs."""
@@ -78,7 +85,7 @@ class Aggregate(ABC):
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """How many rows there are; with a column, how many have a value there. Rounded to a whole number; may be negative."""
+    """How many rows there are; with a column, how many have a value there. Whole, with whole noise; may be negative."""
 
     column: str | None = None
 
@@ -92,19 +99,25 @@ class Count(Aggregate):
     def sensitivity(self, rows: Rows) -> int:
         return rows.limit.rows
 
+    def whole(self, rows: Rows) -> bool:
+        return True
+
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
         return [stats.rows if self.column is None else stats.counted(self.column)]
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy[:, 0]).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
-    """The sum of clipped values; one row adds at most the larger magnitude of the bounds."""
+    """The sum of clipped values; one row adds at most the larger magnitude of the bounds.
+
+    A sum of whole numbers (by the type of the column, and the bounds) is whole, and so is its noise.
+    """
 
     column: str
 
@@ -118,14 +131,18 @@ class Sum(Aggregate):
     def sensitivity(self, rows: Rows) -> Fraction:
         return rows.limit.rows * rows.grid(self.column).largest
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[Fraction]:
+    def whole(self, rows: Rows) -> bool:
+        return rows.whole(self.column)
+
+    def exact(self, rows: Rows, stats: Stats) -> Sequence[Fraction | int]:
         grid = rows.grid(self.column)
-        return [stats.counted(self.column) * grid.low + stats.total(self.column) * grid.step]
+        total = stats.counted(self.column) * grid.low + stats.total(self.column) * grid.step
+        return [int(total) if self.whole(rows) else total]
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return noisy[:, 0]
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
@@ -160,7 +177,7 @@ class Mean(Aggregate):
         share = _ratio(noisy[:, 0], noisy.sum(axis=1), 0.5)
         return bounds.low + np.clip(share, 0.0, 1.0) * (bounds.high - bounds.low)
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         # A group of n rows at the edge of the bounds, the worst place: the error is that of one of the pair, over nK.
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column).top
         one = mechanism.error(0.95) / top * (bounds.high - bounds.low)
@@ -199,7 +216,7 @@ class Variance(Aggregate):
         square = np.clip(_ratio(noisy[:, 0], count, 0.5), 0.0, 1.0)
         return np.clip(square - mean**2, 0.0, 0.25) * (bounds.high - bounds.low) ** 2
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         # d(variance) = (1 - 2μ)·dΣt² + …: no part of the triple enters with a factor above 1.
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column, COARSE).top
         one = 3 * mechanism.error(0.95) / top**2

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events
+from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
-from discreet.mechanisms import Exponential, Gaussian, Laplace
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
+from discreet.statistics._ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
-from discreet.tables.budget import Share
+from discreet.tables.budget import Additive, Share
 from discreet.tables.columns import Bins, even_edges
 from discreet.tables.passes import Pass, Rows, Stats
 
@@ -44,13 +44,16 @@ class CountDistinct(Aggregate):
     def sensitivity(self, rows: Rows) -> int:
         return rows.limit.rows
 
+    def whole(self, rows: Rows) -> bool:
+        return True
+
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
         return [stats.distinct(self.column)]
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy[:, 0]).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
@@ -72,11 +75,14 @@ class Histogram(Aggregate):
     def scan(self, rows: Rows) -> Pass:
         return Pass(bins=self.cut(rows))
 
-    def mechanism(self, rows: Rows, share: Share, groups: int) -> Any:
-        return share.additive(self.sensitivity(rows), groups * self.cut(rows).count)
-
     def sensitivity(self, rows: Rows) -> int:
         return rows.limit.rows
+
+    def whole(self, rows: Rows) -> bool:
+        return True
+
+    def entries(self, rows: Rows) -> int:
+        return self.cut(rows).count
 
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
         return stats.bins(self.cut(rows))
@@ -84,18 +90,19 @@ class Histogram(Aggregate):
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Laplace | Gaussian) -> str:
+    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
         return f"±{mechanism.error(0.95):.4g} in each of {self.cut(rows).count} bins"
 
 
 @dataclass(frozen=True)
 class Quantile(Aggregate):
-    r"""The q-quantile of clipped values, one of the edges of ``bins`` bins, by the exponential mechanism.
+    r"""The q-quantile of clipped values, the middle of one of ``bins`` bins, by the exponential mechanism.
 
-    The score of an edge is -|below - q·n|, where below is the number of rows under it; with q = a/b it is computed as the
-    whole number -|b·below - a·n|, which one row moves by at most max(a, b - a). Groups are disjoint, so a unit with one
-    row pays once; with m rows the score may move m times as far, and what it pays in all groups still adds up to ε.
-    An empty group gives an edge at random.
+    The score of a bin is minus the distance between q·n and the ranks that its rows have, [below, below + inside]: of a bin
+    that holds the quantile it is zero, however many rows are heaped there. It is the choice that ``statistics.quantile``
+    makes (``statistics._ranks``), sampled exactly; one row moves a score by at most max(q, 1 - q), with q rounded to 2^-20.
+    Groups are disjoint, so a unit with one row pays once; with m rows the score may move m times as far, and what
+    it pays in all groups still adds up to ε. An empty group gives a bin at random.
 
     Reference: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates".
     """
@@ -113,44 +120,41 @@ class Quantile(Aggregate):
     def name(self) -> str:
         return f"{self.column}_median" if self.q == 0.5 else f"{self.column}_q{self.q:g}"
 
-    @property
-    def _fraction(self) -> Fraction:
-        return Fraction(repr(float(self.q))).limit_denominator(10_000)
-
     def cut(self, rows: Rows) -> Bins:
-        """The bins whose edges may be answered."""
+        """The bins whose middles may be answered."""
         return _cut(rows, self.column, self.bins)
 
     def scan(self, rows: Rows) -> Pass:
         return Pass(bins=self.cut(rows))
 
     def sensitivity(self, rows: Rows) -> int:
-        q = self._fraction
-        return rows.limit.rows * max(q.numerator, q.denominator - q.numerator)
+        return self._choice(rows, 1.0).sensitivity
 
-    def mechanism(self, rows: Rows, share: Share, groups: int) -> Exponential:
-        return share.selecting(self.sensitivity(rows), one_group=rows.limit.rows == 1)
+    def _choice(self, rows: Rows, epsilon: float) -> RankChoice:
+        return RankChoice(round(self.q * UNIT), 0, self.cut(rows).count - 1, epsilon, Adjacency.ADD_REMOVE, rows.limit.rows)
 
-    def event(self, rows: Rows, mechanism: Exponential) -> events.Event:
+    def mechanism(self, rows: Rows, share: Share, groups: int) -> RankChoice:
+        epsilon = share.selecting(one_group=rows.limit.rows == 1)
+        number("epsilon of one selection, for each row of a unit,", epsilon / rows.limit.rows, low=2.0**-30, high=2.0**10)
+        return self._choice(rows, epsilon)
+
+    def event(self, rows: Rows, mechanism: RankChoice) -> events.Event:
         return mechanism.event if rows.limit.rows == 1 else events.PureDP(epsilon=mechanism.event.epsilon)
 
     def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
-        q = self._fraction
-        below = [0, *accumulate(stats.bins(self.cut(rows)))]
-        return [-abs(q.denominator * under - q.numerator * below[-1]) for under in below]
+        return stats.bins(self.cut(rows))
 
     def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
-        edges: NDArray[Any] = np.asarray(self.cut(rows).edges)[noisy[:, 0].astype(int)]
-        return edges
+        edges, chosen = np.asarray(self.cut(rows).edges), noisy[:, 0].astype(int)
+        return np.asarray(edges[chosen] + (edges[chosen + 1] - edges[chosen]) / 2)
 
-    def release(self, rows: Rows, mechanism: Exponential, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
-        chosen = [mechanism.release(np.array(self.exact(rows, stats), np.int64), rng).value for stats in groups]
+    def release(self, rows: Rows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
+        chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]
         return self.estimate(rows, np.array(chosen, np.float64).reshape(-1, 1))
 
-    def describe_error(self, rows: Rows, mechanism: Exponential) -> str:
+    def describe_error(self, rows: Rows, mechanism: RankChoice) -> str:
         edges = self.cut(rows).edges
-        rank = mechanism.error(0.95, size=len(edges)) / self._fraction.denominator
-        return f"rank off by at most {rank:.4g} rows, and a bin of {edges[1] - edges[0]:.4g}"
+        return f"rank off by at most {mechanism.error(0.95):.4g} rows, and half a bin of {edges[1] - edges[0]:.4g}"
 
 
 def _cut(rows: Rows, column: str, bins: int | tuple[float, ...]) -> Bins:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from discreet.errors import number, positive
-from discreet.mechanisms import Exponential, Gaussian, Laplace
+from discreet.mechanisms import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
-__all__ = ["Budget", "Share"]
+__all__ = ["Additive", "Budget", "Share"]
+
+Additive: TypeAlias = Laplace | Gaussian | DiscreteLaplace | DiscreteGaussian
 
 Noise = Literal["auto", "laplace", "gaussian"]
 
@@ -24,20 +26,26 @@ class Share:
     rho: float | None = None
     delta: float | None = None
 
-    def additive(self, sensitivity: Fraction | int, size: int) -> Laplace | Gaussian:
-        """Noise for numbers whose change, in L1 and so in L2, is at most ``sensitivity``."""
+    def additive(self, sensitivity: Fraction | int, size: int, *, whole: bool = False) -> Additive:
+        """Noise for numbers whose change, in L1 and so in L2, is at most ``sensitivity``; whole noise for ``whole`` numbers.
+
+        Rounded Laplace noise is worse than discrete Laplace noise at any price. Rounding adds 1/12 to the variance of Gaussian
+        noise, while the discrete law's price is known only as zCDP for several numbers: it pays below a deviation of 1.
+        """
         bound, size = _above(Fraction(sensitivity)), max(size, 1)
         if self.rho is not None:
-            return Gaussian(sensitivity=bound, rho=self.rho, max_size=size)
+            kind = DiscreteGaussian if whole and bound < math.sqrt(2 * self.rho) else Gaussian
+            return kind(sensitivity=bound, rho=self.rho, max_size=size)
+        if whole:
+            return DiscreteLaplace(sensitivity=int(sensitivity), epsilon=self.epsilon, max_size=size)
         return Laplace(sensitivity=bound, epsilon=self.epsilon, max_size=size)
 
-    def selecting(self, sensitivity: int, *, one_group: bool) -> Exponential:
-        """Selection by scores; a unit in ``one_group`` meets a single selection, of bounded range."""
-        epsilon = self.epsilon
+    def selecting(self, *, one_group: bool) -> float:
+        """The epsilon of a selection by scores; a unit in ``one_group`` meets a single selection, of bounded range."""
         if self.rho is not None:  # bounded range epsilon is (epsilon²/8)-zCDP; anything pure is (epsilon²/2)-zCDP
-            epsilon = math.sqrt((8 if one_group else 2) * self.rho) * (1 - 2.0**-40)
-        assert epsilon is not None
-        return Exponential(sensitivity=float(sensitivity), epsilon=epsilon)
+            return math.sqrt((8 if one_group else 2) * self.rho) * (1 - 2.0**-40)
+        assert self.epsilon is not None
+        return self.epsilon
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ table must never stand where a clipped one is meant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from discreet.errors import extra
@@ -52,6 +54,7 @@ class Columns:
             declared = self.schema[name]
             assert isinstance(declared, Bounded)
             value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
+            scope.unclipped[name] = value
             scope.frame = scope.frame.with_columns(value.clip(declared.low, declared.high).alias(self._own(name)))
         return scope
 
@@ -59,9 +62,8 @@ class Columns:
         return f"z{list(self.derived).index(name)}" if name in self.derived else self.source.names[name]
 
     def raw(self, name: str) -> nw.Expr:
-        """A column as the table has it, in the type that the declaration asks for."""
-        column = nw.col(self._own(name))
-        return column.cast(nw.Float64) if isinstance(self.schema[name], Bounded) else column
+        """A column as the source has it, of the kind that the declaration asks for."""
+        return nw.col(self._own(name))
 
     def read(self, name: str) -> nw.Expr:
         """A column as the schema reads it: clipped, filled; an unknown category is missing."""
@@ -78,6 +80,14 @@ class Columns:
         declared = self.schema[name]
         text = isinstance(declared, Categories) and declared.textual
         return self.read(name) if text else self.read(name).cast(nw.Float64)
+
+    def odd(self, names: Collection[str], scope: Scope) -> nw.Expr | None:
+        """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what it
+        was told never says so. None if none of them holds doubles."""
+        doubles = [nw.col(own) for name, own in self.source.names.items()
+                   if name in names and self.source.kinds[name] == "number"]
+        doubles += [value for name, value in scope.unclipped.items() if name in names]
+        return reduce(operator.or_, [value.is_nan() for value in doubles]) if doubles else None
 
     # --- categories --------------------------------------------------------------------------------------------------
 
@@ -122,7 +132,7 @@ class Columns:
         """The category that a group's value means, or none."""
         declared = self.schema[name]
         if not isinstance(declared, Categories):
-            return lambda found: found
+            return lambda found: found + 0.0 if isinstance(found, float) else found  # one of -0.0 and 0.0, which are equal
         span = _span(declared)
         names = {value - span[0] if span else value: value for value in declared.values}  # type: ignore[operator]
         return lambda found: declared.other if found is None else names.get(found)

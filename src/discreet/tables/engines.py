@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError
+from discreet.tables.values import NUMERAL
 
 __all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
 
@@ -25,6 +26,8 @@ def quietly(action: Callable[[], T]) -> T:
     """What ``action`` gives; whatever an engine raises becomes a sentence without its message, and without its traceback."""
     try:
         return action()
+    except EngineFailed:  # says one of our own sentences already
+        raise
     except Exception as error:
         kind = type(error).__name__
     raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
@@ -72,13 +75,26 @@ class Engine(ABC):
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         """Run the query; rows of Python values."""
 
-    def number(self, column: str) -> str:
-        """A column as a double; NULL for what is no number, NaN included: to both engines NaN equals itself."""
-        return f"NULLIF(TRY_CAST({self.quoted(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+    def double(self, column: str, *, spelled: bool) -> str:
+        """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone, not the engine's."""
+        value = self.quoted(column)
+        if spelled:
+            value = f"CASE WHEN {self.spells_a_number(value)} THEN {value} END"
+        return f"TRY_CAST({value} AS DOUBLE)"
+
+    def number(self, double: str) -> str:
+        """A double, or NULL where it is NaN. Has to be applied twice, because DuckDB drops comparisons with NaN (so ``NULLIF``
+        too) and even ``isnan`` where a file's statistics, which leave NaN out, seem to decide them. Of what a CASE gives it
+        believes nothing, so the first, which it may drop, makes it ask the second."""
+        return f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END"
+
+    @abstractmethod
+    def spells_a_number(self, text: str) -> str:
+        """Whether all of a text matches ``NUMERAL``."""
 
     @abstractmethod
     def text(self, column: str) -> str:
-        """A column as text."""
+        """A column as text that is compared byte by byte, whatever collation it or its engine has."""
 
     def ranked(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
         """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""
@@ -110,8 +126,11 @@ class DuckDB(Engine):
     def digest(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
 
+    def spells_a_number(self, text: str) -> str:
+        return f"regexp_full_match({text}, '{NUMERAL}')"
+
     def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS VARCHAR)"
+        return f"CAST({self.quoted(column)} AS VARCHAR) COLLATE C"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
@@ -173,8 +192,12 @@ class Spark(Engine):
     def digest(self, text: str) -> str:
         return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
 
+    def spells_a_number(self, text: str) -> str:
+        # Nothing is left after the longest match at the start; Java's $ would also let some ends of lines pass.
+        return f"regexp_replace({text}, '^{NUMERAL}', '') = ''"
+
     def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS STRING)"
+        return f"CAST({self.quoted(column)} AS STRING) COLLATE UTF8_BINARY"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.selectExpr(*columns)

@@ -32,7 +32,7 @@ from discreet.tables.scope import Scope
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Expression", "check", "col"]
+__all__ = ["Expression", "check", "col", "columns"]
 
 _WHOLE = 2.0**52  # doubles of this size and more are whole numbers
 
@@ -320,6 +320,11 @@ class _Missing(_Condition):
 
     def compiled(self, scope: Scope) -> nw.Expr:
         return self.inner.compiled(scope).is_null()
+
+
+def columns(expression: Expression) -> set[str]:
+    """The columns that an expression looks at."""
+    return {part.name for part in _parts(expression) if isinstance(part, _Col)}
 
 
 def check(expression: Expression, schema: Schema, *, condition: bool) -> None:

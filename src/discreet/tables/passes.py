@@ -17,8 +17,9 @@ from discreet.errors import extra
 from discreet.schema import Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Bounds, Field, SecretKey, bound
 from discreet.tables.columns import Bins, Columns
-from discreet.tables.engines import quietly
+from discreet.tables.engines import EngineFailed, quietly
 from discreet.tables.expressions import Expression
+from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.sources import Source
 
@@ -27,8 +28,10 @@ with extra("tables"):
 
 __all__ = ["Pass", "Progress", "Rows", "Stats"]
 
-UNIT = "unit_"
+UNIT, ODD = "unit_", "odd_"
 Progress: TypeAlias = Callable[[float], None]
+MISREAD = ("The engine did not read the rows as it was told to, so nothing is released. With an engine that does, this cannot "
+           "happen, whatever the rows hold: report it, with the engine's version.")
 _LOW_HALF = (1 << 15) - 1
 
 
@@ -103,6 +106,13 @@ class Rows:
         """The grid of a bounded column."""
         return self.columns.grid(name, steps)
 
+    def whole(self, name: str) -> bool:
+        """Whether a bounded column holds whole numbers alone, by public facts: its type, its bounds, what missing means."""
+        bounds = self.grid(name).bounds
+        ends = [bounds.low, bounds.high, *([] if bounds.missing == "drop" else [bounds.missing])]
+        typed = self.derived[name].logical() if name in self.derived else name in self.source.whole
+        return typed and self.grid(name).scale >= 1 and all(float(end).is_integer() for end in ends)
+
     # --- keys --------------------------------------------------------------------------------------------------------
 
     @property
@@ -159,11 +169,23 @@ class Rows:
         chosen += [columns.steps(number, name, steps) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
+        odd = columns.odd(self._used(wanted), scope)
+        if odd is not None:
+            chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(nw.Int64)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
         unit = [] if self.limit.unit is None else [nw.col(self.source.names[self.limit.unit]).alias(UNIT)]
         frame = frame.with_columns(*unit, *(expression.alias(field.name) for field, expression in chosen))
         fields = [field for field, _ in chosen]
         return fields, frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
+
+    def _used(self, wanted: Pass) -> set[str]:
+        """The columns that a pass looks at, and those that derived ones among them are made of."""
+        names = {*self.keys, *(name for name, _ in wanted.sums), *([wanted.bins.column] if wanted.bins else [])}
+        names |= {name for name in (wanted.distinct, self.limit.unit) if name is not None}
+        names |= {name for condition in self.conditions for name in referred(condition)}
+        for name, expression in reversed(list(self.derived.items())):  # a derived column is made of earlier ones
+            names |= referred(expression) if name in names else set()
+        return names
 
     def _without_unknown(self, totals: Any) -> Any:
         for mask in [self.columns.late(number, name) for number, name in enumerate(self.keys)]:
@@ -177,7 +199,8 @@ class Rows:
         halves: list[str] = []
         for number, (_, steps) in enumerate(wanted.sums):
             name = f"v{number}"
-            out[f"count{number}"] = nw.col(name).count()
+            out[f"count{number}"], out[f"least{number}"], out[f"most{number}"] = (
+                nw.col(name).count(), nw.col(name).min(), nw.col(name).max())
             parts = [(name, "sum")]
             if steps == COARSE:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
@@ -190,6 +213,8 @@ class Rows:
                     out[f"{kind}{number}h"], out[f"{kind}{number}l"] = nw.col(f"{part}h").sum(), nw.col(f"{part}l").sum()
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
+        if ODD in frame.collect_schema().names():
+            out[ODD] = nw.col(ODD).max()
         if wanted.distinct:
             out["different"], out["present"] = nw.col("d").n_unique(), nw.col("d").count()
         return frame, {name: expression.alias(name) for name, expression in out.items()}
@@ -206,22 +231,39 @@ class Rows:
             found = {name: int(value or 0) for name, value in zip(names, values, strict=True)}
             stats = groups.setdefault(labels, Stats())
             _add(stats.numbers, wanted, found)
+            self._verify(wanted, found, bin_number)
             if wanted.bins and bin_number is not None:
                 stats.binned.setdefault(wanted.bins, Counter())[int(bin_number)] += found["rows"]
         return groups
 
+    def _verify(self, wanted: Pass, found: Mapping[str, int], bin_number: int | None) -> None:
+        """Refuse sums of values that are not what the engine was told to add up: clipped, on the grid, not NaN.
+
+        Optimisers rewrite queries by what they believe of the data. What is added up is therefore looked at where it is
+        added up. This cannot fail with an engine that does what it is told, whatever the rows hold.
+        """
+        sound = not found.get(ODD) and (bin_number is None or (wanted.bins is not None and 0 <= bin_number < wanted.bins.count))
+        for number, (column, steps) in enumerate(wanted.sums):
+            top, count = self.grid(column, steps).top, found[f"count{number}"]
+            sound &= found[f"least{number}"] >= 0 and found[f"most{number}"] <= top and count <= found["rows"]
+            sound &= 0 <= _whole(found, "sum", number) <= count * top
+        if not sound:
+            raise EngineFailed(MISREAD)
+
+
+def _whole(found: Mapping[str, int], kind: str, number: int) -> int:
+    """A sum, which an engine without 128 bits gives in halves."""
+    name = f"{kind}{number}"
+    return found[name] if name in found else (found[f"{name}h"] << 15) + found[f"{name}l"]
+
 
 def _add(numbers: Counter[Any], wanted: Pass, found: Mapping[str, int]) -> None:
-    def whole(kind: str, number: int) -> int:
-        name = f"{kind}{number}"
-        return found[name] if name in found else (found[f"{name}h"] << 15) + found[f"{name}l"]
-
     numbers["rows"] += found["rows"]
     for number, (column, steps) in enumerate(wanted.sums):
         numbers["count", column, steps] += found[f"count{number}"]
-        numbers["sum", column, steps] += whole("sum", number)
+        numbers["sum", column, steps] += _whole(found, "sum", number)
         if steps == COARSE:
-            numbers["squares", column, steps] += whole("squares", number)
+            numbers["squares", column, steps] += _whole(found, "squares", number)
     if wanted.distinct:
         missing = found["rows"] > found["present"]  # the engines count a missing value as one more
         numbers["distinct", wanted.distinct] += found["different"] - missing

@@ -233,7 +233,8 @@ class Explanation:
 
 
 def _told(leaf: events.Event, count: int) -> str:
-    facts = ", ".join(f"{name}={value:.6g}" for name, value in leaf.to_dict().items() if isinstance(value, float))
+    facts = ", ".join(f"{name}={value:.6g}" for name, value in leaf.to_dict().items()
+                      if isinstance(value, (int, float)) and not isinstance(value, bool))
     return f"{'' if count == 1 else f'{count} x '}{leaf.tag}({facts})"
 
 

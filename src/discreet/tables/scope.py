@@ -21,6 +21,7 @@ class Scope:
 
     def __init__(self, frame: Any, column: Callable[[str], nw.Expr]) -> None:
         self.frame, self.column = frame, column
+        self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
         self._made = 0
 
     def let(self, value: nw.Expr) -> nw.Expr:
@@ -31,5 +32,7 @@ class Scope:
 
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
-        value = self.let(value)
-        return nw.when(~value.is_nan()).then(value)
+        for _ in range(2):  # twice: see ``Engine.number``
+            value = self.let(value)
+            value = nw.when(value.is_nan()).then(None).otherwise(value)
+        return value

@@ -21,6 +21,7 @@ from discreet.errors import extra
 from discreet.schema import Categories, Column, Schema, Unlisted
 from discreet.tables.bounding import Kind
 from discreet.tables.engines import DuckDB, Engine, Spark, quietly
+from discreet.tables.values import identity, number
 
 with extra("tables"):
     import narwhals as nw
@@ -29,6 +30,7 @@ __all__ = ["Source", "open_source"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
+_TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Source:
     answers: Literal["pandas", "polars"] = "polars"
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
     names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
+    whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
 
 
 def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: str | None = None, threads: int | None = None,
@@ -83,27 +86,34 @@ def _is_spark(source: Any) -> bool:
 
 def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
     """A Parquet or text file, or a glob of them."""
-    files = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path] if Path(path).is_file() else []
+    files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))  # a file's own name is no pattern
     if not files:
         raise FileNotFoundError(f"There is no file {path!r}. Give the path of a Parquet or CSV file, or a glob of them.")
     if path.endswith(_PARQUET):
         _agree(connection, files, columns)
-        return quietly(lambda: connection.read_parquet(files))
+        return quietly(lambda: connection.read_parquet(_literal(files), hive_partitioning=False))
     if path.endswith(_TEXT_FILES):
         separator = "\t" if ".tsv" in path else ","
         names = _names(files, separator)
         if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
             raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
         # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
-        return connection.read_csv(files, auto_detect=False, columns=dict.fromkeys(names, "VARCHAR"), header=True,
-                                   sep=separator, quotechar='"', escapechar='"', ignore_errors=True, strict_mode=False)
+        # What a folder is called says nothing about rows: a column is what the file holds.
+        return connection.read_csv(_literal(files), auto_detect=False, hive_partitioning=False, header=True,
+                                   columns=dict.fromkeys(names, "VARCHAR"), sep=separator, quotechar='"', escapechar='"',
+                                   ignore_errors=True, strict_mode=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
+
+
+def _literal(files: Sequence[str]) -> list[str]:
+    """Paths in which DuckDB sees no pattern."""
+    return [glob.escape(path) for path in files]
 
 
 def _agree(connection: Any, files: Sequence[str], columns: Collection[str]) -> None:
     """Refuse files that differ in the types of declared columns: a cast from one to the other could fail, on some value."""
     def types(path: str) -> dict[str, str]:
-        found = connection.read_parquet(path, hive_partitioning=False)
+        found = connection.read_parquet(_literal([path]), hive_partitioning=False)
         return {name: str(kind) for name, kind in zip(found.columns, found.types, strict=True) if name in columns}
 
     first, *rest = quietly(lambda: [types(path) for path in files])
@@ -161,21 +171,11 @@ def _converted(frame: Any, schema: Schema, pandas: bool) -> Any:
 
 def _plain(series: Any, column: Column | None) -> Any:
     """A pandas column of arbitrary objects, entry by entry: as numbers where numbers are declared, otherwise as text."""
-    if column is None or isinstance(column, Unlisted) or (isinstance(column, Categories) and column.textual):
-        return series.map(_name, na_action="ignore").astype("str")
-    return series.map(_number).astype("float64")
-
-
-def _name(value: Any) -> str:
-    # 7 and "7" are two identifiers, and must stay two
-    return value if isinstance(value, str) else f"{type(value).__name__}:{value!r}"
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except Exception:  # an object may do anything in its __float__
-        return float("nan")
+    if column is None or isinstance(column, Unlisted):
+        return series.map(identity).astype("str")
+    if isinstance(column, Categories) and column.textual:
+        return series.map(lambda value: value if isinstance(value, str) else None).astype("str")
+    return series.map(number).astype("float64")
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -188,7 +188,13 @@ def _typed(engine: Engine, native: Any, name: str, answers: Literal["pandas", "p
     kinds = {column: _kind(column, found[column], schema.get(column)) for column in columns}
     names = {column: f"c{number}" for number, column in enumerate(columns)}
     casts = [f"{_cast(engine, column, kind, found[column])} AS {names[column]}" for column, kind in kinds.items()]
-    return Source(engine, engine.project(native, casts), name, answers, kinds, names)
+    frame = engine.project(native, casts)
+    read = [f"{engine.number(own)} AS {own}" if kinds[column] == "number" else own for column, own in names.items()]
+    # In pandas one missing entry makes doubles of whole numbers: there a type is not a public fact.
+    whole = frozenset(column for column in columns if answers != "pandas" and
+                      (found[column].is_integer() or isinstance(found[column], nw.Boolean)))
+    frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
+    return Source(engine, frame, name, answers, kinds, names, whole)
 
 
 def _present(wanted: Collection[str], found: Collection[str]) -> None:
@@ -198,7 +204,7 @@ def _present(wanted: Collection[str], found: Collection[str]) -> None:
 
 def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     """How a column is read: by what was declared, and for keys and units by the type the table states."""
-    textual = isinstance(dtype, (nw.String, nw.Categorical, nw.Enum))
+    textual = isinstance(dtype, _TEXTUAL)
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
         raise ValueError(f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first.")
     if isinstance(column, Categories) and column.textual:
@@ -206,10 +212,10 @@ def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     if column is None or isinstance(column, Unlisted):  # identities: no cast may make two of them equal (a UUID is Unknown)
         return "text" if textual or dtype.is_decimal() or isinstance(dtype, nw.Unknown) else (
             "integer" if dtype.is_integer() else "number")
-    return "integer" if dtype.is_integer() else "number"
+    return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 
 def _cast(engine: Engine, name: str, kind: Kind, dtype: Any) -> str:
-    if kind == "integer" or (kind == "text" and isinstance(dtype, nw.String)):
+    if kind == "integer":
         return engine.quoted(name)
-    return engine.text(name) if kind == "text" else engine.number(name)
+    return engine.text(name) if kind == "text" else engine.double(name, spelled=isinstance(dtype, _TEXTUAL))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -99,6 +99,11 @@ class ProductStrategy(Strategy):
 
     factors: Sequence[Strategy]
     name: str = "product"
+
+    def suited(self, noise: str) -> Strategy:
+        """Each factor's."""
+        factors = tuple(factor.suited(noise) for factor in self.factors)
+        return self if all(a is b for a, b in zip(factors, self.factors, strict=True)) else replace(self, factors=factors)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -84,7 +84,7 @@ class Query:
         if (epsilon is None) == (rho is None):
             raise ValueError("A query needs epsilon= (Laplace), epsilon= and delta=, or rho= (both Gaussian): one of these.")
         noise: Noise = "laplace" if delta is None and rho is None else "gaussian"
-        strategy = self.strategy if self.strategy is not None else optimise(self.workload, noise=noise)
+        strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
                              f"{self.workload.shape}.")

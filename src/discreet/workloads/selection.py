@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -79,12 +80,13 @@ def identity(domain: Workload | int | tuple[int, ...]) -> Strategy:
     return _per_axis([Hierarchy(n, (1,), (1,), name="identity") for n in _sizes(domain)], "identity")
 
 
-def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 2, *, noise: Noise = "gaussian",
+def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 2, *, noise: Noise | None = None,
               weighted: bool = False) -> Strategy:
     """Measure the counts of a tree of blocks over each attribute.
 
     ``branching=None`` takes the number of children that suits the workload and the noise; ``weighted=True`` also
-    divides the budget between the levels as they deserve. Both need a workload as ``domain``.
+    divides the budget between the levels as they deserve. Both need a workload as ``domain``. Where ``noise`` is not said, the
+    tree is that for Gaussian noise, and a query with Laplace noise takes the one for that (``suited``).
 
     >>> from discreet.workloads.workload import AllRanges
     >>> hierarchy(8).rows, hierarchy(AllRanges(4096), branching=None, noise="laplace").widths
@@ -98,10 +100,17 @@ def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 
         if isinstance(domain, Product):
             return ProductStrategy(tuple(hierarchy(f, branching, noise=noise, weighted=weighted) for f in domain.factors),
                                    name="hierarchy")
-        choices = range(2, 33) if branching is None else [branching]
-        trees = [_tree(domain, b, noise, weighted) for b in choices if b == 2 or b <= domain.size]
-        return min(trees, key=lambda tree: unit_error(domain, tree, noise))
+        if noise is not None:
+            return _best_tree(domain, branching, noise, weighted)
+        return replace(_best_tree(domain, branching, "gaussian", weighted),
+                       for_laplace=_best_tree(domain, branching, "laplace", weighted))
     return _per_axis([_uniform(n, branching) for n in _sizes(domain)], "hierarchy")
+
+
+def _best_tree(workload: Workload, branching: int | None, noise: Noise, weighted: bool) -> Hierarchy:
+    choices = range(2, 33) if branching is None else [branching]
+    trees = [_tree(workload, b, noise, weighted) for b in choices if b == 2 or b <= workload.size]
+    return min(trees, key=lambda tree: unit_error(workload, tree, noise))
 
 
 def _uniform(n: int, branching: int) -> Strategy:

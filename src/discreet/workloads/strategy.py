@@ -62,6 +62,10 @@ class Strategy(ABC):
         """How far a computed answer may be from the linear one."""
         return 0.0
 
+    def suited(self, noise: str) -> Strategy:
+        """The strategy for this kind of noise, where whoever made it left that open; otherwise itself."""
+        return self
+
     @property
     @abstractmethod
     def row_sum(self) -> float:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -128,6 +128,11 @@ class Hierarchy(Nested):
     weights: tuple[int, ...]
     bits: int = 0
     name: str = "hierarchy"
+    for_laplace: Hierarchy | None = field(default=None, repr=False)  # what suits Laplace noise better, where that was left open
+
+    def suited(self, noise: str) -> Strategy:
+        """The tree for this noise, where the choice was left open."""
+        return self.for_laplace if noise == "laplace" and self.for_laplace is not None else self
 
     @property
     def rows(self) -> int:

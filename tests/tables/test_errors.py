@@ -1,0 +1,118 @@
+"""Stated errors are what is measured: counts have the error of whole noise, quantiles that of their ranks, however heaped."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import discreet as dp
+from discreet import events
+from discreet.auditing import replay
+
+FALSE_ALARM = 1e-9
+GROUPS = 10_000
+
+
+def noise(epsilon, make=lambda t: t.count(), **budget):
+    """The noise on the counts of groups without rows, and what was stated of it."""
+    schema = dp.Schema(k=dp.Categories(range(GROUPS)), x=dp.Bounded(0, 1))
+    query = make(dp.table(pl.DataFrame({"k": [0], "x": [0]}).clear(), schema=schema).group_by("k"))
+    name, = query.explain(epsilon, **budget).errors
+    stated = float(query.explain(epsilon, **budget).errors[name].lstrip("±"))
+    return query.release(epsilon, rng=5, **budget).value[name].to_numpy(), stated, query.event(epsilon, **budget)
+
+
+@pytest.mark.parametrize(("epsilon", "expected", "rounded"), [(1.0, 0.851, 0.970), (3.0, 0.100, 0.235)])
+def test_a_count_has_the_error_of_the_geometric_mechanism(epsilon, expected, rounded):
+    """0.851 at ε = 1 and 0.100 at ε = 3; rounded Laplace noise, at the same price, would be told apart."""
+    p = math.exp(-epsilon)
+    assert 2 * p / (1 - p * p) == pytest.approx(expected, abs=5e-4)
+    for make in (lambda t: t.count(), lambda t: t.count("x"), lambda t: t.sum("x")):
+        found, stated, event = noise(epsilon, make)
+        spread = stats.norm.isf(FALSE_ALARM / 2) * np.abs(found).std() / math.sqrt(GROUPS)
+        assert abs(np.abs(found).mean() - expected) < spread
+        assert not abs(np.abs(found).mean() - rounded) < spread
+        assert (np.abs(found) > stated).sum() <= stats.binom.isf(FALSE_ALARM, GROUPS, 0.05)
+        assert event == events.DiscreteLaplace(scale=event.scale, sensitivity=1)
+        assert dp.epsilon(event, delta=0) == pytest.approx(epsilon, rel=1e-9)
+        assert dp.epsilon(event, delta=0) <= epsilon
+
+
+def test_a_sum_of_fractions_keeps_continuous_noise_and_of_whole_numbers_has_whole_noise():
+    """By the type of the column, the bounds, and what missing counts as: public facts."""
+    frame = pl.DataFrame({"whole": [1, 2], "half": [0.5, 2.0]})
+    kinds = {"whole": dp.Bounded(0, 10), "half": dp.Bounded(0, 10)}
+    table = dp.table(frame, schema=dp.Schema(kinds)).derive(big=dp.tables.col("half") > 1)
+    leaves = {name: type(table.sum(name).event(1.0)).__name__ for name in ("whole", "half", "big")}
+    assert leaves == {"whole": "DiscreteLaplace", "half": "Laplace", "big": "DiscreteLaplace"}
+    for declared in (dp.Bounded(0, 10.5), dp.Bounded(0, 10, missing=0.5), dp.Bounded(0, 2.0**31)):
+        event = dp.table(frame, schema=dp.Schema(whole=declared)).sum("whole").event(1.0)
+        assert isinstance(event, events.Laplace)
+    found = table.sum("whole").sum("big").release(epsilon=1e4, rng=1).value
+    assert found.row(0) == (3.0, 1.0)
+
+
+def test_whole_gaussian_noise_where_rounding_would_show():
+    """Below a deviation of one the discrete law is used, for the same rho."""
+    from discreet.accounting.zcdp import rho
+
+    for budget in (0.1, 8.0):
+        found, stated, event = noise(None, rho=budget)
+        assert budget * 0.999 < rho(event) <= budget
+        assert (np.abs(found) > stated).sum() <= stats.binom.isf(FALSE_ALARM, GROUPS, 0.05)
+    assert np.abs(found).mean() < 0.001  # at deviation 1/4, rounded Gaussian noise would give 0.046
+
+
+# --- quantiles -------------------------------------------------------------------------------------------------------
+
+COPIES = 60
+RNG = np.random.default_rng(4)
+DATA = {
+    "heaped": np.concatenate([np.full(821, 8.0), RNG.uniform(0, 8, 400), RNG.uniform(9, 1e5, 421)]),
+    "all in one place": np.full(300, 1e5),
+    "two places": np.repeat([0.0, 1e5], [100, 101]),
+    "whole numbers": RNG.integers(0, 5, 500).astype(float),
+    "spread": RNG.uniform(0, 1e5, 500),
+    "one record": np.array([5.0]),
+    "empty": np.array([]),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("q", [0.5, 0.9])
+def test_the_stated_error_of_a_quantile_is_kept(name, q):
+    """In ranks, with the confidence that was stated, also where records are heaped: groups with the same records."""
+    values = DATA[name]
+    frame = pl.DataFrame({"k": np.repeat(np.arange(COPIES), values.size), "x": np.tile(values, COPIES)})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Categories(range(COPIES)), x=dp.Bounded(0, 1e5)))
+    query = table.group_by("k").quantile("x", q)
+    told, = query.explain(epsilon=1.0).errors.values()
+    stated, width = float(told.split()[5]), 1e5 / 1024
+    answers = query.release(epsilon=1.0, rng=3).value.to_numpy()[:, 1]
+    low, high = answers - width / 2 - 1e-6, answers + width / 2 + 1e-6
+    below, up_to = np.searchsorted(np.sort(values), low), np.searchsorted(np.sort(values), high, side="right")
+    missed = np.maximum(0, np.maximum(below - q * values.size, q * values.size - up_to))
+    assert (missed > stated).sum() <= stats.binom.isf(FALSE_ALARM, COPIES, 0.05)
+    if name == "heaped" and q == 0.5:  # the median's bin is the one answer whose rank is not off by hundreds
+        assert (np.abs(answers - 8) <= width).all()
+
+
+def test_quantiles_of_units_with_several_rows_pass_replay():
+    """A unit's rows move a score as far as its rows are many, and no further."""
+    schema = dp.Schema(x=dp.Bounded(0, 10))
+
+    def operation(units):
+        frame = pl.DataFrame({"u": np.repeat(units, 3), "x": np.tile([8.0, 8.0, 1.0], len(units))},
+                             schema={"u": pl.Int64, "x": pl.Float64})
+        table = dp.table(frame, schema=schema, unit="u", max_rows_per_unit=2)
+        return table.quantile("x", 0.9, bins=16).release(epsilon=1.0).value.to_dicts()
+
+    assert replay(operation, list(range(5)), list(range(4))).error is None
+    table = dp.table(pl.DataFrame({"u": [1], "x": [1.0]}), schema=schema, unit="u", max_rows_per_unit=2)
+    assert dp.epsilon(table.median("x").event(epsilon=1.0), delta=0) <= 1.0
+    with pytest.raises(ValueError, match="epsilon of one selection"):
+        table.median("x").event(epsilon=1e-10)

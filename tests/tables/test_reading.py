@@ -1,0 +1,234 @@
+"""Values are read by their own worth: no file statistic, collation, folder or grammar of an engine changes what one means."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+import re
+import uuid
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dp
+from discreet.auditing import ReplayError, replay
+from discreet.tables import EngineFailed, col
+from discreet.tables.engines import DuckDB
+from discreet.tables.passes import MISREAD
+from discreet.tables.values import NUMERAL, identity, number
+from tests.tables.frames import CONNECTION
+
+SHARP = {"epsilon": 1000.0, "rng": 1}
+NAN, INF = math.nan, math.inf
+
+# --- files by different writers, with and without statistics ---------------------------------------------------------
+
+WRITERS = {
+    "polars": lambda table, path: pl.from_arrow(table).write_parquet(path),
+    "polars, no statistics": lambda table, path: pl.from_arrow(table).write_parquet(path, statistics=False),
+    "pyarrow": lambda table, path: pq.write_table(table, path),
+    "pyarrow, no statistics": lambda table, path: pq.write_table(table, path, write_statistics=False),
+    "pyarrow, small groups": lambda table, path: pq.write_table(table, path, row_group_size=3, write_page_index=True),
+    "pandas": lambda table, path: table.to_pandas().to_parquet(path),
+    "duckdb": lambda table, path: duckdb.from_arrow(table).write_parquet(str(path)),
+}
+SCHEMA = dp.Schema(x=dp.Bounded(0, 100), y=dp.Bounded(0, 100, missing=0), u=dp.Unlisted())
+
+
+def written(tmp_path, writer, values, dtype=None):
+    column = pa.array(values, dtype or pa.float64(), from_pandas=False)
+    path = tmp_path / "rows.parquet"
+    WRITERS[writer](pa.table({"x": column, "y": column, "u": column}), path)
+    return path
+
+
+def asked(path):
+    """What could be folded by statistics: clips, fills, filters, bins, private keys, units. Tests share a connection."""
+    def table(**unit):
+        return dp.table(CONNECTION.read_parquet(str(path)), schema=SCHEMA, **unit)
+    answers = [table().sum("x").count("x").sum("y").histogram("x", 2).release(epsilon=1.0),
+               table(unit="u").filter(~(col("x") < 50)).count().sum("x").release(epsilon=1.0),
+               table().filter(col("x").is_missing()).group_by("u").count().sum("y").release(epsilon=1.0, delta=0.1),
+               table().group_by("u").count().release(epsilon=1.0, delta=0.1)]
+    return [answer.value.to_dicts() for answer in answers]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_one_row_more_changes_one_row(tmp_path, writer):
+    """500 NaN and a row of 1.0: statistics of the file then say that all is 1.0, which must not fill in the others."""
+    nothing, one = [NAN] * 500, [NAN] * 500 + [1.0]
+
+    def operation(values):
+        return asked(written(tmp_path, writer, values))
+
+    assert replay(operation, one, nothing).error is None
+    assert replay(operation, [*one, 3.0], one).error is None  # where they say "from 1 to 3", DuckDB drops isnan itself
+    found = dp.table(written(tmp_path, writer, one), schema=SCHEMA).sum("x").count("x").sum("y").release(**SHARP).value
+    assert found["x_count"][0] == 1
+    assert found["x_sum"][0] == pytest.approx(1, abs=1)
+    assert found["y_sum"][0] == pytest.approx(1, abs=1)
+
+
+ODD = {
+    "double": (pa.float64(), [NAN, -0.0, 0.0, INF, -INF, 5e-324, 1e308, 1.0, 50.0, None]),
+    "float": (pa.float32(), [NAN, -0.0, INF, -INF, 1e-45, 1.0, 50.0, None]),
+    "half": (pa.float16(), [np.float16(v) for v in (NAN, -0.0, INF, -INF, 6e-8, 1.0)]),
+    "byte": (pa.int8(), [-128, 127, 0, 1, None]),
+    "unsigned": (pa.uint64(), [2**64 - 1, 0, 1, None]),
+    "long": (pa.int64(), [-(2**63), 2**63 - 1, 0, 1, None]),
+    "decimal": (pa.decimal128(38, 2), [decimal.Decimal(v) for v in ("1.00", "-0.00", "9" * 36, "50.25")]),
+    "truth": (pa.bool_(), [True, False, None]),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("writer", ["polars", "pyarrow", "duckdb"])
+def test_odd_values_of_every_type_pass_through_files(tmp_path, writer, kind):
+    """One odd value more, beside a few."""
+    dtype, values = ODD[kind]
+    if kind == "half" and writer != "pyarrow":
+        pytest.skip("only pyarrow writes halves")
+    rng = np.random.default_rng(len(writer) + len(kind))
+    base, extra = [values[i] for i in rng.integers(0, len(values), 4)], values[rng.integers(0, len(values))]
+    assert replay(lambda records: asked(written(tmp_path, writer, records, dtype)), [*base, extra], base).error is None
+
+
+class Old(DuckDB):
+    """Reads NaN as DuckDB's optimiser makes it, once it has dropped the question."""
+
+    def number(self, double):
+        return double  # not read at all, as if every way of asking had been dropped
+
+
+@pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
+def test_what_is_added_up_is_verified_where_it_is_added_up(tmp_path, monkeypatch, unit):
+    """An engine whose optimiser drops the reading of NaN is stopped by one sentence, and without it replay sees the harm."""
+    from discreet.tables import passes, sources
+
+    monkeypatch.setattr(sources, "DuckDB", Old)
+    path = written(tmp_path, "polars", [NAN] * 500 + [1.0])
+    for make in (lambda t: t.sum("x"), lambda t: t.histogram("x", 3), lambda t: t.filter(col("x") > 50).count(),
+                 lambda t: t.derive(z=col("x") / 2).mean("z")):
+        with pytest.raises(EngineFailed, match=re.escape(MISREAD)):
+            make(dp.table(path, schema=SCHEMA, **unit)).release(epsilon=1.0)
+    monkeypatch.setattr(passes.Rows, "_verify", lambda *found: None)
+    with pytest.raises(ReplayError, match="differs by"):
+        replay(lambda values: dp.table(written(tmp_path, "polars", values), schema=SCHEMA).sum("x").release(epsilon=1.0),
+               [NAN] * 500 + [1.0], [NAN] * 500)
+
+
+@pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
+def test_a_clip_that_is_left_out_is_found(monkeypatch, unit):
+    """A value beyond its bounds reaches no sum, nor the bits of another field."""
+    from discreet.tables.columns import Columns
+
+    monkeypatch.setattr(Columns, "read", lambda self, name: self.raw(name))
+    frame = pl.DataFrame({"x": [1.0, 100.5], "y": [1.0, 1.0], "u": [1.0, 2.0]})
+    with pytest.raises(EngineFailed, match=re.escape(MISREAD)):
+        dp.table(frame, schema=SCHEMA, **unit).sum("x").release(epsilon=1.0)
+    frame = pl.DataFrame({"x": [1.0, -1.0], "y": [1.0, 1.0], "u": [1.0, 2.0]})
+    with pytest.raises(EngineFailed, match=re.escape(MISREAD)):
+        dp.table(frame, schema=SCHEMA).sum("x").release(epsilon=1.0)
+
+
+# --- keys and identifiers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zeros", [[-0.0] * 9 + [0.0], [0.0] * 9 + [-0.0], [-0.0] * 10])
+def test_what_is_shown_of_a_key_does_not_depend_on_who_came_first(zeros):
+    frame = pl.DataFrame({"k": [*zeros, *[NAN] * 50]})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()))
+    found = table.group_by("k").count().release(epsilon=50.0, delta=0.4, rng=1).value
+    assert [math.copysign(1.0, key) for key in found["k"]] == [1.0]
+
+
+@pytest.mark.parametrize("collation", ["column", "default"])
+def test_collations_merge_neither_keys_nor_units(collation):
+    """To DuckDB a and A may be one text; to us they never are."""
+    connection = duckdb.connect()
+    if collation == "default":
+        connection.execute("SET default_collation = 'nocase'")
+    connection.execute(f"CREATE TABLE t (k VARCHAR{' COLLATE NOCASE' if collation == 'column' else ''}, x DOUBLE)")
+    connection.execute("INSERT INTO t SELECT unnest(['a', 'A', 'b', 'Ä', 'ä']), 1.0 FROM range(9)")
+    schema = dp.Schema(k=dp.Categories(["a", "b"], other="else"), x=dp.Bounded(0, 1))
+    found = dp.table(connection.table("t"), schema=schema).group_by("k").count().release(**SHARP).value
+    assert found["count"].to_list() == [9, 9, 27]
+    lower = dp.table(connection.table("t"), schema=schema).filter(col("k") == "a")
+    assert lower.count().release(**SHARP).value["count"][0] == 9
+    x = dp.Schema(x=dp.Bounded(0, 1), k=dp.Unlisted())
+    assert dp.table(connection.table("t"), schema=x, unit="k").count().release(**SHARP).value["count"][0] == 5
+    table = dp.table(connection.table("t"), schema=x)
+    assert table.count_distinct("k").release(**SHARP).value["k_distinct"][0] == 5
+    shown = table.group_by("k").count().release(epsilon=1000.0, delta=0.6, rng=1).value
+    assert sorted(shown["k"]) == sorted(["a", "A", "b", "Ä", "ä"])
+
+
+ONE = [1, 1.0, np.int64(1), np.float32(1), True, np.True_, decimal.Decimal("1.00"), decimal.Decimal(1)]
+OTHERS = ["1", "number:1", "int:1", "text:number:1", b"1", 2, 1.5, decimal.Decimal("1.1"), 1.1, INF, -INF, 2**70, 2**70 + 1,
+          uuid.UUID(int=1), datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), (1,), decimal.Decimal("1e9999"), 10**400]
+MISSING = [None, NAN, pd.NA, pd.NaT, np.float64("nan"), decimal.Decimal("nan"), decimal.Decimal("snan")]
+
+
+def test_identifiers_are_equal_as_numbers_or_as_texts():
+    """One function, whatever container they come in."""
+    assert len({identity(value) for value in ONE}) == 1
+    assert len({identity(value) for value in [1, *OTHERS]}) == 1 + len(OTHERS)
+    assert {identity(value) for value in MISSING} == {None}
+    assert identity(-0.0) == identity(0)
+    assert identity(decimal.Decimal(2**70)) == identity(2**70) == identity(np.float64(2**70))
+    noon = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
+    assert identity(noon) == identity(noon.astimezone(datetime.timezone(datetime.timedelta(hours=5))))
+    frame = pd.DataFrame({"who": pd.Series([*ONE, *OTHERS, *MISSING], dtype=object), "x": 1.0})
+    table = dp.table(frame, schema=dp.Schema(x=dp.Bounded(0, 1)), unit="who")
+    assert table.count().release(**SHARP).value["count"][0] == 1 + len(OTHERS) + 1
+
+
+SPELLED = {"1": 1.0, " 1.5\t": 1.5, "+5": 5.0, "-.5": -0.5, "1.": 1.0, "1e2": 100.0, "1E-2": 0.01, "inf": INF,
+           "-Infinity": -INF, "1e400": INF, "1e-400": 0.0, "007": 7.0, "0" * 400 + "3": 3.0,
+           **dict.fromkeys(["1_0", "5d", "5f", "٥", "\uff11", "0x1F", "nan", "NaN", "1e", "e5", "--1", "+-1", "1,5", "1 0", "",
+                            " ", "true", "1\u00a0", "1\u2028", "1\u0085", "\ufeff1", "infin", "1\x00", "NULL", "½", "1.2.3",
+                            "1e5.0", "$1"])}
+
+
+def test_text_is_a_number_by_one_grammar(tmp_path):
+    """In Python, in DuckDB, among pandas' objects."""
+    for text, expected in SPELLED.items():
+        assert number(text) == expected if expected is not None else math.isnan(number(text)), text
+        assert bool(re.fullmatch(NUMERAL, text)) == (expected is not None)
+    spelled = [expected is not None for expected in SPELLED.values()]
+    frame = pl.DataFrame({"x": list(SPELLED), "k": range(len(SPELLED))})
+    schema = dp.Schema(x=dp.Bounded(-1e6, 1e6), k=dp.Categories(range(len(SPELLED))))
+    for source in (frame, frame.to_pandas().astype(object)):
+        found = dp.table(source, schema=schema).group_by("k").count("x").release(epsilon=1e6, rng=1).value
+        assert [bool(count) for count in found["x_count"]] == spelled
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_a_folder_called_like_a_column_overwrites_nothing(tmp_path, name):
+    folder = tmp_path / "x=9"
+    folder.mkdir()
+    frame = pl.DataFrame({"x": [1.0] * 50})
+    frame.write_csv(folder / name) if name.endswith("csv") else frame.write_parquet(folder / name)
+    found = dp.table(folder / name, schema=dp.Schema(x=dp.Bounded(0, 10))).mean("x").release(**SHARP).value
+    assert found["x_mean"][0] == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ["a[1].csv", "a[1].parquet", "what?.csv", "a*.parquet", "[!x].csv"])
+def test_a_file_that_exists_is_opened_by_its_name(tmp_path, name):
+    """Also where the name looks like a pattern, and other files would match it."""
+    for path, value in ((name, 1.0), ("a1.csv", 9.0), ("a1.parquet", 9.0), ("whatx.csv", 9.0), ("y.csv", 9.0)):
+        frame = pl.DataFrame({"x": [value] * 50})
+        frame.write_csv(tmp_path / path) if path.endswith("csv") else frame.write_parquet(tmp_path / path)
+    table = dp.table(tmp_path / name, schema=dp.Schema(x=dp.Bounded(0, 10)))
+    found = table.mean("x").count().release(**SHARP).value
+    assert found["x_mean"][0] == pytest.approx(1, abs=0.1)
+    assert found["count"][0] == 50
