@@ -26,7 +26,7 @@ from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
 from discreet.random.tap import Listener, listening
 
-__all__ = ["COVER_SHARE", "Cover", "radial", "radial_error"]
+__all__ = ["COVER_SHARE", "Cover", "radial", "radial_error", "radial_norm"]
 
 COVER_SHARE = 2.0**-10  # of epsilon
 _STEPS = 1 << 44
@@ -48,9 +48,14 @@ def radial(size: int, scale: float, rng: random.Rng) -> NDArray[np.float64]:
     return np.asarray(direction / length * norm)
 
 
+def radial_norm(size: int, scale: float) -> float:
+    """A norm that a drawn vector exceeds with probability below 2^-50."""
+    return 8 * (size + 20) * scale
+
+
 def radial_error(size: int, scale: float) -> float:
     """How far a drawn vector may lie from an ideal one."""
-    norm = 8 * (size + 20) * scale
+    norm = radial_norm(size, scale)
     return norm * 4 * math.sqrt(size) / (_SHORTEST * _STEPS) + size * scale / _STEPS + norm * size * 2.0**-50
 
 
