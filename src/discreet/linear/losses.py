@@ -130,6 +130,12 @@ class HuberHinge:
         """1/2h."""
         return 0.5 / self.width
 
+    @property
+    def rounder(self) -> tuple[HuberHinge, ...]:
+        """The same with rounder corners, the roundest first: easier to minimise, with minimisers near this one's."""
+        steps = range(math.floor(-math.log(self.width, 4)), 0, -1)
+        return tuple(HuberHinge(min(self.width * 4.0**step, 1.0)) for step in steps)
+
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
         margin, h = _signs(targets) * scores[:, 0], self.width

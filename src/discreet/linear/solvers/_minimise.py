@@ -25,9 +25,9 @@ G the least norm met; 16κ·ln(16κ)/3 rounds of kind (b) later it is at most G�
 .. math:: \bigl(2 + \log_2(\|\hat g(0)\|/\tau)\bigr)\bigl(1 + \tfrac{16}{3}\kappa\ln 16\kappa\bigr)
 
 rounds are enough, whatever the records are. (Kind (a) alone, or an ascent along Newton's direction, may cycle.) In practice a
-dozen are: a dense Hessian for one score and few features, conjugate gradients otherwise, and for the piecewise quadratic
-hinge an exact line search, after which Newton's method is finite (Keerthi and DeCoste 2005). How many there are depends on
-the data, as the time of any optimiser does; nothing else does.
+dozen are: a dense Hessian for one score and few features, conjugate gradients otherwise; for the piecewise quadratic hinge a
+long line search, with which Newton's method is finite (Keerthi and DeCoste 2005), and rounder corners first: the proof takes
+any start. How many rounds there are depends on the data, as the time of any optimiser does; nothing else does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -84,6 +84,10 @@ class _Point:
         """‖ĝ‖, rounded up."""
         return float(np.linalg.norm(self.gradient)) * (1 + 2.0**-40)
 
+    def falls(self, direction: Array) -> bool:
+        """Whether F, on its way here against the direction, still falls: then it has fallen all the way."""
+        return float((self.gradient * direction).sum()) > self.slack * float(np.linalg.norm(direction)) * (1 + 2.0**-20)
+
 
 @dataclass(frozen=True, slots=True)
 class Minimisation:
@@ -97,15 +101,20 @@ class Minimisation:
 
     def solve(self, tolerance: float) -> Array:
         """A point whose gradient norm, rounding included, is at most ``tolerance``."""
+        start = np.zeros_like(self.tilt)
+        for rounder in getattr(self.loss, "rounder", ()):  # each of whose minimisers is a good start for the next
+            start = replace(self, loss=rounder)._from(start, max(tolerance, 0.1 * math.sqrt(self.square)))
+        return self._from(start, tolerance)
+
+    def _from(self, start: Array, tolerance: float) -> Array:
         evaluate = partial(self._at, tolerance)
-        zero = np.zeros_like(self.tilt)
-        here = evaluate(zero, zero)
-        least, rounds = here.norm, self._enough(here.norm / tolerance)
+        here = evaluate(start, np.zeros_like(start))
+        least, rounds, halved = here.norm, self._enough(here.norm / tolerance), True
         while here.norm + here.slack > tolerance:
             if rounds <= 0:  # the module's proof says that this does not happen
                 raise NotCertified("The optimiser did not reach the gradient norm that its privacy proof needs.")
-            here, rounds = self._round(here, least, evaluate), rounds - 1
-            least = min(least, here.norm)
+            here, rounds = self._round(here, least, halved, evaluate), rounds - 1
+            halved, least = here.norm <= least / 2, min(least, here.norm)
         return here.high
 
     @property
@@ -120,19 +129,19 @@ class Minimisation:
 
     # --- rounds --------------------------------------------------------------------------------------------------
 
-    def _round(self, here: _Point, least: float, evaluate: Any) -> _Point:
-        direction = self._newton(here)
+    def _round(self, here: _Point, least: float, rough: bool, evaluate: Any) -> _Point:
+        direction = self._newton(here, rough)
         there: _Point = evaluate(*_fine.moved(here.high, here.low, direction))
         if there.norm <= least / 2:
             return there
         there = evaluate(*_fine.moved(here.high, here.low, self._length(here, direction) * direction))
-        if float((there.gradient * direction).sum()) > there.slack * float(np.linalg.norm(direction)):
-            here = there  # the slope still falls there, so the value has fallen
+        if there.falls(direction) or (there := self._finely(there)).falls(direction):
+            here = there
         lower: _Point = evaluate(*_fine.moved(here.high, here.low, here.gradient / self._smooth))
         return lower
 
     def _length(self, here: _Point, direction: Array) -> float:
-        """How far along the direction the slope is between a half and a twentieth of what it was: by bisection."""
+        """How far along the direction the slope has almost, but not quite, come to nothing: by bisection."""
         along, targets = self.records.rows @ direction, self.records.targets
         bent = self.regularization * float((direction * direction).sum())
         still = float(((self.regularization * here.high + self.tilt) * direction).sum())
@@ -141,14 +150,14 @@ class Minimisation:
             return float((self.loss.residual(here.scores - t * along, targets) * along).sum()) + still - t * bent
 
         first, low, high = slope(0.0), 0.0, 1.0
-        while slope(high) > first / 2 and high < 2.0**60:
+        while slope(high) > first / 20 and high < 2.0**60:
             low, high = high, 4 * high
         for _ in range(120):
             t = (low + high) / 2
             now = slope(t)
-            if first / 20 <= now <= first / 2:
+            if first / 1000 <= now <= first / 20:
                 return t
-            low, high = (t, high) if now > first / 2 else (low, t)
+            low, high = (t, high) if now > first / 20 else (low, t)
         return low
 
     # --- gradients -----------------------------------------------------------------------------------------------
@@ -158,7 +167,11 @@ class Minimisation:
         plain = _Point(high, low, scores, self._gradient(scores, high), self.slack(high))
         if plain.norm + plain.slack <= tolerance or plain.norm >= 4 * plain.slack:
             return plain
-        return _Point(high, low, scores, self._fine_gradient(high, low), self.slack(high, precise=True))
+        return self._finely(plain)
+
+    def _finely(self, point: _Point) -> _Point:
+        """The same point, its gradient to 32 digits."""
+        return replace(point, gradient=self._fine_gradient(point.high, point.low), slack=self.slack(point.high, precise=True))
 
     def gradient(self, w: Array) -> Array:
         """∇F(w)."""
@@ -192,21 +205,21 @@ class Minimisation:
 
     # --- Newton's direction ----------------------------------------------------------------------------------------
 
-    def _newton(self, here: _Point) -> Array:
+    def _newton(self, here: _Point, rough: bool) -> Array:
         rows, scores, gradient = self.records.rows, here.scores, here.gradient
         if hasattr(self.loss, "bends"):
             bends = self.loss.bends(scores, self.records.targets)
             if rows.shape[1] <= _DENSE:
                 with suppress(LinAlgError):  # a ridge so small that rounding hides it
-                    return np.asarray(cho_solve(cho_factor(self._hessian(bends, gradient)), gradient))
+                    return np.asarray(cho_solve(cho_factor(self._hessian(bends, gradient, rough)), gradient))
             return self._conjugate(gradient, lambda s: bends[:, None] * s)
         p = self.loss.residual(scores, np.full(len(rows), -1))  # softmax: the residual of no class is p itself
         return self._conjugate(gradient, lambda s: p * (s - (p * s).sum(axis=1, keepdims=True)))
 
-    def _hessian(self, bends: Array, gradient: Array) -> Array:
-        """The Hessian, or far from the minimiser, where a direction need not be exact, that of every eighth row."""
+    def _hessian(self, bends: Array, gradient: Array, rough: bool) -> Array:
+        """The Hessian, or far from the minimiser that of every eighth row, as long as its steps halve the gradient."""
         rows = self.records.rows
-        far = float(np.linalg.norm(gradient)) > 1e-3 * len(rows) and len(rows) > 80 * rows.shape[1]
+        far = rough and float(np.linalg.norm(gradient)) > 1e-3 * len(rows) and len(rows) > 80 * rows.shape[1]
         every = 8 if far else 1
         hessian = self.regularization * np.eye(rows.shape[1])
         for i in range(0, len(rows), 1 << 13):  # a block at a time stays in cache
