@@ -13,6 +13,7 @@ from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.linear import CustomLoss, Lasso, LinearClassifier, LinearRegression, LinearSVC, LogisticRegression, kernels
 from discreet.mechanisms import Gaussian
 
+pytestmark = pytest.mark.filterwarnings("ignore:Neither feature_norm nor bounds")
 brief = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 entries = st.one_of(awkward_floats(), st.sampled_from([None, "text", 10**400]))
 classified = st.tuples(entries, awkward_floats(), st.sampled_from([0, 1, 2, 7, math.nan, "text"]))

@@ -4,20 +4,20 @@ F(W) = Σ ℓ(Wᵀx_i, y_i) + Λ/2·‖W‖² + ⟨B, W⟩ is Λ-strongly convex
 lies within τ/Λ of the minimiser. That is what perturbation proofs need of a finite optimiser. Whether a τ is reached must
 not depend on the data: an error, or a run without end, would be a release that nobody paid for.
 
-**What is computed.** ĝ, with a bound on ‖ĝ - ∇F‖, its ``slack``. In doubles (u = 2^-53, c curvature, ℓ the Lipschitz constant; blocks
-of 512 rows, added exactly):
+**What is computed.** ĝ, with a bound on ‖ĝ - ∇F‖, its ``slack``. In doubles (u = 2^-53, c the curvature, ℓ the Lipschitz
+constant; blocks of 512 rows, added exactly):
 
 .. math:: n R u\,\bigl(c\,(p+2)\,R\,\|W\| + 8 + 520\,\ell\bigr)\sqrt k + 8u\,(\|B\| + \Lambda\|W\|)
 
 Where that is more than a quarter of ‖ĝ‖, and ĝ is not yet certified, weights, scores and sums are taken to 32 digits
-(``_fine``), and what is left is nRu·(4 + 2ℓ + 4u(p+2)cR‖W‖)·√k + 2u·(‖B‖ + Λ‖W‖), the rounding of weights to doubles included.
+(``_fine``), and what is left is nRu·(4 + 2ℓ + 4u(p+2)cR‖W‖)·√k + 2u·(‖B‖ + Λ‖W‖), rounding of the weights included.
 
 **Which τ can be reached.** At a point where ‖ĝ‖ < 3·slack, strong convexity gives ‖W‖ ≤ ‖∇F(0)‖/Λ + 4·slack/Λ, hence a slack of
-at most S, a public number for at most ``MOST`` records, Λ ≥ 2^-30·cR² and a bound on ‖B‖ (``attainable``). Solvers ask for τ ≥ 4S.
-Then ‖ĝ‖ < 3·slack is a certificate, and anywhere else ĝ is off by at most a third of itself.
+at most S, a public number for at most ``MOST`` records, Λ ≥ 2^-30·cR² and a bound on ‖B‖ (``attainable``). Solvers ask for
+τ ≥ 4S. Then ‖ĝ‖ < 3·slack is a certificate, and anywhere else ĝ is off by at most a third of itself.
 
-**Why it arrives.** A round is of one of two kinds. (a) A Newton step after which ‖ĝ‖ is at most half the least norm met so far: there
-are at most log2(‖ĝ(0)‖/τ) of them. (b) A point along Newton's direction where the slope still falls, so that F has
+**Why it arrives.** A round is of one of two kinds. (a) A Newton step after which ‖ĝ‖ is at most half the least norm met so
+far: there are at most log2(‖ĝ(0)‖/τ) of them. (b) A point along Newton's direction where the slope still falls, so that F has
 fallen, by convexity; then, whether or not there was one, a step of -ĝ/L. With ĝ off by a third the latter alone takes ‖ĝ‖²/6L
 off F, so that F - min F shrinks by 1 - 3/(16κ), κ = L/Λ. After a round of kind (a), or at the start, F - min F ≤ G²/2Λ with
 G the least norm met; 16κ·ln(16κ)/3 rounds of kind (b) later it is at most G²/32L, and ‖ĝ‖ at most G/2. So
@@ -66,7 +66,7 @@ def attainable(loss: Any, square: float, features: int, regularization: float, t
     slope = MOST * 4 * _U**2 * (features + 2) * loss.curvature * square * spread + 2 * _U * regularization
     # ‖W‖ ≤ (‖∇F(0)‖ + 4·fixed + 4·slope·‖W‖)/Λ, and 4·slope/Λ is at most 2^-13
     farthest = (MOST * loss.lipschitz * norm + tilt + 4 * fixed) / regularization * (1 + 2.0**-12)
-    return 4 * (fixed + slope * farthest) * (1 + 2.0**-20)
+    return float(4 * (fixed + slope * farthest) * (1 + 2.0**-20))
 
 
 @dataclass(frozen=True, slots=True)
