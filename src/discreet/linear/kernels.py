@@ -62,6 +62,21 @@ def _square(row: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _norm(row: Any) -> float:
+    """‖row‖, of entries below 2^500; where squares may have vanished, after division by the largest entry."""
+    total = _square(row)
+    if total > 2.0**-900:  # what vanished is below 2^-1022 an entry
+        return math.sqrt(total)
+    largest = 0.0
+    for j in range(len(row)):
+        largest = max(largest, abs(row[j]))
+    total = 0.0
+    for j in range(len(row)):
+        total += (row[j] / largest) ** 2 if largest > 0.0 else 0.0
+    return math.sqrt(total) * largest
+
+
+@njit(cache=True, nogil=True)
 def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: Any) -> None:
     """Adds each record's clipped gradient to ``totals`` (k × p, in grid steps)."""
     n, p = rows.shape
@@ -69,9 +84,9 @@ def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: An
     block = np.zeros((k, p))
     magic = 1.5 * 2.0**52 * step  # adding and subtracting it rounds to a multiple of the step
     for i in range(n):
-        length = math.sqrt(_square(rows[i])) * math.sqrt(_square(residuals[i]))
-        if length > 0.0 and length < math.inf:  # not for NaN
-            shrink = min(1.0, clip / length)
+        width, height = _norm(rows[i]), _norm(residuals[i])
+        if width > 0.0 and height > 0.0 and width < math.inf and height < math.inf:  # not for NaN
+            shrink = min(1.0, clip / width / height)
             for c in range(k):
                 r = residuals[i, c] * shrink
                 for j in range(p):

@@ -133,7 +133,7 @@ class TableModel:
             return None
         seen: dict[Any, int] = {}
         for i, value in enumerate(_chosen(columns, unit, None)):
-            seen.setdefault(value if value == value else None, i)
+            seen.setdefault(_identifier(value), i)
         return np.array(list(seen.values()), np.int64)
 
     def _encoded(self, columns: Columns, kept: NDArray[np.int64] | None) -> NDArray[np.float64]:
@@ -145,6 +145,14 @@ class TableModel:
             elif isinstance(column, Categories):
                 parts.append((_codes(column, values)[:, None] == np.arange(len(column.labels))).astype(np.float64))
         return np.concatenate(parts, axis=1)
+
+
+def _identifier(value: Any) -> Any:
+    """What names a unit; None for what names none: a missing value of any kind, empty text, something without a hash."""
+    try:
+        return value if hash(value) is not None and value == value and value != "" else None
+    except Exception:  # not all values can be compared, NA least of all; that is their own record's matter
+        return None
 
 
 def _width(column: Column) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet import accounting, events, random
 from discreet.errors import positive
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, count, counting
+from discreet.linear.problem import Problem, clip_norm, count, counting
 from discreet.linear.rows import Records
 from discreet.mechanisms._common import store
 from discreet.random.tap import coins
@@ -51,7 +51,7 @@ class Descending:
     radius: float | None = None  # weights are projected to this ball
 
     def __post_init__(self) -> None:
-        store(self, clip=positive("clip", self.clip))
+        store(self, clip=clip_norm(self.clip))
         if self.radius is not None:
             store(self, radius=positive("radius", self.radius))
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
+from discreet.mechanisms._grid import DEFAULT_MAX_SIZE
 from discreet.random.tap import Listener, listening
 
 __all__ = ["COVER_SHARE", "Cover", "radial", "radial_error", "radial_norm"]
@@ -71,7 +72,7 @@ class Cover:
     @property
     def _mechanism(self) -> mechanisms.Laplace:
         return mechanisms.Laplace(sensitivity=2 * math.sqrt(self.size) * self.error * (1 + 2.0**-30), epsilon=self.epsilon,
-                                  adjacency=self.adjacency)
+                                  max_size=max(DEFAULT_MAX_SIZE, self.size), adjacency=self.adjacency)
 
     @property
     def event(self) -> events.Event:

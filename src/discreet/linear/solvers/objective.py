@@ -17,7 +17,8 @@ delta > 0
 
 Finite arithmetic: b is drawn within γ of an ideal b, and the optimiser stops at a certified gradient norm τ, which is
 public and reached whatever the records are (``_minimise``), so the point found lies within (γ + τ)/Λ of the ideal
-minimiser. A little exact noise covers that (``_noise.Cover``), for 2^-10 of ε. The intercept is a regularised feature: an unpenalised one would break the determinant's bound.
+minimiser. A little exact noise covers that (``_noise.Cover``), for 2^-10 of ε. The intercept is a regularised feature: an
+unpenalised one would break the determinant's bound.
 
 References: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2 and Theorem 9; Kifer, Smith and Thakurta (2012); approximate
 minima, Iyengar et al. (2019); the two-sided Gaussian account of linear models, Redberg, Koskela and Wang (2023).

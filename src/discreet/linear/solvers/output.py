@@ -73,7 +73,8 @@ class OutputPerturbation:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem
         if problem.delta > 0:
-            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency)
+            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency,
+                                       max_size=problem.entries())
         size = math.prod(problem.shape)
         return Cover(radial_error(size, self._pure_scale), size, problem.epsilon * COVER_SHARE, problem.adjacency)
 

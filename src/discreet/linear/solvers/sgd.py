@@ -48,7 +48,7 @@ class StochasticGradientDescent(Descending):
         problem, counter = self.problem, self.counter
         z = sampled_noise(self.rate, self.steps, 0, problem.epsilon, problem.delta, str(problem.adjacency),
                           None if counter is None else counter.event)
-        return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2)
+        return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2, max_size=problem.entries())
 
     @property
     def event(self) -> events.Event:

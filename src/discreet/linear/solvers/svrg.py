@@ -54,7 +54,7 @@ class VarianceReduced(Descending):
         problem, counter = self.problem, self.counter
         z = sampled_noise(self.rate, self.steps, self.rounds, problem.epsilon, problem.delta, str(problem.adjacency),
                           None if counter is None else counter.event)
-        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2)
+        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2, max_size=problem.entries())
 
     @property
     def event(self) -> events.Event:
