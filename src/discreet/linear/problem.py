@@ -100,6 +100,18 @@ class Problem:
         """
         return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
+    def steady_ridge(self, ridge: float, spread: float, size: float) -> float:
+        """Λ for targets in [-1, 1] and about ``size`` records, with noise of standard deviation s on the sum of gradients.
+
+        Noise moves a weight along a direction of curvature h by s/(h + Λ), and Λ moves it by Λw/(h + Λ). The two together
+        are least at Λ = s²/hw². Weights of a squared loss on unit rows are about 1, h about size·‖x‖²/p, with ‖x‖² about
+        0.3, and s twice the ``spread`` of all released gradients, as only the later iterates are averaged. Where the noise is
+        small beside the data, ``ridge`` is the larger and stays.
+        """
+        if self.regularization is not None or self.loss.name != "squared":
+            return ridge
+        return max(ridge, (2 * spread) ** 2 * self.features / (0.3 * size))
+
     def rho(self, share: float = 1.0) -> float:
         """The zCDP cost of a share of the budget, all of which buys one Gaussian release: costs of Gaussians add up exactly."""
         return share / (2 * noise_multiplier(self.epsilon, self.delta) ** 2)

@@ -66,8 +66,8 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         self.coef_, self.intercept_ = coefficients[0] * half, float(intercept[0] * half + (low + high) / 2)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The linear function's values."""
-        return np.asarray(self._scores(X)[:, 0])
+        """The linear function's values, cut to the target bounds, within which every target counted."""
+        return np.asarray(np.clip(self._scores(X)[:, 0], *self._interval()))
 
 
 class LinearRegression(_Regressor):

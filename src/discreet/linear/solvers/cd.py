@@ -175,8 +175,10 @@ class _Run:
         self.raw, self.targets = records.targets, np.where(records.usable, signs, 0.0)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
-        self.ridge = plan.regularization
-        self.smooth = loss.curvature * self._squares() + self.ridge
+        squares = self._squares()
+        spread = plan.noise_multiplier * plan.clip * plan.problem.changes / math.sqrt(plan.steps)
+        self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
+        self.smooth = loss.curvature * squares + self.ridge
         weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
         self.clips = plan.clip * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
