@@ -23,7 +23,7 @@ ODD_ROWS = {
     "long double": [np.longdouble("1e4000"), 1.0], "whole": [10**400, 1.0], "NA": [pd.NA, 1.0], "NaT": [pd.NaT, 1.0],
     "span": [np.timedelta64(1, "D"), 1.0], "signalling": [Decimal("sNaN"), 1.0], "not ASCII": ["ż", 1.0],
 }
-ODD_LABELS = ["x", None, b"\xff", pd.NA, np.nan, 7, 1j, [], {}, (0,), 10**400, np.complex128(1j), "ż"]
+ODD_LABELS = ["x", None, b"\xff", pd.NA, np.nan, 7, 1j, [], {}, 10**400, (0, 1), np.complex128(1j), "ż"]
 
 
 def classifier(**facts):
@@ -123,8 +123,14 @@ def test_a_list_has_the_columns_of_most_of_its_rows():
         classifier().fit([], [])
     with pytest.raises(ValueError, match="Expected 2D"):
         classifier().fit([1.0, 2.0, [1.0]], [0, 1, 0])
+
+
+def test_a_list_of_labels_may_hold_rows_of_one():
+    """Read by itself, each, like all else: whether there are any is no public fact."""
+    assert (classifier().fit(X, [[label] for label in Y]).coef_ == PLAIN).all()
+    assert (classifier().fit(X, [Y[0], *([label] for label in Y[1:])]).coef_ == PLAIN).all()
     with pytest.raises(ValueError, match="y has 2 dimensions"):
-        classifier().fit(X[:2], [[1], [0]])
+        classifier().fit(X, np.stack([Y, Y], axis=1))
 
 
 class Book:

@@ -71,14 +71,28 @@ def number(value: Any) -> float:
 
 def _length(row: Any) -> int | None:
     """Of a row, if it is one."""
-    if isinstance(row, np.ndarray):
-        return len(row) if row.ndim == 1 else None
-    rowlike = hasattr(row, "__len__") and hasattr(row, "__iter__")
-    return len(row) if rowlike and not isinstance(row, (str, bytes, bytearray, Mapping, Set)) else None
+    if isinstance(row, (str, bytes, bytearray, Mapping, Set)) or not (hasattr(row, "__len__") and hasattr(row, "__iter__")):
+        return None
+    try:
+        return len(row)
+    except Exception:  # an array without dimensions; an object may do anything
+        return None
 
 
 def _row(row: Any, columns: int) -> list[float]:
-    return [entry(value) for value in row] if _length(row) == columns else [math.nan] * columns
+    try:
+        found = [entry(value) for value in row] if _length(row) == columns else []
+    except Exception:  # it may do anything when it is read, and that is its own record's matter
+        found = []
+    return found if len(found) == columns else [math.nan] * columns
+
+
+def _only(value: Any) -> Any:
+    """The entry of a row that has one; anything else as it is."""
+    try:
+        return next(iter(value)) if _length(value) == 1 else value
+    except Exception:  # as above
+        return None
 
 
 def _usual_length(rows: Sequence[Any], declared: int | None) -> int | None:
@@ -233,7 +247,7 @@ class Column:
         listed = source if listing is None else listing()
         values = np.empty(len(listed), object)
         for i, value in enumerate(listed):  # one at a time: a list of lists is no table here
-            values[i] = value
+            values[i] = _only(value)
         return values
 
     def floats(self) -> NDArray[np.float64]:
@@ -253,8 +267,6 @@ def column(y: Any, rows: int) -> Column:
 
 def _column(y: Any) -> Column:
     if isinstance(y, (list, tuple)):
-        if y and _usual_length(y, None) is not None:
-            raise ValueError("y has 2 dimensions, but must have one entry a record.")
         return Column(y, "objects")
     kind = getattr(y, "dtype", getattr(y, "type", None))
     if kind is None or isinstance(y, np.ndarray) or not hasattr(y, "__len__"):
