@@ -57,8 +57,8 @@ FEW: dict[str, Any] = {"steps": 3}
 SLOPE = linear.CustomLoss(lambda m, y: np.abs(m - y), lambda m, y: np.where(m > y, np.inf, m - y))
 SOLVERS: dict[str, dict[str, Any]] = {
     "gd": FEW, "sgd": {"steps": 3, "rate": 0.5}, "svrg": {"rounds": 2, "inner": 2, "rate": 0.5}, "cd": {"passes": 1},
-    "cd, greedy": {"updates": 3, "sampling": "greedy", "box": (1e3, 2e3)}, "cd, adaptive": {"passes": 1, "clipping": "adaptive"},
-    "output": {}, "objective": {}, "statistics": {}}
+    "cd, greedy": {"updates": 3, "sampling": "greedy", "box": (1e3, 2e3)},
+    "cd, adaptive": {"passes": 1, "clipping": "adaptive"}, "output": {}, "objective": {}, "statistics": {}}
 
 
 def _estimators() -> Iterator[tuple[str, Any]]:
@@ -221,7 +221,8 @@ def _run(case: Case, records: list[Any]) -> Any:
             fitted = clone(model).set_params(adjacency=case.adjacency, random_state=1)
             fitted.fit(make[case.containers[0]][0](rows, case.kind), make[case.containers[1]][1](labels, case.kind))
         predicted = fitted.predict(np.array([[0.5, 1.0], [-1.0, 3.0]]))
-    public = fitted.event_, fitted.n_features_in_, fitted.n_iter_, fitted.solver_, list(getattr(fitted, "feature_names_in_", []))
+    names = list(getattr(fitted, "feature_names_in_", []))
+    public = fitted.event_, fitted.n_features_in_, fitted.n_iter_, fitted.solver_, names
     return fitted.coef_, fitted.intercept_, fitted.regularization_, predicted, public, [str(w.message) for w in heard]
 
 
