@@ -11,6 +11,8 @@ import pytest
 
 from discreet.linear import LinearRegression, LogisticRegression
 from discreet.linear.rows import Records
+from discreet.linear.tabular import TableModel
+from discreet.schema import Bounded, Categories, Declaration, Schema
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -142,7 +144,9 @@ class Book:
         self.charged = True
 
 
+MANY = np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1))  # a table without memory
 MISTAKES = {
+    "too many": (MANY, MANY[:, 0], {}, "X has more records than sums of them are proved for"),
     "text labels": (X, Y.astype(str), {}, "y holds text, but classes is"),
     "text labels of pandas": (X, pd.Series(Y.astype(str), dtype="str"), {}, "y holds text, but classes is"),
     "text labels of polars": (X, pl.Series(Y.astype(str)), {}, "y holds text, but classes is"),
@@ -198,6 +202,19 @@ def test_rows_shrunk_without_a_declared_norm_are_announced():
         warnings.simplefilter("error")
         LogisticRegression(bounds=(-1, 1)).fit(X, Y)
         LogisticRegression(feature_norm=1.0).fit(X, Y)
+
+
+def test_a_table_model_reads_labels_by_themselves():
+    """An object that cannot say what it is called is no label, and no error."""
+    class Mute:
+        def __str__(self):
+            raise RuntimeError("a private word")
+
+    facts = Declaration(Schema(x=Bounded(0, 1), y=Categories(["a", "b"])))
+    rows = {"x": [0.1, 0.9] * 100, "y": ["a", "b"] * 100}
+    plain = TableModel(facts, "y", epsilon=1.0, random_state=0).fit(rows).estimator.coef_
+    odd = {"x": [*rows["x"], 0.5], "y": [*rows["y"], Mute()]}
+    assert (TableModel(facts, "y", epsilon=1.0, random_state=0).fit(odd).estimator.coef_ == plain).all()
 
 
 def test_records_do_not_show_themselves():

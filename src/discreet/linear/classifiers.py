@@ -44,6 +44,7 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
                              "Convert y, or declare the classes as they stand in it.")
 
     def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        self._check_targets(y)
         labels, values = self._declared(), y.read()
         codes = np.full(len(values), -1)
         if "O" not in (values.dtype.kind, labels.dtype.kind):

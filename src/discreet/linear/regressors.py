@@ -51,6 +51,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
             raise ValueError(f"y holds {y.kind}, but must hold real numbers.")
 
     def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        self._check_targets(y)
         (low, high), values = self._interval(), y.floats()  # an odd entry is ignored, not an error: it is private
         usable = np.isfinite(values)
         cut = np.clip(np.where(usable, values, low), low, high)  # first, so that nothing overflows

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from discreet.errors import number
 from discreet.linear import kernels
 
-__all__ = ["Map", "Records", "declared_features"]
+__all__ = ["MOST", "Map", "Records", "declared_features"]
 
+MOST = 1 << 29  # records: so many clipped gradients add up in 64 bits (``kernels``), and certificates are proved for them
 _INSIDE = 1 - 2.0**-30  # rows are shrunk to this, so that no rounding of a norm can leave the unit ball
 
 

@@ -43,8 +43,16 @@ def _codes(column: Categories, values: Sequence[Any]) -> NDArray[np.int64]:
     """Which label each value is: -1 for none of them."""
     places = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
     elsewhere = -1 if column.other is None else len(column.labels) - 1
-    read = (str(value) if column.textual else number(value) for value in values)
+    read = (_text(value) if column.textual else number(value) for value in values)
     return np.array([places.get(value, elsewhere) for value in read], np.int64)
+
+
+def _text(value: Any) -> str | None:
+    """What a label is called; None for what cannot say."""
+    try:
+        return str(value)
+    except Exception:  # its own record's matter
+        return None
 
 
 @dataclass(slots=True)

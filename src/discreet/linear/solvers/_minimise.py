@@ -44,12 +44,11 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from discreet.errors import NotCertified
-from discreet.linear.rows import Records
+from discreet.linear.rows import MOST, Records
 from discreet.linear.solvers import _fine
 
 __all__ = ["Minimisation", "attainable"]
 
-MOST = 1 << 29  # records, as in ``kernels``
 _ROWS = 1 << 9
 _DENSE = 2000  # features up to which a Hessian is formed
 _U = 2.0**-53
