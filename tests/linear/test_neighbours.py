@@ -17,7 +17,7 @@ def test_one_record_changes_nothing_but_what_is_noised():
 
 def test_the_search_finds_a_reader_that_lets_one_record_decide(monkeypatch):
     """The control: lists read in one go by NumPy, as they once were."""
-    monkeypatch.setattr(reading.Column, "read", lambda self: np.asarray(self.source))
+    monkeypatch.setattr(reading.Table, "read", lambda self: np.asarray(self.source, np.float64))
     with pytest.raises(ReplayError):
         sum(search.check(case) for case in search.cases(SOME, seed=5))
 
