@@ -61,12 +61,12 @@ def _square(row: Any) -> float:
     return total
 
 
+_VANISHING = 2.0**-900  # below it squares may have underflowed, each by less than 2^-1022
+
+
 @njit(cache=True, nogil=True)
-def _norm(row: Any) -> float:
-    """‖row‖, of entries below 2^500; where squares may have vanished, after division by the largest entry."""
-    total = _square(row)
-    if total > 2.0**-900:  # what vanished is below 2^-1022 an entry
-        return math.sqrt(total)
+def _small_norm(row: Any) -> float:
+    """‖row‖ after division by the largest entry, so that no square vanishes."""
     largest = 0.0
     for j in range(len(row)):
         largest = max(largest, abs(row[j]))
@@ -84,9 +84,13 @@ def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: An
     block = np.zeros((k, p))
     magic = 1.5 * 2.0**52 * step  # adding and subtracting it rounds to a multiple of the step
     for i in range(n):
-        width, height = _norm(rows[i]), _norm(residuals[i])
-        if width > 0.0 and height > 0.0 and width < math.inf and height < math.inf:  # not for NaN
-            shrink = min(1.0, clip / width / height)
+        width, height = _square(rows[i]), _square(residuals[i])
+        length = math.sqrt(width) * math.sqrt(height)
+        if width < _VANISHING or height < _VANISHING:
+            length = _small_norm(residuals[i])
+            length = length * _small_norm(rows[i]) if length > 0.0 else 0.0
+        if length > 0.0 and length < math.inf:  # not for NaN
+            shrink = min(1.0, clip / length)
             for c in range(k):
                 r = residuals[i, c] * shrink
                 for j in range(p):
