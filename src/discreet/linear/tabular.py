@@ -41,7 +41,7 @@ def _scaled(column: Bounded, values: Sequence[Any]) -> NDArray[np.float64]:
 
 def _codes(column: Categories, values: Sequence[Any]) -> NDArray[np.int64]:
     """Which label each value is: -1 for none of them."""
-    places = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
+    places: dict[Any, int] = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
     elsewhere = -1 if column.other is None else len(column.labels) - 1
     read = (_text(value) if column.textual else number(value) for value in values)
     return np.array([places.get(value, elsewhere) for value in read], np.int64)
