@@ -53,7 +53,8 @@ def test_more_budget_gives_narrower_intervals():
 
 
 def test_too_little_data_gives_infinite_intervals():
-    found = inference.coefficients(LogisticRegression(epsilon=0.1, delta=1e-6, random_state=0), np.zeros((3, 2)), [0, 1, 0])
+    model = LogisticRegression(epsilon=0.1, feature_norm=1.0, random_state=0)
+    found = inference.coefficients(model, np.zeros((3, 2)), [0, 1, 0])
     assert np.isinf(found.standard_error).all()
 
 

@@ -33,6 +33,17 @@ def test_one_record_counts_for_at_most_the_clip(x, clip, seed):
         assert Fraction(float(total[at])) == sum((Fraction(float(part[at])) for part in parts), Fraction(0))
 
 
+@pytest.mark.parametrize(("row", "residual", "clip"), [
+    ([2.3e-162] + [1.5e-162] * 9999, [1e150], 1e-13), ([1e-162] * 100, [1e150] * 3, 1e-14), ([1.0], [1e-170] * 50, 1e-171),
+    ([5e-324, 1.0], [5e-324], 1e-100), ([0.0, 0.0], [1.0], 1.0), ([1e-300], [1e150], 2.0**-400)])
+def test_squares_that_vanish_do_not_lengthen_a_record(row, residual, clip):
+    """A norm is taken after division by the largest entry where squares underflow; and no short record is lost."""
+    one = kernels.clipped_sum(np.array([row]), np.array([residual]), clip)
+    assert square(one) <= Fraction(clip) ** 2
+    exact = square(row) * square(residual)
+    assert square(one) >= min(exact, Fraction(clip) ** 2) * Fraction(99, 100) - Fraction(clip) ** 2 / 2**40
+
+
 def test_sums_do_not_depend_on_order_or_blocks():
     rng = np.random.default_rng(1)
     x, r = rng.normal(size=(10_000, 5)), rng.normal(size=(10_000, 2))

@@ -15,6 +15,7 @@ from discreet.linear import CustomLoss, Lasso, LinearClassifier, LinearRegressio
 from discreet.mechanisms import Gaussian
 from discreet.release import Release
 
+pytestmark = pytest.mark.filterwarnings("ignore:Neither feature_norm nor bounds")
 brief = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 entries = st.one_of(awkward_floats(), st.sampled_from([None, "text", 10**400]))
 classified = st.tuples(entries, awkward_floats(), st.sampled_from([0, 1, 2, 7, math.nan, "text"]))
@@ -102,6 +103,20 @@ def test_regressors_pass_under_add_remove(name, pair):
 @given(pair=neighbours(measured, replace=True))
 def test_regressors_pass_under_replace(name, pair):
     replay(lambda records: fitted(clone(REGRESSORS[name]).set_params(adjacency="replace"), records), *pair)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 1e-12])
+@pytest.mark.parametrize("clipping", ["lipschitz", "adaptive"])
+@pytest.mark.parametrize("ridge", [None, 1.0, 1e9])
+def test_greedy_scores_are_as_steep_as_they_may_be(epsilon, clipping, ridge):
+    """Weights in a box far from zero: beside Λw of 1e18 clips, a record's own clip was rounded to twice its size."""
+    rng = np.random.default_rng(1)
+    records = [(*row, y) for row, y in zip(rng.normal(size=(20, 2)) * 3, rng.uniform(-1, 1, 20), strict=True)]
+    for clip in (0.5, 1e-9, 1e-14):
+        options = {"sampling": "greedy", "updates": 6, "box": (1e3, 2e3), "clip": clip, "clipping": clipping,
+                   "smoothness": (20.0, 20.0, 20.0)}
+        model = LinearRegression(solver="cd", solver_options=options, epsilon=epsilon, regularization=ridge, feature_norm=1.0)
+        replay(lambda data, model=model: fitted(model, data), records, records[1:])
 
 
 @pytest.mark.parametrize("solver", ["gd", "sgd", "svrg", "cd", "output", "objective"])

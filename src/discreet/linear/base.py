@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from discreet.errors import extra
 from discreet.linear import reading, solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
-from discreet.linear.rows import Map
+from discreet.linear.rows import MOST, Map, declared_features
 from discreet.release import ONE_RECORD, Book, unit_name
 
 with extra("sklearn"):
@@ -22,6 +23,9 @@ with extra("sklearn"):
     from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["PrivateLinearModel", "source"]
+
+_UNDECLARED = ("Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
+               "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features.")
 
 
 def source(random_state: Any) -> random.Rng:
@@ -72,7 +76,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _loss(self) -> Loss:
         raise NotImplementedError
 
-    def _read_targets(self, y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _check_targets(self, y: reading.Column) -> None:
+        """Refuse targets whose type is not what was declared; no value is looked at."""
+        raise NotImplementedError
+
+    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Class numbers or scaled targets, and which are usable."""
         raise NotImplementedError
 
@@ -95,8 +103,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return n_features
         if hasattr(self, "n_features_in_"):
             return int(self.n_features_in_)
-        if self.bounds is not None and np.ndim(np.asarray(self.bounds, object)) > 1:
-            return len(self.bounds[0])
+        if (declared := declared_features(self.bounds)) is not None:
+            return declared
         if self.delta and (self.solver in ("gd", "sgd", "svrg") or
                            (self.solver == "auto" and self._loss().name != "squared")):
             return 1  # their cost does not depend on it
@@ -118,20 +126,25 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     # --- fitting -------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, *, book: Book | None = None) -> Any:
-        """Fit privately. ``book`` is charged before anything is read; what ``fit`` then does cannot cost more.
+        """Fit privately. ``book`` is charged before a value is read; what ``fit`` then does cannot cost more.
 
         The charge protects ``unit``: one record, or whom each row is all of, on the caller's word.
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        rows = reading.table(self, X, reset=True)
-        targets = reading.column(y, len(rows))
-        plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
+        table = reading.held(self, X, declared=declared_features(self.bounds))
+        targets = reading.column(y, len(table))
+        if len(table) > MOST:
+            raise ValueError("X has more records than sums of them are proved for, 2^29.")
+        self._check_targets(targets)
+        plan, mapping = self._plan(table.columns), self._mapping(table.columns)
         rng, unit = source(self.random_state), unit_name(self.unit)
+        if self.feature_norm is None and self.bounds is None:
+            warnings.warn(_UNDECLARED, UserWarning, stacklevel=2)
         if book is not None:
             book.charge(plan.solver.event, label=type(self).__name__, unit=unit)
         read, usable = self._read_targets(targets)
-        solution = plan.solver.solve(mapping.records(rows, read, usable), rng)
+        solution = plan.solver.solve(mapping.records(table.read(), read, usable), rng)
         self._learn(plan, mapping, solution, rng)
         return self
 

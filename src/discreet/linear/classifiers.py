@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import extra
+from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
 from discreet.release import ONE_RECORD
@@ -37,15 +38,24 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
                              "never read off the data.")
         return labels
 
-    def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        labels, codes = self._declared(), np.full(len(y), -1)
-        if y.dtype.kind in "iufb" and labels.dtype.kind in "iufb":
+    def _check_targets(self, y: reading.Column) -> None:
+        declared = reading.kind_of(self._declared().dtype)
+        if "objects" not in (y.kind, declared) and y.kind != declared:
+            raise ValueError(f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
+                             "Convert y, or declare the classes as they stand in it.")
+
+    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        self._check_targets(y)
+        labels, values = self._declared(), y.read()
+        codes = np.full(len(values), -1)
+        if "O" not in (values.dtype.kind, labels.dtype.kind):
             for number, label in enumerate(labels):
-                codes[y == label] = number
-        else:  # anything may stand among text: what cannot be looked up is no label
-            places = {label: number for number, label in enumerate(labels.tolist())}
-            known = (str, int, float, np.generic)
-            codes[:] = [places.get(value, -1) if isinstance(value, known) else -1 for value in y.tolist()]
+                codes[values == label] = number
+        else:
+            places: dict[Any, int] = {}
+            for number, label in enumerate(labels.tolist()):
+                places |= {label: number, str(label): number}  # text among objects is the label it spells
+            codes[:] = [_place(places, value) for value in values.tolist()]
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:
@@ -62,6 +72,14 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         scores = self.decision_function(X)
         at = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
+
+
+def _place(places: dict[Any, int], label: Any) -> int:
+    """Which label it is: -1 for none of them."""
+    try:
+        return places.get(label, -1)
+    except Exception:  # whatever it does when it is hashed or compared is its own record's matter
+        return -1
 
 
 class LogisticRegression(_Classifier):

@@ -61,6 +61,21 @@ def _square(row: Any) -> float:
     return total
 
 
+_VANISHING = 2.0**-900  # below it squares may have underflowed, each by less than 2^-1022
+
+
+@njit(cache=True, nogil=True)
+def _small_norm(row: Any) -> float:
+    """‖row‖ after division by the largest entry, so that no square vanishes."""
+    largest = 0.0
+    for j in range(len(row)):
+        largest = max(largest, abs(row[j]))
+    total = 0.0
+    for j in range(len(row)):
+        total += (row[j] / largest) ** 2 if largest > 0.0 else 0.0
+    return math.sqrt(total) * largest
+
+
 @njit(cache=True, nogil=True)
 def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: Any) -> None:
     """Adds each record's clipped gradient to ``totals`` (k × p, in grid steps)."""
@@ -69,7 +84,11 @@ def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: An
     block = np.zeros((k, p))
     magic = 1.5 * 2.0**52 * step  # adding and subtracting it rounds to a multiple of the step
     for i in range(n):
-        length = math.sqrt(_square(rows[i])) * math.sqrt(_square(residuals[i]))
+        width, height = _square(rows[i]), _square(residuals[i])
+        length = math.sqrt(width) * math.sqrt(height)
+        if width < _VANISHING or height < _VANISHING:
+            length = _small_norm(residuals[i])
+            length = length * _small_norm(rows[i]) if length > 0.0 else 0.0
         if length > 0.0 and length < math.inf:  # not for NaN
             shrink = min(1.0, clip / length)
             for c in range(k):

@@ -99,6 +99,10 @@ class Logistic:
         """p - y."""
         return np.asarray(expit(scores) - (targets == 1)[:, None])
 
+    def fine_residual(self, scores: Array, rest: Array, targets: NDArray[Any]) -> Array:
+        """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53."""
+        return np.asarray(self.residual(scores, targets) + self.bends(scores, targets)[:, None] * rest)
+
     def bends(self, scores: Array, targets: NDArray[Any]) -> Array:
         """p(1 - p), the second derivative."""
         return np.asarray(expit(scores[:, 0]) * expit(-scores[:, 0]))
@@ -126,6 +130,12 @@ class HuberHinge:
         """1/2h."""
         return 0.5 / self.width
 
+    @property
+    def rounder(self) -> tuple[HuberHinge, ...]:
+        """The same with rounder corners, the roundest first: easier to minimise, with minimisers near this one's."""
+        steps = range(math.floor(-math.log(self.width, 4)), 0, -1)
+        return tuple(HuberHinge(min(self.width * 4.0**step, 1.0)) for step in steps)
+
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
         margin, h = _signs(targets) * scores[:, 0], self.width
@@ -134,8 +144,13 @@ class HuberHinge:
 
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """-y times a ramp from 0 to 1."""
+        return self.fine_residual(scores, np.zeros_like(scores), targets)
+
+    def fine_residual(self, scores: Array, rest: Array, targets: NDArray[Any]) -> Array:
+        """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53, however steep the ramp."""
         signs = _signs(targets)
-        return np.asarray(-signs * np.clip((1 + self.width - signs * scores[:, 0]) / (2 * self.width), 0, 1))[:, None]
+        below = (1 + self.width - signs * scores[:, 0]) - signs * rest[:, 0]  # exact where the two are near
+        return np.asarray(-signs * np.clip(below / (2 * self.width), 0, 1))[:, None]
 
     def bends(self, scores: Array, targets: NDArray[Any]) -> Array:
         """1/2h inside the rounded corner, else nothing."""
@@ -174,6 +189,11 @@ class Softmax:
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         p = grown / grown.sum(axis=1, keepdims=True)
         return np.asarray(p - (targets[:, None] == np.arange(self.classes)))
+
+    def fine_residual(self, scores: Array, rest: Array, targets: NDArray[Any]) -> Array:
+        """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53 an entry."""
+        p = self.residual(scores, np.full(len(scores), -1))
+        return np.asarray(self.residual(scores, targets) + p * (rest - (p * rest).sum(axis=1, keepdims=True)))
 
     def log_determinant(self, square: float, regularization: float) -> float:
         """ln det(I + H/Λ) of one record; see the module."""

@@ -15,14 +15,20 @@ from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.adjacency import Adjacency
 from discreet.errors import nonnegative, number, positive, whole
 from discreet.mechanisms._common import store
+from discreet.mechanisms._grid import DEFAULT_MAX_SIZE
 
 if TYPE_CHECKING:
     from discreet.linear.losses import Loss
 
-__all__ = ["Problem", "Solution", "count", "counting", "noise_multiplier"]
+__all__ = ["Problem", "Solution", "clip_norm", "count", "counting", "noise_multiplier"]
 
 LARGEST = 1 << 26  # weights: for more, rounding each entry of a gradient to its grid could exceed the clip
 _MARGIN = 1 + 1e-9  # what calibrated noise exceeds the smallest by, so that no account's rounding tells them apart
+
+
+def clip_norm(value: object) -> float:
+    """A norm to clip gradients to, of a size at which the factors that shrink them are ordinary doubles."""
+    return number("clip", value, low=2.0**-400, high=2.0**400)
 
 
 @lru_cache(maxsize=256)
@@ -94,17 +100,38 @@ class Problem:
         """
         return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
+    def steady_ridge(self, ridge: float, spread: float, size: float) -> float:
+        """Λ for targets in [-1, 1] and about ``size`` records, with noise of standard deviation s on the sum of gradients.
+
+        Noise moves a weight along a direction of curvature h by s/(h + Λ), and Λ moves it by Λw/(h + Λ). The two together
+        are least at Λ = s²/hw². Weights of a squared loss on unit rows are about 1, h about size·‖x‖²/p, with ‖x‖² about
+        0.3, and s twice the ``spread`` of all released gradients, as only the later iterates are averaged. Where the noise is
+        small beside the data, ``ridge`` is the larger and stays.
+        """
+        if self.regularization is not None or self.loss.name != "squared":
+            return ridge
+        return max(ridge, (2 * spread) ** 2 * self.features / (0.3 * size))
+
     def rho(self, share: float = 1.0) -> float:
         """The zCDP cost of a share of the budget, all of which buys one Gaussian release: costs of Gaussians add up exactly."""
         return share / (2 * noise_multiplier(self.epsilon, self.delta) ** 2)
 
-    def gaussian(self, sensitivity: float, rho: float) -> mechanisms.Gaussian:
-        """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost."""
-        return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency)
+    def gaussian(self, sensitivity: float, rho: float, entries: int = 1) -> mechanisms.Gaussian:
+        """Gaussian noise on a sum in which one record counts for at most ``sensitivity``, at a zCDP cost.
 
-    def laplace(self, sensitivity: float, epsilon: float) -> mechanisms.Laplace:
+        ``entries`` is how many are released together, if those are more than the model's weights.
+        """
+        return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency,
+                                   max_size=self.entries(entries))
+
+    def laplace(self, sensitivity: float, epsilon: float, entries: int = 1) -> mechanisms.Laplace:
         """As ``gaussian``, pure, on an L1 sensitivity."""
-        return mechanisms.Laplace(sensitivity=self.changes * sensitivity, epsilon=epsilon, adjacency=self.adjacency)
+        return mechanisms.Laplace(sensitivity=self.changes * sensitivity, epsilon=epsilon, adjacency=self.adjacency,
+                                  max_size=self.entries(entries))
+
+    def entries(self, least: int = 1) -> int:
+        """A public bound on the entries of a release, as mechanisms ask for it."""
+        return max(DEFAULT_MAX_SIZE, math.prod(self.shape), least)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,21 @@
-"""What users hand over as X and y, made arrays of: errors tell of types and shapes, which are public, never of values.
+"""What users hand over as X and y: types and shapes, which are public, are looked at first; values after the charge.
 
-One odd entry is private. In an array of objects an entry that is no number becomes NaN, and its record contributes nothing;
-an error would say that it is there. A column, or an array, whose *type* is not numeric is refused: types are public.
+Every record is read by itself. An array, or a frame, has types that all its records share: they are public, and one that
+is not numeric is refused by name. A list, or an array of objects, has none: each entry is read alone, and one that is no
+number (text, ``None``, a complex number, a whole number beyond all doubles) becomes NaN, so that its record contributes
+nothing. So does a row of another length. None of that is an error or a warning, which would tell that the record is there,
+and none of it changes how other records are read. The shape of a list is that of most of its rows.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -20,10 +28,31 @@ with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.validation import validate_data
 
-__all__ = ["column", "number", "numbers", "table"]
+__all__ = ["Column", "Table", "column", "entry", "held", "kind_of", "number", "table"]
 
-_NUMERIC = "biuf"
+_LETTERS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes", "M": "dates",
+            "m": "times"}  # NumPy's, which pandas shares
+_POLARS = {"Boolean": "numbers", "String": "text", "Categorical": "text", "Enum": "text", "Object": "objects"}
+_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # Arrow's names
 _REFUSED = "X has {what}, but must hold real numbers. Encode categories by a public list of levels first."
+
+
+# --- one entry -------------------------------------------------------------------------------------------------------
+
+
+def entry(value: Any) -> float:
+    """The number that a value is, and NaN for anything else, text that spells one included.
+
+    >>> entry(True), entry("2.5"), entry(10**400), entry(1j)
+    (1.0, nan, nan, nan)
+    """
+    if not isinstance(value, (Real, np.bool_, np.number, Decimal)) or isinstance(value, (np.complexfloating, np.timedelta64)):
+        return math.nan
+    try:
+        with np.errstate(all="ignore"):  # a long double beyond all doubles
+            return float(value)
+    except Exception:  # a number may do anything in its __float__; it is its own record's matter
+        return math.nan
 
 
 def number(value: Any) -> float:
@@ -32,64 +61,220 @@ def number(value: Any) -> float:
     >>> number("2.5"), number(None), number(10**400)
     (2.5, nan, nan)
     """
+    if not isinstance(value, (str, bytes)):
+        return entry(value)
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except ValueError:
         return math.nan
 
 
-def numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Objects as floats: what is no number, text that spells one included, is NaN."""
-    flat = [number(value) if isinstance(value, (Real, np.number)) else math.nan for value in values.ravel().tolist()]
-    return np.array(flat, np.float64).reshape(values.shape)
-
-
-def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
-    """X as floats, checked by scikit-learn's rules. When fitting, NaN and emptiness are not errors: they are private."""
+def _length(row: Any) -> int | None:
+    """Of a row, if it is one."""
+    if isinstance(row, (str, bytes, bytearray, Mapping, Set)) or not (hasattr(row, "__len__") and hasattr(row, "__iter__")):
+        return None
     try:
-        rows = validate_data(estimator, _numeric(X), reset=reset, dtype=np.float64, ensure_all_finite=False,
-                             ensure_min_samples=0 if reset else 1)
+        return len(row)
+    except Exception:  # an array without dimensions; an object may do anything
+        return None
+
+
+def _row(row: Any, columns: int) -> list[float]:
+    try:
+        found = [entry(value) for value in row] if _length(row) == columns else []
+    except Exception:  # it may do anything when it is read, and that is its own record's matter
+        found = []
+    return found if len(found) == columns else [math.nan] * columns
+
+
+def _only(value: Any) -> Any:
+    """The entry of a row that has one; anything else as it is."""
+    try:
+        return next(iter(value)) if _length(value) == 1 else value
+    except Exception:  # as above
+        return None
+
+
+def _usual_length(rows: Sequence[Any], declared: int | None) -> int | None:
+    """That of most rows; of two as frequent the declared one, or the larger."""
+    found = Counter(map(_length, rows))
+    most = max(found.values())
+    usual = [length for length, times in found.items() if times == most and length is not None]
+    return declared if declared in usual else max(usual, default=None)
+
+
+# --- X ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """X as it was handed over: the number of its columns is known, its values are unread."""
+
+    source: Any
+    columns: int
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"Table({self.columns} columns)"
+
+    def read(self) -> NDArray[np.float64]:
+        """The values as floats."""
+        source = self.source
+        if _framed(source):
+            return np.stack([_floats(series) for series in _series(source)], axis=1)
+        if isinstance(source, np.ndarray) and source.dtype != object:
+            with np.errstate(all="ignore"):
+                return np.asarray(source, np.float64)
+        return np.array([_row(row, self.columns) for row in source], np.float64).reshape(-1, self.columns)
+
+
+def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = None) -> Table:
+    """X, if its types are numeric and its shape is a table's, by scikit-learn's rules; no value is looked at.
+
+    ``declared`` is the number of columns that something else declares, for a list that is empty.
+    """
+    source = X if _framed(X) or hasattr(X, "tocsr") or isinstance(X, (list, tuple)) else np.asarray(X)
+    try:
+        blank = validate_data(estimator, _blank(source, declared), reset=reset, dtype=np.float64, ensure_all_finite=False,
+                              ensure_min_samples=0)
     except (TypeError, ValueError) as error:  # their first line tells the kind; arrays are quoted below it
         first = str(error).split("\n", 1)[0].rstrip(":")
         advice = ". Reshape your data to one row a record." if first.startswith("Expected 2D") else ""
         raise type(error)(f"{first}{advice}") from None
-    return np.asarray(rows, np.float64)
+    return Table(source, blank.shape[1])
 
 
-def _numeric(X: Any) -> Any:
-    """X, if its types are numeric, with odd objects made NaN."""
-    if hasattr(X, "dtypes"):
-        for name, kind in zip(X.columns, X.dtypes, strict=True):
-            if not _counts(kind):
+def table(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.float64]:
+    """X as floats, in one go."""
+    found = held(estimator, X, reset=reset)
+    if not reset and not len(found):
+        raise ValueError("Found array with 0 sample(s), but there must be at least one to predict for.")
+    return found.read()
+
+
+def _blank(source: Any, declared: int | None) -> Any:
+    """A table of the same columns without rows, for checks that look at no value."""
+    if _framed(source):
+        for name, kind in zip(_names(source), _kinds(source), strict=True):
+            if kind_of(kind) != "numbers":
                 raise ValueError(_REFUSED.format(what=f"the column {name!r} of type {kind}"))
-        return X
-    if hasattr(X, "tocsr"):
-        return X  # sparse: refused by scikit-learn, by name
-    values = np.asarray(X)
-    if values.dtype == object:
-        return numbers(values)
-    if values.dtype.kind not in _NUMERIC + "c":
-        raise ValueError(_REFUSED.format(what=f"type {values.dtype.type.__name__}"))
-    return values
+        return source.iloc[:0] if hasattr(source, "iloc") else source.slice(0, 0)
+    if isinstance(source, (list, tuple)):
+        columns = _usual_length(source, declared) if source else declared
+        if columns is None and not source:
+            raise ValueError("X is a list without rows, so that nothing says how many columns it has. Hand over an array of "
+                             "shape (0, columns).")
+        return np.empty(0 if columns is None else (0, columns))
+    if not isinstance(source, np.ndarray):
+        return source  # sparse: refused by scikit-learn, by name
+    if source.dtype.kind not in "biufcO":
+        raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
+    kind = np.complex128 if source.dtype.kind == "c" else np.float64
+    return np.empty((0, *source.shape[1:]), kind) if source.ndim else np.float64(0)
 
 
-def _counts(kind: Any) -> bool:
-    """Whether a frame's column type holds numbers, in pandas or polars."""
-    if hasattr(kind, "is_numeric"):
-        return bool(kind.is_numeric()) or str(kind) == "Boolean"
-    return getattr(kind, "kind", "O") in _NUMERIC
+# --- frames ----------------------------------------------------------------------------------------------------------
 
 
-def column(y: Any, rows: int) -> NDArray[Any]:
-    """y as an array with one entry a record."""
+def _framed(X: Any) -> bool:
+    """Whether it is a frame: of pandas or polars, or a table of Arrow."""
+    return (hasattr(X, "dtypes") and hasattr(X, "columns")) or (hasattr(X, "schema") and hasattr(X, "column_names"))
+
+
+def _names(frame: Any) -> list[Any]:
+    return list(frame.columns if hasattr(frame, "dtypes") else frame.column_names)
+
+
+def _kinds(frame: Any) -> list[Any]:
+    return list(frame.dtypes if hasattr(frame, "dtypes") else frame.schema.types)
+
+
+def _series(frame: Any) -> list[Any]:
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, i] for i in range(frame.shape[1])]
+    return list(frame.iter_columns() if hasattr(frame, "iter_columns") else frame.itercolumns())
+
+
+def _floats(series: Any) -> NDArray[np.float64]:
+    """A column of numbers; what is missing is NaN."""
+    values = np.asarray(series)
+    if values.dtype == object:  # it has missing entries
+        return np.array([entry(value) for value in values], np.float64)
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
+
+
+def kind_of(kind: Any) -> str:
+    """What a type holds: "numbers", "text", "objects", or another type's name. For NumPy, pandas, polars and Arrow.
+
+    >>> kind_of(np.dtype(bool)), kind_of(np.dtype("U3")), kind_of(np.dtype("M8[D]"))
+    ('numbers', 'text', 'dates')
+    """
+    name, letter = str(kind), getattr(kind, "kind", "")
+    if hasattr(kind, "is_numeric"):  # polars
+        return "numbers" if kind.is_numeric() else _POLARS.get(name.split("(")[0], name)
+    if name == "category":
+        return kind_of(kind.categories.dtype)
+    if letter in _LETTERS or _NUMBER.match(name):
+        return _LETTERS.get(letter, "numbers")
+    return "text" if "str" in name else "objects" if name == "object" else name
+
+
+# --- y ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """y as it was handed over: what it holds is known (``kind_of``), its values are unread."""
+
+    source: Any
+    kind: str
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"Column({self.kind})"
+
+    def read(self) -> NDArray[Any]:
+        """The values, as they are: an array of a NumPy type, or of objects, where a missing one changes no other's type."""
+        source = self.source
+        if isinstance(getattr(source, "dtype", None), np.dtype):
+            return np.asarray(source)
+        listing = getattr(source, "to_pylist", getattr(source, "to_list", None))  # of Arrow; of pandas and polars
+        listed = source if listing is None else listing()
+        values = np.empty(len(listed), object)
+        for i, value in enumerate(listed):  # one at a time: a list of lists is no table here
+            values[i] = _only(value)
+        return values
+
+    def floats(self) -> NDArray[np.float64]:
+        """The values as numbers, NaN for what is none."""
+        return _floats(self.read() if isinstance(self.source, (list, tuple)) else self.source)
+
+
+def column(y: Any, rows: int) -> Column:
+    """y, if it has one entry a record; no value is looked at."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    values = np.asarray(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=3)
-        values = values[:, 0]
-    if values.ndim != 1:
-        raise ValueError(f"y has {values.ndim} dimensions, but must have one entry a record.")
-    if len(values) != rows:
+    found = y if isinstance(y, Column) else _column(y)
+    if len(found) != rows:
         raise ValueError("X and y have inconsistent numbers of samples.")
-    return values
+    return found
+
+
+def _column(y: Any) -> Column:
+    if isinstance(y, (list, tuple)):
+        return Column(y, "objects")
+    kind = getattr(y, "dtype", getattr(y, "type", None))
+    if kind is None or isinstance(y, np.ndarray) or not hasattr(y, "__len__"):
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
+            y = y[:, 0]
+        if y.ndim != 1:
+            raise ValueError(f"y has {y.ndim} dimensions, but must have one entry a record.")
+        kind = y.dtype
+    return Column(y, kind_of(kind))

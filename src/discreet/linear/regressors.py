@@ -17,6 +17,8 @@ from discreet.release import ONE_RECORD
 with extra("sklearn"):
     from sklearn.base import RegressorMixin
 
+_CLOSEST = 1e-288  # of target bounds
+
 __all__ = ["ElasticNet", "Lasso", "LinearRegression", "LinearRegressor", "Ridge"]
 
 
@@ -37,20 +39,21 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
             low, high = (float(side) for side in self.target_bounds)
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
-        if not (np.isfinite(high - low) and np.isfinite(high + low) and low < high):
-            raise ValueError(f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers.")
+        if not (np.isfinite(high - low) and np.isfinite(high + low) and high - low >= _CLOSEST):
+            raise ValueError(f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers, "
+                             f"the lower one below the upper one by {_CLOSEST:g} or more.")
         return low, high
 
     def _loss(self) -> Loss:
         return Squared()
 
-    def _read_targets(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        low, high = self._interval()
-        if y.dtype.kind not in "iufbO":
-            raise ValueError(f"y has dtype {y.dtype.kind!r}, but must hold real numbers.")
-        if y.dtype == object:  # one odd entry among numbers is private: it is ignored, not an error
-            y = reading.numbers(y)
-        values = y.astype(np.float64)
+    def _check_targets(self, y: reading.Column) -> None:
+        if y.kind not in ("numbers", "objects"):
+            raise ValueError(f"y holds {y.kind}, but must hold real numbers.")
+
+    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        self._check_targets(y)
+        (low, high), values = self._interval(), y.floats()  # an odd entry is ignored, not an error: it is private
         usable = np.isfinite(values)
         cut = np.clip(np.where(usable, values, low), low, high)  # first, so that nothing overflows
         return np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
@@ -65,8 +68,8 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         self.coef_, self.intercept_ = coefficients[0] * half, float(intercept[0] * half + (low + high) / 2)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The linear function's values."""
-        return np.asarray(self._scores(X)[:, 0])
+        """The linear function's values, cut to the target bounds, within which every target counted."""
+        return np.asarray(np.clip(self._scores(X)[:, 0], *self._interval()))
 
 
 class LinearRegression(_Regressor):

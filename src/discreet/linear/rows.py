@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from discreet.errors import number
 from discreet.linear import kernels
 
-__all__ = ["Map", "Records"]
+__all__ = ["MOST", "Map", "Records", "declared_features"]
 
+MOST = 1 << 29  # records: so many clipped gradients add up in 64 bits (``kernels``), and certificates are proved for them
 _INSIDE = 1 - 2.0**-30  # rows are shrunk to this, so that no rounding of a norm can leave the unit ball
 
 
@@ -87,8 +88,11 @@ class Map:
         if not usable:
             raise ValueError("bounds must be finite, each lower one below its upper one: (lower, upper), numbers or one a "
                              "feature.")
-        return Map((low + high) / 2, (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm),
-                   True, intercept)
+        scale, norm = (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm)
+        if not (scale * norm >= 2.0**-960).all():  # or no double holds the coefficients
+            raise ValueError("bounds lie too close together: each lower one must be below its upper one by 1e-288 or more, "
+                             "times feature_norm if that is declared.")
+        return Map((low + high) / 2, scale, norm, True, intercept)
 
     @property
     def square(self) -> float:
@@ -120,6 +124,15 @@ class Map:
         coefficients = weights[:features] / self.norm / np.broadcast_to(self.scale, (features,))[:, None]
         intercept = weights[features] if self.intercept else np.zeros(weights.shape[1])
         return coefficients.T, intercept - np.broadcast_to(self.shift, (features,)) @ coefficients
+
+
+def declared_features(bounds: Any) -> int | None:
+    """How many features ``bounds`` with one number a feature declares; None for two numbers, or no bounds.
+
+    >>> declared_features((0.0, [1.0, 2.0])), declared_features((0, 1))
+    (2, None)
+    """
+    return None if bounds is None else next((len(side) for side in _pair(bounds) if np.ndim(side)), None)
 
 
 def _norm(value: object) -> float:

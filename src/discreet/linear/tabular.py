@@ -41,10 +41,18 @@ def _scaled(column: Bounded, values: Sequence[Any]) -> NDArray[np.float64]:
 
 def _codes(column: Categories, values: Sequence[Any]) -> NDArray[np.int64]:
     """Which label each value is: -1 for none of them."""
-    places = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
+    places: dict[Any, int] = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
     elsewhere = -1 if column.other is None else len(column.labels) - 1
-    read = (str(value) if column.textual else number(value) for value in values)
+    read = (_text(value) if column.textual else number(value) for value in values)
     return np.array([places.get(value, elsewhere) for value in read], np.int64)
+
+
+def _text(value: Any) -> str | None:
+    """What a label is called; None for what cannot say."""
+    try:
+        return str(value)
+    except Exception:  # its own record's matter
+        return None
 
 
 @dataclass(slots=True)
@@ -139,7 +147,7 @@ class TableModel:
             return None
         seen: dict[Any, int] = {}
         for i, value in enumerate(_chosen(columns, unit, None)):
-            seen.setdefault(value if value == value else None, i)
+            seen.setdefault(_identifier(value), i)
         return np.array(list(seen.values()), np.int64)
 
     def _encoded(self, columns: Columns, kept: NDArray[np.int64] | None) -> NDArray[np.float64]:
@@ -151,6 +159,14 @@ class TableModel:
             elif isinstance(column, Categories):
                 parts.append((_codes(column, values)[:, None] == np.arange(len(column.labels))).astype(np.float64))
         return np.concatenate(parts, axis=1)
+
+
+def _identifier(value: Any) -> Any:
+    """What names a unit; None for what names none: a missing value of any kind, empty text, something without a hash."""
+    try:
+        return value if hash(value) is not None and value == value and value != "" else None
+    except Exception:  # not all values can be compared, NA least of all; that is their own record's matter
+        return None
 
 
 def _width(column: Column) -> int:

@@ -21,7 +21,7 @@ from discreet import accounting, events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import positive
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, count, counting
+from discreet.linear.problem import Problem, clip_norm, count, counting
 from discreet.linear.rows import Records
 from discreet.mechanisms._common import store
 from discreet.random.tap import coins
@@ -36,11 +36,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Step size, momentum, and the step from which iterates are averaged."""
+    """Step size, momentum, the step from which iterates are averaged, and the ridge."""
 
     step: float
     momentum: float
     first: float
+    ridge: float  # Λ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Descending:
     radius: float | None = None  # weights are projected to this ball
 
     def __post_init__(self) -> None:
-        store(self, clip=positive("clip", self.clip))
+        store(self, clip=clip_norm(self.clip))
         if self.radius is not None:
             store(self, radius=positive("radius", self.radius))
 
@@ -78,9 +79,18 @@ class Descending:
     def _size(self, records: Records, rng: random.Rng) -> float:
         return count(self.problem, records, self.counter, rng)
 
+    @property
+    def spread(self) -> float:
+        """The standard deviation of an entry of the mean of all released gradients."""
+        raise NotImplementedError
+
+    def _ridge(self, size: float) -> float:
+        """Λ, once the number of records is known."""
+        return self.problem.steady_ridge(self.regularization, self.spread, size)
+
     def _smoothness(self, size: float) -> float:
         """L, of the regularised sum of so many losses."""
-        return self.problem.loss.curvature * self.problem.square * size + self.regularization
+        return self.problem.loss.curvature * self.problem.square * size + self._ridge(size)
 
     def _residuals(self, records: Records, w: Array) -> Array:
         return self.problem.loss.residual(kernels.scores(records.rows, w), records.targets)
@@ -89,13 +99,14 @@ class Descending:
         """Σ of clipped gradients, exactly."""
         return kernels.clipped_sum(records.rows, self._residuals(records, w), self.clip)
 
-    def _descend(self, gradient: Callable[[Array], Array], steps: int, pace: Pace) -> Array:
-        """The mean of the iterates from ``pace.first`` on."""
-        ridge, w = self.regularization, np.zeros(self.problem.shape)
+    def _descend(self, gradient: Callable[[Array], Array], steps: int, pace: Pace,
+                 within: Callable[[Array], Array] = lambda w: w) -> Array:
+        """The mean of the iterates from ``pace.first`` on; ``within`` says how far one may be from what is known."""
+        ridge, w = pace.ridge, np.zeros(self.problem.shape)
         velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
         for t in range(steps):
             velocity = pace.momentum * velocity - pace.step * (gradient(w) + ridge * w)
-            moved = self._near(w + velocity, pace.step)
+            moved = within(self._near(w + velocity, pace.step))
             velocity, w = moved - w, moved
             if t >= pace.first:
                 total, kept = total + w, kept + 1

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
+from discreet.mechanisms._grid import DEFAULT_MAX_SIZE
 from discreet.random.tap import unheard
 
-__all__ = ["COVER_SHARE", "Cover", "radial", "radial_error"]
+__all__ = ["COVER_SHARE", "Cover", "radial", "radial_error", "radial_norm"]
 
 COVER_SHARE = 2.0**-10  # of epsilon
 _STEPS = 1 << 44
@@ -48,9 +49,14 @@ def radial(size: int, scale: float, rng: random.Rng) -> NDArray[np.float64]:
     return np.asarray(direction / length * norm)
 
 
+def radial_norm(size: int, scale: float) -> float:
+    """A norm that a drawn vector exceeds with probability below 2^-50."""
+    return 8 * (size + 20) * scale
+
+
 def radial_error(size: int, scale: float) -> float:
     """How far a drawn vector may lie from an ideal one."""
-    norm = 8 * (size + 20) * scale
+    norm = radial_norm(size, scale)
     return norm * 4 * math.sqrt(size) / (_SHORTEST * _STEPS) + size * scale / _STEPS + norm * size * 2.0**-50
 
 
@@ -66,7 +72,7 @@ class Cover:
     @property
     def _mechanism(self) -> mechanisms.Laplace:
         return mechanisms.Laplace(sensitivity=2 * math.sqrt(self.size) * self.error * (1 + 2.0**-30), epsilon=self.epsilon,
-                                  adjacency=self.adjacency)
+                                  max_size=max(DEFAULT_MAX_SIZE, self.size), adjacency=self.adjacency)
 
     @property
     def event(self) -> events.Event:

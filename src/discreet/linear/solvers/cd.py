@@ -44,7 +44,7 @@ from discreet import accounting, events, mechanisms, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, noise_multiplier
+from discreet.linear.problem import Problem, Solution, clip_norm, noise_multiplier
 from discreet.linear.rows import Records
 from discreet.mechanisms._common import store
 
@@ -52,6 +52,7 @@ __all__ = ["CoordinateDescent"]
 
 SMOOTHNESS_SHARE = 0.1  # of the budget, for column sums of squares
 _KINDS = {"squared": kernels.SQUARED, "logistic": kernels.LOGISTIC, "huber hinge": kernels.HINGE}
+_STEEPEST = 2.0**28  # scores beyond it count as that: doubles below it are finer than the hair left for rounding
 _COUNT_WEIGHT = 0.2  # of "how many lie within the clip" beside the derivative, in adaptive clipping
 Array = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class CoordinateDescent:
     step: float = 1.0
 
     def __post_init__(self) -> None:
-        store(self, passes=whole("passes", self.passes, low=1), clip=positive("clip", self.clip),
+        store(self, passes=whole("passes", self.passes, low=1), clip=clip_norm(self.clip),
               step=positive("step", self.step),
               quantile=number("quantile", self.quantile, low=0, high=1, open_low=True, open_high=True))
         for name, allowed in (("clipping", ("uniform", "lipschitz", "adaptive")),
@@ -174,8 +175,10 @@ class _Run:
         self.raw, self.targets = records.targets, np.where(records.usable, signs, 0.0)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
-        self.ridge = plan.regularization
-        self.smooth = loss.curvature * self._squares() + self.ridge
+        squares = self._squares()
+        spread = plan.noise_multiplier * plan.clip * plan.problem.changes / math.sqrt(plan.steps)
+        self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
+        self.smooth = loss.curvature * squares + self.ridge
         weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
         self.clips = plan.clip * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
@@ -229,7 +232,7 @@ class _Run:
         slopes = np.array([float(self._derivative(j, self.clips[j])[0]) for j in range(p)])
         # |g_j + Λw_j|/√M_j, in units in which one record moves each by at most one
         unit = float((self.clips / np.sqrt(self.smooth)).max())
-        scored = np.abs(slopes + self.ridge * w) / np.sqrt(self.smooth) / unit
+        scored = np.minimum(np.abs(slopes + self.ridge * w) / np.sqrt(self.smooth) / unit, _STEEPEST)
         assert self.chooser is not None
         return int(self.chooser.release(scored, self.rng).value)
 

@@ -50,6 +50,13 @@ class GradientDescent(Descending):
         return problem.laplace(self.clip * spread, left * problem.epsilon / self.steps)
 
     @property
+    def spread(self) -> float:
+        """The standard deviation of an entry of the mean of all released gradients."""
+        mechanism = self.mechanism
+        each = mechanism.sigma if self.problem.delta > 0 else math.sqrt(2) * mechanism.scale
+        return float(each) / math.sqrt(self.steps)
+
+    @property
     def event(self) -> events.Event:
         """T gradients, and a count where the number of records is private."""
         return self._counted(self.mechanism.event * self.steps)
@@ -58,11 +65,12 @@ class GradientDescent(Descending):
         """Descend."""
         mechanism, pace = self.mechanism, self._pace(self._size(records, rng))
         weights = self._descend(lambda w: mechanism.release(self._gradient(records, w), rng).value, self.steps, pace)
-        return Solution(weights, self.regularization, self.clip)
+        return Solution(weights, pace.ridge, self.clip)
 
     def _pace(self, size: float) -> Pace:
         """Heavy-ball momentum for the condition number of the regularised sum, at most 0.95."""
-        smooth = self._smoothness(size)
-        root = math.sqrt(smooth / self.regularization)  # about how many steps it takes to arrive
+        smooth, ridge = self._smoothness(size), self._ridge(size)
+        root = math.sqrt(smooth / ridge)  # about how many steps it takes to arrive
         momentum = min(((root - 1) / (root + 1)) ** 2, 0.95)
-        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, min((self.steps - 1) / 2, 1.5 * root))
+        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, min((self.steps - 1) / 2, 1.5 * root),
+                    ridge)

@@ -15,9 +15,10 @@ delta > 0
     direction: the loss is at most ‖Z‖·μ + μ²/2 + κ with Z of K entries, and δ(ε) at most Pr[‖Z‖ > (ε - κ - μ²/2)/μ].
     Under replace the add-remove theorem is used at half of ε, for a group of two.
 
-Finite arithmetic: b is drawn within γ of an ideal b, and the optimiser stops at a certified gradient norm τ, so the
-point found lies within (γ + τ)/Λ of the ideal minimiser. A little exact noise covers that (``_noise.Cover``), for
-2^-10 of ε. The intercept is a regularised feature: an unpenalised one would break the determinant's bound.
+Finite arithmetic: b is drawn within γ of an ideal b, and the optimiser stops at a certified gradient norm τ, which is
+public and reached whatever the records are (``_minimise``), so the point found lies within (γ + τ)/Λ of the ideal
+minimiser. A little exact noise covers that (``_noise.Cover``), for 2^-10 of ε. The intercept is a regularised feature: an
+unpenalised one would break the determinant's bound.
 
 References: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2 and Theorem 9; Kifer, Smith and Thakurta (2012); approximate
 minima, Iyengar et al. (2019); the two-sided Gaussian account of linear models, Redberg, Koskela and Wang (2023).
@@ -40,8 +41,8 @@ from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.adjacency import Adjacency
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._minimise import Minimisation
-from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error
+from discreet.linear.solvers._minimise import Minimisation, attainable
+from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error, radial_norm
 from discreet.random.tap import noised
 
 __all__ = ["ObjectivePerturbation"]
@@ -57,6 +58,9 @@ class ObjectivePerturbation:
     """The minimiser of a randomly tilted sum."""
 
     problem: Problem
+
+    def __post_init__(self) -> None:
+        float(self.tolerance)  # a Λ for which none is proved is refused here, before anything is charged
 
     @property
     def _gradient(self) -> float:
@@ -109,11 +113,20 @@ class ObjectivePerturbation:
         return self._gradient * _multiplier(left, delta, problem.loss.outputs, bool(getattr(problem.loss, "one_signed", False)))
 
     @property
+    def tolerance(self) -> float:
+        """τ, for tilts of a norm that is exceeded with probability below 2^-50."""
+        problem, size = self.problem, math.prod(self.problem.shape)
+        longest = (radial_norm(size, self.noise_scale) if problem.delta == 0 else
+                   self.noise_scale * (math.sqrt(size) + 9))
+        return max(TOLERANCE * self._gradient,
+                   attainable(problem.loss, problem.square, problem.features, self.regularization, longest))
+
+    @property
     def _cover(self) -> Cover:
         size = math.prod(self.problem.shape)
         rounded = (radial_error(size, self.noise_scale) if self.problem.delta == 0 else
                    2 * math.sqrt(size) * self.noise_scale / _STEPS)
-        error = (rounded + TOLERANCE * self._gradient) / self.regularization
+        error = (rounded + self.tolerance) / self.regularization
         return Cover(error, size, self.problem.epsilon * COVER_SHARE, self.problem.adjacency)
 
     @property
@@ -133,7 +146,7 @@ class ObjectivePerturbation:
 
         def draw() -> Any:
             tilted = Minimisation(problem.loss, records, problem.square, ridge, self._tilt(rng))
-            return self._cover.release(tilted.solve(TOLERANCE * self._gradient), rng)
+            return self._cover.release(tilted.solve(self.tolerance), rng)
 
         weights = noised(self, still.gradient(np.zeros(problem.shape)), "l2", limit, draw)
         return Solution(weights, ridge)

@@ -1,7 +1,8 @@
 r"""Output perturbation: the exact minimiser, and noise as large as one record can move it.
 
 The minimiser of a Λ-strongly convex sum moves by at most ℓR/Λ when a record of gradient norm at most ℓR is added or
-removed, and by twice that when one is replaced; an optimiser stopped at a certified gradient norm τ adds 2τ/Λ.
+removed, and by twice that when one is replaced; an optimiser stopped at a certified gradient norm τ adds 2τ/Λ. τ is
+public, and reached whatever the records are (``_minimise``): whether there is an answer does not depend on them.
 
 delta = 0
     noise of density ∝ exp(-ε‖z‖/Δ): norm from Γ(d, Δ/ε), uniform direction. (Lecture notes often print the exponent
@@ -23,7 +24,7 @@ import numpy as np
 from discreet import events, mechanisms, random
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._minimise import Minimisation
+from discreet.linear.solvers._minimise import Minimisation, attainable
 from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error
 from discreet.random.tap import noised
 
@@ -38,6 +39,9 @@ class OutputPerturbation:
 
     problem: Problem
 
+    def __post_init__(self) -> None:
+        float(self.tolerance)  # a Λ for which none is proved is refused here, before anything is charged
+
     @property
     def regularization(self) -> float:
         """Λ; by default ten times what the other solvers take, since here noise moves every direction, not only flat ones."""
@@ -49,9 +53,16 @@ class OutputPerturbation:
         return self.problem.loss.lipschitz * self.problem.norm
 
     @property
+    def tolerance(self) -> float:
+        """τ."""
+        problem = self.problem
+        return max(TOLERANCE * self._gradient,
+                   attainable(problem.loss, problem.square, problem.features, self.regularization, 0.0))
+
+    @property
     def sensitivity(self) -> float:
         """How far one change of the data can move the computed minimiser, in L2."""
-        return self._gradient * (self.problem.changes + 2 * TOLERANCE) / self.regularization * (1 + 2.0**-40)
+        return (self._gradient * self.problem.changes + 2 * self.tolerance) / self.regularization * (1 + 2.0**-40)
 
     @property
     def _pure_scale(self) -> float:
@@ -62,7 +73,8 @@ class OutputPerturbation:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem
         if problem.delta > 0:
-            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency)
+            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency,
+                                       max_size=problem.entries())
         size = math.prod(problem.shape)
         return Cover(radial_error(size, self._pure_scale), size, problem.epsilon * COVER_SHARE, problem.adjacency)
 
@@ -78,7 +90,7 @@ class OutputPerturbation:
         """Minimise, certify, perturb."""
         problem, ridge = self.problem, self.regularization
         exact = Minimisation(problem.loss, records, problem.square, ridge, np.zeros(problem.shape))
-        found = exact.solve(TOLERANCE * self._gradient)
+        found = exact.solve(self.tolerance)
         if problem.delta > 0:
             return Solution(self.mechanism.release(found, rng).value, ridge)
         cover, scale = self.mechanism, self._pure_scale

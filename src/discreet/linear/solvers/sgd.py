@@ -12,6 +12,7 @@ Reference: Song, Chaudhuri and Sarwate (2013); Bassily, Smith and Thakurta (2014
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,12 @@ class StochasticGradientDescent(Descending):
         problem, counter = self.problem, self.counter
         z = sampled_noise(self.rate, self.steps, 0, problem.epsilon, problem.delta, str(problem.adjacency),
                           None if counter is None else counter.event)
-        return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2)
+        return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2, max_size=problem.entries())
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation of an entry of the mean of all released gradients."""
+        return float(self.mechanism.sigma or 0.0) / self.rate / math.sqrt(self.steps)
 
     @property
     def event(self) -> events.Event:
@@ -59,10 +65,11 @@ class StochasticGradientDescent(Descending):
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
         mechanism = self.mechanism
-        pace = Pace(self.step / self._smoothness(self._size(records, rng)), self.momentum, (self.steps - 1) / 2)
+        size = self._size(records, rng)
+        pace = Pace(self.step / self._smoothness(size), self.momentum, (self.steps - 1) / 2, self._ridge(size))
 
         def gradient(w: NDArray[np.float64]) -> NDArray[np.float64]:
             batch = drawn(records, self.rate, rng)
             return np.asarray(mechanism.release(self._gradient(batch, w), rng).value / self.rate)
 
-        return Solution(self._descend(gradient, self.steps, pace), self.regularization, self.clip)
+        return Solution(self._descend(gradient, self.steps, pace), pace.ridge, self.clip)

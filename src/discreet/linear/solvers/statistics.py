@@ -54,8 +54,8 @@ class SufficientStatistics:
         """The noise."""
         problem = self.problem
         if problem.delta > 0:
-            return problem.gaussian(self.sensitivity, problem.rho())
-        return problem.laplace(self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon)
+            return problem.gaussian(self.sensitivity, problem.rho(), self._entries)
+        return problem.laplace(self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon, self._entries)
 
     @property
     def event(self) -> events.Event:

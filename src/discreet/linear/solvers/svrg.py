@@ -4,6 +4,10 @@ Each of S rounds releases a full clipped gradient at an anchor a; each of m inne
 the sum of its clipped gradient *differences* between w and a. A difference is small where w is near a, so it is clipped to a
 quarter of C and carries a quarter of the noise; the estimate is the full gradient plus the difference over q.
 
+A loss whose slope is not bounded (the squared one) changes its gradient by up to cR²·‖w - a‖. Were that clipped, the estimate
+would still point downhill long after the minimum is passed, and momentum would swing ever further; so w stays within C/2cR² of
+its anchor, where a row of half the largest square is not clipped. That is a function of released numbers.
+
 Guarantee: S·(Gaussian + m Poisson-sampled Gaussians), calibrated together by the numerical account.
 
 Reference: Johnson and Zhang (2013); private: Wang, Ye and Xu (2017).
@@ -11,7 +15,7 @@ Reference: Johnson and Zhang (2013); private: Wang, Ye and Xu (2017).
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +32,7 @@ from discreet.mechanisms._common import store
 __all__ = ["VarianceReduced"]
 
 MOMENTUM = 0.9
+SHARE = 0.25  # of the clip, for differences
 Array = NDArray[np.float64]
 
 
@@ -54,32 +59,57 @@ class VarianceReduced(Descending):
         problem, counter = self.problem, self.counter
         z = sampled_noise(self.rate, self.steps, self.rounds, problem.epsilon, problem.delta, str(problem.adjacency),
                           None if counter is None else counter.event)
-        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2)
+        return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2, max_size=problem.entries())
 
     @property
     def event(self) -> events.Event:
         """Anchors and sampled differences; a count where the number of records is private."""
-        anchor, difference = self._mechanism(self.clip).event, self._mechanism(self.clip / 4).event
+        anchor, difference = self._mechanism(self.clip).event, self._mechanism(self.clip * SHARE).event
         step = events.PoissonSampled(rate=self.rate, event=difference)
         return self._counted(self._stated(step) * self.steps + self._stated(anchor) * self.rounds)
 
+    @property
+    def spread(self) -> float:
+        """The standard deviation of an entry of the mean of all estimates."""
+        sigma = float(self._mechanism(self.clip).sigma or 0.0)
+        return sigma * math.hypot(1 / math.sqrt(self.rounds), SHARE / self.rate / math.sqrt(self.steps))
+
+    @property
+    def reach(self) -> float:
+        """How far from their anchor weights may go, before most differences would be clipped."""
+        loss = self.problem.loss
+        return math.inf if loss.lipschitz < math.inf else 2 * SHARE * self.clip / (loss.curvature * self.problem.square)
+
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
-        pace = Pace(1 / self._smoothness(self._size(records, rng)), MOMENTUM, (self.steps - 1) / 2)
-        estimates = self._estimates(records, rng)
-        next(estimates)
-        return Solution(self._descend(estimates.send, self.steps, pace), self.regularization, self.clip)
+        size = self._size(records, rng)
+        pace = Pace(1 / self._smoothness(size), MOMENTUM, (self.steps - 1) / 2, self._ridge(size))
+        run = _Run(self, records, rng)
+        return Solution(self._descend(run.gradient, self.steps, pace, run.within), pace.ridge, self.clip)
 
-    def _estimates(self, records: Records, rng: random.Rng) -> Generator[Array, Array, None]:
-        """Is sent weights, and answers with the estimated gradient there; every m-th becomes the anchor."""
-        anchors, differences = self._mechanism(self.clip), self._mechanism(self.clip / 4)
-        estimate = np.zeros(self.problem.shape)
-        for t in range(self.steps):
-            w = yield estimate
-            if t % self.inner == 0:
-                anchor, full = w, anchors.release(self._gradient(records, w), rng).value
-            batch = drawn(records, self.rate, rng)
-            with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
-                change = self._residuals(batch, w) - self._residuals(batch, anchor)
-            estimate = full + differences.release(kernels.clipped_sum(batch.rows, change, self.clip / 4), rng).value / self.rate
-        yield estimate
+
+class _Run:
+    """One descent: the anchor, the gradient released there, and how many steps were made."""
+
+    def __init__(self, plan: VarianceReduced, records: Records, rng: random.Rng) -> None:
+        self.plan, self.records, self.rng, self.done = plan, records, rng, 0
+        self.anchors, self.differences = plan._mechanism(plan.clip), plan._mechanism(plan.clip * SHARE)
+        self.anchor = self.full = np.zeros(plan.problem.shape)
+
+    def gradient(self, w: Array) -> Array:
+        """The estimate at w; every m-th becomes the anchor."""
+        plan = self.plan
+        if self.done % plan.inner == 0:
+            self.anchor, self.full = w, self.anchors.release(plan._gradient(self.records, w), self.rng).value
+        self.done += 1
+        batch = drawn(self.records, plan.rate, self.rng)
+        with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
+            change = plan._residuals(batch, w) - plan._residuals(batch, self.anchor)
+        noisy = self.differences.release(kernels.clipped_sum(batch.rows, change, plan.clip * SHARE), self.rng).value
+        return np.asarray(self.full + noisy / plan.rate)
+
+    def within(self, w: Array) -> Array:
+        """The nearest point to w within reach of the anchor."""
+        moved = w - self.anchor
+        far = float(np.sqrt((moved * moved).sum())) / self.plan.reach
+        return w if far <= 1 else self.anchor + moved / far
