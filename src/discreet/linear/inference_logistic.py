@@ -51,6 +51,7 @@ with extra("sklearn"):
 __all__ = ["LogisticIntervals"]
 
 FIT_SHARE, GRADIENT_SHARE, HESSIAN_SHARE = 0.3, 0.5, 0.2  # of 1/σ², in which Gaussian costs add up
+STEPS = 256  # of the start: fewer leave it swinging about the minimiser where effects are strong and records many
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class LogisticIntervals:
         z = noise_multiplier(self.model.epsilon, self.model.delta) / math.sqrt(FIT_SHARE)
         # An epsilon at which the fit's Gaussian noise is z, hence its events those of a Gaussian of multiplier z at most.
         return clone(self.model).set_params(epsilon=gaussian_epsilon(noise_multiplier=z, delta=self.model.delta),
-                                            solver="gd", solver_options={"clip": self.problem.norm})
+                                            solver="gd", solver_options={"clip": self.problem.norm, "steps": STEPS})
 
     @property
     def event(self) -> events.Event:

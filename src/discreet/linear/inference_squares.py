@@ -15,7 +15,7 @@ No variance of an error is assumed equal to another's (White 1980; HC0). a·Ma i
 that is added and the sum is taken as at least 0: an interval from a variance that is sometimes too low, sometimes too high,
 covers too seldom, and this half makes up for it wherever σ_M‖a‖² is below 1.5 times the rest (``tests`` compute it).
 
-A is known to u = 3σ/λ of itself, λ its smallest eigenvalue: see ``inference_parts``. Where the features are so nearly
+A is known to u = 3.5σ/λ of itself, λ its smallest eigenvalue: see ``inference_parts``. Where the features are so nearly
 collinear that u reaches 1 *every* interval is infinite, also that of a feature which has no part in it: noise σ on its
 correlation with a direction in which the data say nothing moves its coefficient in proportion to what is unknown there.
 
@@ -43,7 +43,7 @@ __all__ = ["SquaresIntervals"]
 
 STATISTICS_SHARE, MEAT_SHARE = 0.75, 0.25  # of 1/σ², in which Gaussian costs add up
 COLUMN = math.sqrt(0.5)  # the intercept's
-SAFE = 3.0  # deviations of the noise on A that an eigenvalue must exceed
+SAFE = 3.5  # deviations of the noise on A that an eigenvalue must exceed
 SPARE = 0.5  # deviations of the noise on the sandwich that are added
 
 
