@@ -1,8 +1,8 @@
 """How often 95 % intervals of private coefficients hold the truth, in plain designs and in hard ones; thousands of intervals.
 
-Each design draws data from its model, so that the truth is known; each coefficient and the intercept is an interval. ``finite`` is
-the share of intervals that were given, ``covers`` that of those given which hold the truth (an infinite one always does),
-``half-width`` the median of those given, ``wider`` that over the ordinary, not private interval's: the price of privacy.
+Each design draws data from its model, so that the truth is known; there is an interval for each coefficient and the intercept.
+``given`` is the share of intervals that are finite, ``covers`` how often they hold the truth (an infinite one always does),
+``half-widths`` the medians of those given, ``wider`` that over the ordinary, not private interval's: the price of privacy.
 DISCREET_RUNS sets the number of runs; DISCREET_DESIGNS=plain leaves the hard designs out.
 """
 
@@ -98,8 +98,8 @@ DESIGNS = {
 }
 PLAIN = tuple((name, n, epsilon) for name in ("least squares", "logistic") for n, epsilon in GRID)
 HARD = (("noise as |x|³", 100_000, 4.0), ("heavy tails", 20_000, 4.0), ("outliers", 5_000, 4.0), ("outliers", 20_000, 8.0),
-        ("targets ±1", 5_000, 1.0), ("skewed features", 5_000, 4.0), ("least squares", 500, 1.0), ("x₁ = x₀ + z/5", 20_000, 1.0),
-        ("x₁ = x₀ + z/10", 20_000, 1.0), ("x₁ = x₀ + z/10", 5_000, 4.0), ("the same, opposed", 5_000, 4.0),
+        ("targets ±1", 5_000, 1.0), ("skewed features", 5_000, 4.0), ("least squares", 500, 1.0),
+        ("x₁ = x₀ + z/5", 20_000, 1.0), ("x₁ = x₀ + z/10", 20_000, 1.0), ("x₁ = x₀ + z/10", 5_000, 4.0), ("the same, opposed", 5_000, 4.0),
         ("intercept only", 5_000, 1.0),
         ("effects ±4", 2_000, 1.0), ("effects ±4", 5_000, 1.0), ("effects ±4", 5_000, 4.0), ("effects ±8", 2_000, 1.0),
         ("effects ±8", 5_000, 1.0), ("effects ±8", 5_000, 4.0), ("strong, features ±1", 3_000, 1.0),
