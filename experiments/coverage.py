@@ -99,8 +99,8 @@ DESIGNS = {
 PLAIN = tuple((name, n, epsilon) for name in ("least squares", "logistic") for n, epsilon in GRID)
 HARD = (("noise as |x|³", 100_000, 4.0), ("heavy tails", 20_000, 4.0), ("outliers", 5_000, 4.0), ("outliers", 20_000, 8.0),
         ("targets ±1", 5_000, 1.0), ("skewed features", 5_000, 4.0), ("least squares", 500, 1.0),
-        ("x₁ = x₀ + z/5", 20_000, 1.0), ("x₁ = x₀ + z/10", 20_000, 1.0), ("x₁ = x₀ + z/10", 5_000, 4.0), ("the same, opposed", 5_000, 4.0),
-        ("intercept only", 5_000, 1.0),
+        ("x₁ = x₀ + z/5", 20_000, 1.0), ("x₁ = x₀ + z/10", 20_000, 1.0), ("x₁ = x₀ + z/10", 5_000, 4.0),
+        ("the same, opposed", 5_000, 4.0), ("intercept only", 5_000, 1.0),
         ("effects ±4", 2_000, 1.0), ("effects ±4", 5_000, 1.0), ("effects ±4", 5_000, 4.0), ("effects ±8", 2_000, 1.0),
         ("effects ±8", 5_000, 1.0), ("effects ±8", 5_000, 4.0), ("strong, features ±1", 3_000, 1.0),
         ("strong, features ±1", 8_000, 1.0), ("strong, features ±1", 8_000, 4.0), ("rare class", 8_000, 1.0),
