@@ -58,7 +58,7 @@ def test_noise_on_the_sandwich_does_not_cost_coverage():
 
 
 def test_near_collinear_features_give_sound_intervals_or_none(monkeypatch):
-    """Effects opposed along the weak direction: intervals that are given cover; if all were given, as they are, they would not."""
+    """Effects opposed along the weak direction: intervals given cover; if all were given, and not widened, they would not."""
     def misses(spread, epsilon):
         errors, widths = [], []
         design = coverage.Design((0.9, -0.9, 0.0), coverage.correlated(spread), coverage.small)
