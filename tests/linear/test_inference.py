@@ -152,6 +152,20 @@ def test_more_budget_gives_narrower_intervals():
     assert widths[0] > widths[1] > widths[2]
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_intervals_are_in_the_users_units(intercept):
+    """Features in 0..10, targets in -5..25: within five standard errors of the truth, and these are small."""
+    rng = np.random.default_rng(0)
+    x, truth = rng.uniform(0, 10, size=(20_000, 2)), np.array([1.5, -0.5, 4.0])
+    if not intercept:
+        truth[2] = 5.0  # the line goes through the middle of the bounds: 10 at (5, 5)
+    model = LinearRegression(epsilon=2.0, delta=1e-5, bounds=(0, 10), target_bounds=(-5, 25), fit_intercept=intercept,
+                             random_state=0)
+    found = inference.coefficients(model, x, x @ truth[:2] + truth[2] + rng.uniform(-1, 1, size=20_000))
+    assert (np.abs(found.estimate - truth) < 5 * found.standard_error).all()
+    assert (found.standard_error < 0.2).all()
+
+
 @pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_too_little_data_gives_infinite_intervals(kind, intercept):
