@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
 TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 
-.PHONY: quickstart test test-slow search lint bench experiments docs clean
+.PHONY: quickstart test test-slow search mutants lint bench experiments docs clean
 
 quickstart: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments.quickstart
@@ -22,6 +22,9 @@ test-slow: $(STAMPS)/test
 
 search: $(STAMPS)/test
 	$(BIN)/python -m searches
+
+mutants: $(STAMPS)/mutants
+	$(BIN)/python -m mutants
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check .
@@ -57,6 +60,10 @@ $(STAMPS)/test: $(STAMPS)/quickstart
 
 $(STAMPS)/lint: $(STAMPS)/test
 	$(PIP) ruff mypy scipy-stubs pandas-stubs
+	@touch $@
+
+$(STAMPS)/mutants: $(STAMPS)/test
+	$(PIP) cosmic-ray
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test

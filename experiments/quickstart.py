@@ -202,7 +202,8 @@ def run(settings: Settings, folder: Path, console: Console) -> Session:
     bars = Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<30}"), BarColumn(), MofNCompleteColumn(),
                     TimeElapsedColumn(), TextColumn("ε spent {task.fields[spent]:.3f}"), console=console)
     with dp.Ledger(f"sqlite:///{folder / 'quickstart.db'}", who="quickstart") as ledger:
-        session = Session(ledger.open("adult", epsilon=EPSILON, delta=DELTA, unit="one person"), bars)
+        book = ledger.open("adult", epsilon=EPSILON, delta=DELTA, unit="person", rows_per_unit=1)  # each row is a person
+        session = Session(book, bars)
         people, data = adult(), adult_features()
         with bars:
             frame = by_education(session, people, settings.tables)

@@ -21,6 +21,7 @@ from discreet.errors import (
     DiscreetError,
     MissingExtra,
     NotCertified,
+    UnitMismatch,
     UnsupportedAdjacency,
     UnsupportedEvent,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "NotCertified",
     "Release",
     "Schema",
+    "UnitMismatch",
     "Unlisted",
     "UnsupportedAdjacency",
     "UnsupportedEvent",

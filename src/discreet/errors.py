@@ -5,7 +5,8 @@
     │   ├── UnsupportedEvent        this accountant has no theorem for this event
     │   │   └── UnsupportedAdjacency    ... under this neighbouring relation
     │   ├── NotCertified            a bound exists but could not be computed to a useful width
-    │   └── BudgetExceeded          the charge was refused; nothing was released
+    │   ├── BudgetExceeded          the charge was refused; nothing was released
+    │   └── UnitMismatch            the charge protects another unit than the book keeps; nothing was released
     ├── MissingExtra(ImportError)   an optional dependency is absent; the text is the line that installs it
     └── ValueError                  a parameter is out of range; the text names it, its value and the range
 
@@ -25,6 +26,7 @@ __all__ = [
     "DiscreetError",
     "MissingExtra",
     "NotCertified",
+    "UnitMismatch",
     "UnsupportedAdjacency",
     "UnsupportedEvent",
 ]
@@ -48,6 +50,10 @@ class NotCertified(DiscreetError):
 
 class BudgetExceeded(DiscreetError):
     """A charge would exceed the limit of a book. Nothing was charged and nothing was released."""
+
+
+class UnitMismatch(DiscreetError):
+    """A charge protects another unit than the book keeps. Nothing was charged and nothing was released."""
 
 
 class MissingExtra(ImportError):

@@ -3,8 +3,11 @@
 An operation is built from public facts alone. It states its ``event`` (the cost) and its ``error`` before any
 data is read; ``release`` is the only place that reads private rows. Charge first, then release:
 
-    book.charge(operation.event, label="income mean")
+    book.charge(operation.event, label="income mean", unit=operation.unit)
     answer = operation.release(data)
+
+A cost is the cost of somebody: the *unit*, a record unless something else is said. Where the library bounds what a unit
+contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it is the user's word, and a book says so.
 """
 
 from __future__ import annotations
@@ -14,9 +17,29 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.events import Event
 
-__all__ = ["Book", "Operation", "Release"]
+__all__ = ["ONE_RECORD", "Book", "Enforced", "Operation", "Release", "unit_name"]
 
 T_co = TypeVar("T_co", covariant=True)
+
+ONE_RECORD = "one record"
+"""The unit of an operation that was told nothing else: a row."""
+
+
+class Enforced(str):
+    """The name of a unit whose contribution the library itself bounded, by the column of identifiers it names."""
+
+    __slots__ = ()
+
+
+def unit_name(unit: object) -> str:
+    """``unit`` as the name of whom something protects: printable text.
+
+    >>> unit_name("patient")
+    'patient'
+    """
+    if not isinstance(unit, str) or not unit.strip() or not unit.isprintable() or len(unit) > 200:
+        raise ValueError(f"unit is {unit!r}, but must be 1 to 200 printable characters: the name of whom it protects.")
+    return unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,11 @@ class Operation(Protocol):
         """The cost, known from public parameters alone."""
         ...
 
+    @property
+    def unit(self) -> str:
+        """Whom it protects: ``ONE_RECORD``, or the name of a unit."""
+        ...
+
     def release(self, value: Any, rng: Any = None) -> Release[Any]:
         """Read the data and return a noisy answer."""
         ...
@@ -51,6 +79,9 @@ class Operation(Protocol):
 class Book(Protocol):
     """What the other rooms know of a ledger: something that can be charged, and may refuse."""
 
-    def charge(self, event: Event, label: str = "") -> object:
-        """Record the cost durably, or raise ``BudgetExceeded`` and change nothing."""
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> object:
+        """Record the cost durably, or raise ``BudgetExceeded`` and change nothing.
+
+        ``unit`` says whom the event protects; a book that keeps another raises ``UnitMismatch``.
+        """
         ...

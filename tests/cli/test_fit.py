@@ -77,7 +77,7 @@ def test_the_ledger_is_charged_first_and_may_refuse(capsys):
     """The one book is found; a model it cannot pay for is not made."""
     ledger = pytest.importorskip("discreet.ledger")
     with ledger.Ledger("sqlite:///budget.db") as books:
-        books.open("census", epsilon=2.5, delta=1e-5)
+        books.open("census", epsilon=2.5, delta=1e-5, unit="id")
     run(*FIT, "--target", "income", "--ledger", "budget.db")
     Path("model.joblib").unlink()
     run(*FIT, "--target", "income", "--ledger", "budget.db", "--book", "census", code=2)

@@ -61,7 +61,7 @@ def test_explain_reads_and_spends_nothing(people, capsys):
 def test_the_book_is_charged_first(people, capsys):
     """With the query as its label; a refusal is one sentence and exit code 2, and nothing is printed."""
     with dp.Ledger("sqlite:///budget.db") as ledger:
-        ledger.open("census", epsilon=1.5)
+        ledger.open("census", epsilon=1.5, unit="id")
     asked = [*people, "--epsilon", "1", "--ledger", "budget.db", "--book", "census"]
     assert run(asked) == 0
     with dp.Ledger("sqlite:///budget.db") as ledger:

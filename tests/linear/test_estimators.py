@@ -45,7 +45,7 @@ class Pocket:
     def __init__(self, limit=math.inf):
         self.limit, self.charged = limit, []
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         if dp.epsilon(event, 1e-5) > self.limit:
             raise BudgetExceeded("too much")
         self.charged.append((event, label))

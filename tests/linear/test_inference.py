@@ -134,7 +134,7 @@ def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
     class Book:
         charged = None
 
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             self.charged = event
 
     book = Book()
@@ -184,7 +184,8 @@ def test_inference_touches_data_only_where_it_says():
             others = [(x[1:], y[1:]), (np.r_[[[1.0, 1.0]], x], np.r_[0, y])] if adjacency == "add-remove" else \
                 [(np.r_[row, x[1:]], np.r_[1 - y[:1], y[1:]]) for row in ([[np.nan, 9e9]], [[-1.0, 1.0]])]
             for other in others:
-                replay(lambda data, model=model: inference.coefficients(model, *data), (x, y), other)
+                replay(lambda data, model=model: inference.coefficients(model, *data), (x, y), other, seeded=True,
+                       event=inference.privacy_event(model, x.shape[1]))
 
 
 def test_models_without_a_theorem_are_refused():

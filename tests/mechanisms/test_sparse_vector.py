@@ -15,7 +15,7 @@ class Book:
     def __init__(self, limit=100):
         self.charges, self.limit = [], limit
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         if len(self.charges) == self.limit:
             raise dp.BudgetExceeded("refused")
         self.charges.append(event)

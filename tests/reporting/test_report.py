@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import xml.etree.ElementTree as ET
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import discreet as dp
 from discreet import events
-from discreet.ledger import Book, Ledger
+from discreet.adjacency import Adjacency
+from discreet.ledger import Book, Ledger, pricing, tree
+from discreet.ledger.amounts import exact
+from discreet.ledger.terms import Terms
+from discreet.ledger.tree import Node
 from discreet.reporting import Finding, attacker, figures, report
 from tests.reporting.browser import Browser
 
@@ -41,7 +50,7 @@ def ledger() -> Iterator[Ledger]:
 @pytest.fixture
 def book(ledger: Ledger) -> Book:
     """A survey: counts, means, a model, and a team with a book of its own."""
-    book = ledger.open("household survey 2026", epsilon=3.0, delta=1e-6, unit="one household")
+    book = ledger.open("household survey 2026", epsilon=3.0, delta=1e-6, unit="one household", rows_per_unit=1)
     team = book.sub("health team", epsilon=1.5, delta=5e-7)
     book.charge(events.Laplace(noise_multiplier=5.0), label="number of households by region")
     for wave in range(6):
@@ -239,3 +248,97 @@ def test_templates_and_migrations_ship_in_the_wheel(tmp_path: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "discreet/reporting/templates/report.html.j2" in names
     assert {"discreet/ledger/migrations/env.py", "discreet/ledger/migrations/versions/0001_first.py"} <= names
+
+
+# --- the trade-off curve: all readings at once ------------------------------------------------------------------------------
+
+DELTAS = (1e-3, 1e-2, 0.05, 0.2)
+TERMS = Terms(epsilon=3.0, delta=0.05)
+COIN = 0.15  # the epsilon of the small coin; the large one has twice that
+
+
+@cache
+def readings(small: int, large: int) -> list[float]:
+    """What a book proves at each delta after so many coins of randomised response."""
+    event = events.PureDP(epsilon=COIN) * small + events.PureDP(epsilon=2 * COIN) * large
+    node = tree.advance([Node("census", TERMS)], pricing.price(event, Adjacency.ADD_REMOVE))[0]
+    return [node.stage.read(exact(delta)).epsilon for delta in DELTAS]
+
+
+def closed_book(shown: list[float]) -> list[tuple[float, float]]:
+    """Probabilities and log-ratios of all ends of a book that is closed before a reading exceeds the one shown.
+
+    The next coin is chosen by the answers so far, as an adversary would: the large one while the record looks present.
+    """
+    ends: list[tuple[float, float]] = []
+    states = {(0, 0, 0): 1.0}  # small coins, large coins, log-ratio in small coins
+    while states:
+        after: Counter[tuple[int, int, int]] = Counter()
+        for (small, large, loss), p in states.items():
+            step = 2 if loss > 0 else 1
+            coins = (small, large + 1) if step == 2 else (small + 1, large)
+            if any(now > most for now, most in zip(readings(*coins), shown, strict=True)):
+                ends.append((p, COIN * loss))
+                continue
+            heads = 1 / (1 + math.exp(-COIN * step))
+            after[(*coins, loss + step)] += p * heads  # type: ignore[assignment]
+            after[(*coins, loss - step)] += p * (1 - heads)  # type: ignore[assignment]
+        states = dict(after)
+    return ends
+
+
+def excess(ends: list[tuple[float, float]], pairs: list[tuple[float, float]]) -> float:
+    """How far the power of the best test, at the false-positive rates of likelihood-ratio tests, lies above the bound."""
+    worst, fpr, tpr = -1.0, 0.0, 0.0
+    for p, loss in sorted(ends, key=lambda end: -end[1]):
+        fpr, tpr = fpr + p * math.exp(-loss), tpr + p
+        worst = max(worst, tpr - attacker.true_positive_rate(min(fpr, 1.0), pairs))
+    return worst
+
+
+def test_all_readings_bound_the_attacker_of_a_book_that_is_closed_at_them() -> None:
+    """Exact, over every transcript of an adaptive run; the same check rejects a third of each reading."""
+    shown = readings(20, 0)
+    assert len(set(shown)) > 2  # the curve is made of several readings, not of one
+    ends = closed_book(shown)
+    assert sum(p for p, _ in ends) == pytest.approx(1.0)
+    pairs = list(zip(DELTAS, shown, strict=True))
+    assert excess(ends, pairs) <= 1e-12
+    assert excess(ends, [(delta / 3, epsilon / 3) for delta, epsilon in pairs]) > 0.01
+
+
+def test_what_is_left_is_the_limit_less_what_is_proved(book: Book, ledger: Ledger) -> None:
+    """The reproduction: "2.156 of 3" stood beside "47.9 % left". All three figures are printed, and subtract."""
+    made = report(book)
+    shown = {name: Decimal(text) for name, text in made.facts["balance"].items()}
+    assert shown["limit"] - shown["proved"] == shown["left"]
+    assert shown["proved"] >= Decimal(book.spent().epsilon)
+    assert book.remaining().epsilon == pytest.approx(float(shown["left"]), abs=1e-3)
+    html = made.html()
+    assert "The Gaussian filter proves its limit as a whole" not in html
+    card = html[html.index("<h3>Left</h3>"):html.index("An attacker detects")]
+    assert f"ε = {made.facts['balance']['left']} " in card
+    assert "%" not in re.sub(r'style="[^"]*"', "", card)
+    full = ledger.open("gaussian", epsilon=1.0, delta=1e-6, filter="gaussian")
+    full.charge(events.Gaussian(noise_multiplier=9.0))
+    assert report(full).facts["balance"] == {"proved": "1", "limit": "1", "left": "0"}
+    assert "The Gaussian filter proves its limit as a whole" in report(full).html()
+
+
+def test_a_plan_for_several_rows_a_unit_shows_the_curve_of_the_group(ledger: Ledger) -> None:
+    book = ledger.open("training", epsilon=5.0, delta=1e-5, unit="patient", rows_per_unit=3)
+    book.plan(events.Gaussian(noise_multiplier=8.0), label="model")
+    shown = next(point["epsilon"] for point in report(book).facts["curve"] if point["delta"] == 1e-5)
+    assert shown == pytest.approx(dp.epsilon(events.Gaussian(noise_multiplier=8.0 / 3), delta=1e-5))
+
+
+def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger: Ledger) -> None:
+    book = ledger.open("clinic", epsilon=3.0, unit="patient", rows_per_unit=4)
+    book.charge(events.PureDP(epsilon=0.1), label="rows")
+    book.charge(events.PureDP(epsilon=0.1), label="patients", unit="patient")
+    made = report(book)
+    assert [entry["unit"] for entry in made.facts["entries"]] == ["", "one record, up to 4 a unit", "patient, as was said"]
+    html = made.html()
+    for words in ("with and without all records of one patient", "protects patient, as was said",
+                  "For 1 of the charges it was said, and is not checked", "One unit has at most 4 rows, as was declared"):
+        assert words in html

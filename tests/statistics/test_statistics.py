@@ -98,7 +98,7 @@ def test_operations_are_values(name):
 class Closed:
     """A book that refuses everything."""
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         raise dp.BudgetExceeded(label)
 
 
@@ -135,7 +135,7 @@ def test_the_book_is_charged_before_data_is_read(name):
     with pytest.raises(dp.BudgetExceeded, match=name):
         FUNCTIONS[name](Unread(), book=Closed())
     charged = []
-    book = type("Open", (), {"charge": lambda self, event, label="": charged.append((event, label))})()
+    book = type("Open", (), {"charge": lambda self, event, label="", unit="": charged.append((event, label))})()
     answer = FUNCTIONS[name](data_for(name), book=book, label="mine")
     assert charged == [(answer.event, "mine")]
     assert answer.label == "mine"

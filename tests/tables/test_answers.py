@@ -34,7 +34,7 @@ def test_the_contract_runs_as_written(tmp_path):
     class Book:
         charged = ()
 
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             self.charged += ((event, label),)
 
     book = Book()
@@ -202,7 +202,7 @@ def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
 def test_a_refused_charge_reads_nothing():
     """The book comes first."""
     class Full:
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             raise dp.BudgetExceeded("no")
 
     class Unreadable:

@@ -510,7 +510,7 @@ def test_a_wrong_argument_costs_nothing():
     class Book:
         charged = 0
 
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             self.charged += 1
 
     class Unread(TensorDataset):

@@ -151,11 +151,11 @@ def test_a_book_is_charged_for_the_whole_plan_first():
     class Book:
         charged = ()
 
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             self.charged += ((event, label),)
 
     class Empty:
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             raise dp.BudgetExceeded("no")
 
     book = Book()

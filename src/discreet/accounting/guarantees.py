@@ -118,9 +118,12 @@ class Grouped:
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        each = epsilon / self._size
-        growth = sum(math.exp(min(i * each, 700.0)) for i in range(self._size))
-        return min(1.0, self._one.delta(each) * growth)
+        each = math.nextafter(epsilon / self._size, 0.0)
+        failure = self._one.delta(each)
+        if failure == 0 or (self._size - 1) * each > 700:  # beyond it the sum leaves the range of floats
+            return min(1.0, math.ceil(failure))
+        growth = math.expm1(self._size * each) / math.expm1(each) if each else self._size
+        return min(1.0, failure * growth * (1 + 1e-12))
 
 
 class Slackened:

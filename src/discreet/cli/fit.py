@@ -52,7 +52,7 @@ def fit(
     with charged(ledger, book) as account:
         found(data)
         if account is not None:  # before the file is read
-            account.charge(model.event, label=f"model of {target}")
+            account.charge(model.event, label=f"model of {target}", unit=model.unit)
         model.fit(read_columns(data))
     joblib.dump(model, out)
     statement = model.statement

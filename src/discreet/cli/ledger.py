@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
+from discreet.release import ONE_RECORD
 
 with extra("cli"):
     import typer
@@ -45,18 +46,49 @@ def open_book(
     epsilon: Annotated[float, typer.Option(help="Limit on epsilon.")],
     delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
-    unit: Annotated[str, typer.Option(help="Whose presence is protected, in words.")] = "one record",
+    unit: Annotated[str, typer.Option(help="Whom the book protects; charges for somebody else are refused.")] = ONE_RECORD,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(min=1, help="The most rows of one unit: charges for one row are restated for so many.",
+                                 show_default=False)
+    ] = None,
     filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
+    max_epsilon: Annotated[
+        float | None, typer.Option(help="A ceiling for raises of epsilon, promised now.", show_default=False)
+    ] = None,
+    max_delta: Annotated[float | None, typer.Option(help="A ceiling for raises of delta.", show_default=False)] = None,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Open a book; limits never change. A sub-book takes adjacency, unit and filter from the book above."""
+    """Open a book; only a raise changes its limits. A sub-book takes adjacency, unit and filter from the book above."""
     with _ledger(ledger, create=True) as books:
         if "/" in name:
             above, inner = name.rsplit("/", 1)
             book = books.book(above).sub(inner, epsilon=epsilon, delta=delta)
         else:
-            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, filter=filter)
+            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, rows_per_unit=rows_per_unit,
+                              filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
         typer.echo(f"{book.name}: {book.terms.describe()}")
+        typer.echo(f"head {books.head()}")
+
+
+@app.command("raise")
+def raise_limit(
+    name: Name,
+    why: Annotated[str, typer.Option(help="The reason, which the report repeats.", show_default=False)],
+    epsilon: Annotated[float, typer.Option(help="What is added to the limit on epsilon.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="What is added to the limit on delta; 0 admits pure events only.")] = 0.0,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
+    from discreet.reporting import words
+
+    with _ledger(ledger) as books:
+        book = books.book(name)
+        book.raise_limit(epsilon=epsilon, delta=delta, why=why)
+        (total, whole), proved = book.limit, book.spent().epsilon
+        _, shown, left = words.balance(proved, total)
+        typer.echo(f"{book.name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left")
+        if not delta:
+            typer.echo("This raise has no delta: from now on the book admits pure events only.")
         typer.echo(f"head {books.head()}")
 
 
@@ -76,12 +108,11 @@ def show(
     if as_json:
         typer.echo(json.dumps({"head": head, "books": rows}, indent=2))
         return
-    table = Table("book", "ε proved", "ε limit", "δ", "left", "charges", "adjacency", "proof")
+    table = Table("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof")
     for row in rows:
-        table.add_row(
-            row["book"], words.number(row["epsilon"]), words.number(row["limit"]), words.number(row["delta"]),
-            f"{100 * row['left']:.1f} %", f"{row['charges']:,}", row["adjacency"], row["proof"],
-        )  # fmt: skip
+        figures = words.balance(row["epsilon"], row["limit"])
+        table.add_row(row["book"], *figures, words.number(row["delta"]), f"{row['charges']:,}", row["unit"], row["adjacency"],
+                      row["proof"])  # fmt: skip
     _print(table)
     typer.echo(f"head {head}")
 
@@ -101,12 +132,12 @@ def history(
     if as_json:
         typer.echo(json.dumps([entry.to_dict() for entry in entries], indent=2))
         return
-    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "event", "ε after")
+    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after")
     for entry in entries:
-        what = words.describe(entry.cost) if entry.cost else ""
+        what = words.describe(entry.cost) if entry.cost else words.agreed(entry)
         after = words.number(float(entry.epsilon)) if entry.epsilon else ""
         table.add_row(str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
-                      what, after)  # fmt: skip
+                      words.protected(entry), what, after)  # fmt: skip
     _print(table)
 
 
@@ -177,13 +208,14 @@ def _state(book: Book) -> dict[str, Any]:
         "book": book.name,
         "kind": book.terms.kind,
         "epsilon": spent.epsilon,
-        "limit": book.terms.epsilon,
-        "delta": book.terms.delta,
+        "limit": book.limit[0],
+        "delta": book.limit[1],
         "adjacency": str(book.terms.adjacency),
         "unit": book.terms.unit,
+        "rows_per_unit": book.terms.rows_per_unit,
         "filter": book.terms.filter,
         "proof": spent.proof,
-        "left": remaining.fraction,
+        "left": remaining.epsilon,
         "charges": spent.entries,
     }
 

@@ -27,7 +27,7 @@ _SECTIONS = {
     "data": {"path", "inputs", "target", "factory"},
     "training": {"optimizer", "lr", "batch_size", "loss", "loss_reduction"},
     "privacy": {"epsilon", "delta", "epochs", "noise_multiplier", "max_grad_norm", "clipping", "sampler", "dataset_size",
-                "max_physical_batch_size"},
+                "max_physical_batch_size", "unit"},
 }
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedEvent
+from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, nonnegative, number
 from discreet.events import Event
-from discreet.ledger import chain, pricing, tree
-from discreet.ledger.admission import planned, refusal, refusing
+from discreet.ledger import chain, groups, pricing, tree
+from discreet.ledger.admission import planned, pure_only, refusal, refusing
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading, reading
+from discreet.ledger.filters import Reading
 from discreet.ledger.reservation import Reservation
+from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
+from discreet.ledger.units import Charged, charged
+from discreet.release import ONE_RECORD
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -49,6 +53,20 @@ class Remaining:
     fraction: float
 
 
+class _Asked(NamedTuple):
+    """A charge as it was asked for."""
+
+    event: Event
+    label: str
+    kind: str
+    delta: float | None
+    unit: Charged
+
+    def price(self, adjacency: Adjacency) -> Amounts:
+        """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have."""
+        return groups.price(self.event, adjacency, self.delta, self.unit.rows)
+
+
 class Book:
     """A budget in a ledger, from ``Ledger.open``; it satisfies the ``Book`` protocol of ``discreet.release``."""
 
@@ -62,83 +80,127 @@ class Book:
 
     # --- charging --------------------------------------------------------------------------------------------------
 
-    def charge(self, event: Event, label: str = "", *, delta: float | None = None) -> Entry:
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Entry:
         """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
 
-        The event may be chosen after seeing earlier answers. With ``delta``, the whole event is priced by the tight
-        account at that part of the book's delta, instead of leaf by leaf. The first charge of a fresh book, if no
-        filter admits it, is taken as a plan: it was fixed before any answer was seen.
+        The event may be chosen after seeing earlier answers. ``unit`` says whom it protects: an operation's ``unit``, or the
+        caller's word; another than the book's is refused (``UnitMismatch``), or restated where the book knows how many rows a
+        unit has. With ``delta``, the whole event is priced by the tight account at that part of the book's delta, instead of
+        leaf by leaf. The first charge of a fresh book, if no filter admits it, is taken as a plan: it was fixed before any
+        answer was seen.
         """
-        return self._charge(event, label, "charge", delta)
+        return self._charge(event, label, "charge", unit, delta)
 
-    def plan(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+    def plan(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Reservation:
         """Charge everything that will be done, declared up front, at the price of the tight account.
 
         The tight account holds for events fixed in advance, so it is used while the book has no adaptive charge; later
         a plan is charged like any other event. By default a plan takes half of the book's delta, or all of it if it
         fits only so; ``delta`` says otherwise. Draw on the plan with its own ``charge``.
         """
-        return Reservation(self._charge(event, label, "plan", delta), event)
+        return Reservation(self._charge(event, label, "plan", unit, delta), event, unit)
 
-    def reserve(self, event: Event, label: str = "", *, delta: float | None = None) -> Reservation:
+    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Reservation:
         """Charge a long job before it starts; the job draws on the reservation with its own ``charge``.
 
         A crash keeps the charge, and so does leaving the block early: there are no refunds.
         """
-        return Reservation(self._charge(event, label, "reserve", delta), event)
+        return Reservation(self._charge(event, label, "reserve", unit, delta), event, unit)
 
-    def _charge(self, event: Event, label: str, kind: str, delta: float | None) -> Entry:
+    def _charge(self, event: Event, label: str, kind: str, unit: str, delta: float | None) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
         self._refuse_partition()
         if not isinstance(label, str):
             raise ValueError(f"label is a {type(label).__name__}, but must be text.")
-        price = None if kind == "plan" else self._quick(event, delta)
+        asked = _Asked(event, label, kind, delta, charged(self.name, self.terms, unit, label))
+        price = None if kind == "plan" else self._quick(asked)
         while True:
-            if price and (entry := self._commit(event, label, kind, price)):
+            if price and (entry := self._commit(asked, price)):
                 return entry
             # not admitted as an adaptive event, or someone else charged in between: look at what is left
-            price = self._choose(self._path(), event, label, kind, delta)
+            price = self._choose(self._path(), asked)
 
-    def _quick(self, event: Event, delta: float | None) -> Amounts | None:
+    def _quick(self, asked: _Asked) -> Amounts | None:
         """The usual price, which needs no look at the book; a book that does not admit it is looked at."""
         try:
-            return pricing.price(event, self.terms.adjacency, delta)
+            return asked.price(self.terms.adjacency)
         except UnsupportedEvent:
             return None
 
-    def _choose(self, path: list[Node], event: Event, label: str, kind: str, delta: float | None) -> Amounts:
+    def _choose(self, path: list[Node], asked: _Asked) -> Amounts:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
         by a state that is a moment old is still right; an admission is checked again under the lock."""
-        pricing.refuse_nonprivate(event)
-        plans = planned(path, event, delta)
-        if kind == "plan" and (price := next(plans, None)):
+        pricing.refuse_nonprivate(asked.event)
+        plans = planned(path, asked.event, asked.delta, asked.unit.rows)
+        if asked.kind == "plan" and (price := next(plans, None)):
             return price
         try:
-            price = pricing.price(event, self.terms.adjacency, delta)
-        except UnsupportedEvent:
+            price = asked.price(self.terms.adjacency)
+        except UnsupportedEvent as reason:
             if fallback := next(plans, None):
                 return fallback
+            if not isinstance(reason, UnsupportedAdjacency) and (without := pure_only(path, asked.label)):
+                raise BudgetExceeded(without) from None
             raise
         if refusing(path, price) is None:
             return price
         if fallback := next(plans, None):
             return fallback
-        raise BudgetExceeded(refusal(path, price, label))
+        raise BudgetExceeded(refusal(path, price, asked.label))
 
-    def _commit(self, event: Event, label: str, kind: str, price: Amounts) -> Entry | None:
+    def _commit(self, asked: _Asked, price: Amounts) -> Entry | None:
         with self.ledger._store.write() as connection:
             path = tree.load(connection, self.name)
             if refusing(path, price) is not None:
                 return None
             moved = tree.advance(path, price)
-            after = reading(moved[0].terms.limit, moved[0].amounts)
+            stage = moved[0].stage
+            after = stage.read()
             tree.save(connection, moved)
             return self.ledger._append(
-                connection, book=self.name, kind=kind, label=label, event=event.to_json(), price=price.to_json(),
-                epsilon=repr(after.epsilon), delta=repr(self.terms.delta), fraction=repr(after.fraction),
-                proof=after.proof,
+                connection, book=self.name, kind=asked.kind, label=asked.label, event=asked.event.to_json(),
+                price=price.to_json(), terms=asked.unit.to_json(), epsilon=repr(after.epsilon), delta=repr(float(stage.delta)),
+                fraction=repr(after.fraction), proof=after.proof,
             )  # fmt: skip
+
+    # --- raising ---------------------------------------------------------------------------------------------------
+
+    def raise_limit(self, *, epsilon: float = 0.0, delta: float = 0.0, why: str) -> Entry:
+        """Raise the limit by (epsilon, delta), for the owner of the data: an entry in the chain, with who and why.
+
+        What was charged so far keeps its part of the limit, the whole delta with it; what is charged from now on has a filter
+        of its own, with the rest of epsilon and with this delta (``stages`` has the proof). With ``delta=0`` only pure events
+        are admitted from now on. Neither the books inside nor those above are raised, nor may a ceiling be passed.
+        """
+        self._refuse_partition()
+        epsilon, delta = nonnegative("epsilon", epsilon), number("delta", delta, low=0, high=1, open_high=True)
+        if not epsilon and not delta:
+            raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
+        if not isinstance(why, str) or not why.strip():
+            raise ValueError("why is empty, but a raise needs its reason: the report repeats it.")
+        with self.ledger._store.write() as connection:
+            node = tree.load(connection, self.name)[0].raised(epsilon, delta)
+            if node.stage.delta >= 1:
+                raise ValueError(f"delta is {delta:g}, but must leave the book below 1: at 1 nothing is promised.")
+            tree.save(connection, [node])
+            after = node.stage.read()
+            terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
+            return self.ledger._append(
+                connection, book=self.name, kind="raise", label=why, terms=terms, epsilon=repr(after.epsilon),
+                delta=repr(float(node.stage.delta)), fraction=repr(after.fraction), proof=after.proof,
+            )  # fmt: skip
+
+    @property
+    def stage(self) -> Stage:
+        """What may be spent in all, raises included, and where the book stands since the last of them."""
+        return self._path()[0].stage
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """Epsilon and delta that may be spent in all: those at opening, and what raises added."""
+        stage = self.stage
+        return float(stage.epsilon), float(stage.delta)
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -154,23 +216,24 @@ class Book:
     def spent(self) -> Spent:
         """What the book has proved so far; not a recount of the events that happened to be charged."""
         node = self._path()[0]
-        now = reading(node.terms.limit, node.amounts)
-        return Spent(now.epsilon, self.terms.delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
+        now, delta = node.stage.read(), float(node.stage.delta)
+        return Spent(now.epsilon, delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
 
     def remaining(self) -> Remaining:
         """What is left. ``affords`` says it in numbers of a given event."""
-        spent = self.spent()
-        return Remaining(max(0.0, self.terms.epsilon - spent.epsilon), max(0.0, 1 - spent.fraction))
+        stage = self.stage
+        now = stage.read()
+        left = float(stage.epsilon - exact(now.epsilon)) if now.epsilon < stage.epsilon else 0.0
+        return Remaining(left, max(0.0, 1 - now.fraction))
 
     def reading_at(self, delta: float) -> Reading:
         """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
-        node = self._path()[0]
-        return reading(node.terms.limit, node.amounts, exact(delta))
+        return self.stage.read(exact(delta))
 
-    def affords(self, event: Event) -> int:
+    def affords(self, event: Event, *, unit: str = ONE_RECORD) -> int:
         """How many more times ``event`` could be charged, if nothing else were, up to a million."""
-        path = self._path()
-        price = pricing.price(event, self.terms.adjacency)
+        path, rows = self._path(), charged(self.name, self.terms, unit, "the event").rows
+        price = groups.price(event, self.terms.adjacency, None, rows)
         fits, fails = 0, 1_000_001
         while fails - fits > 1:
             middle = (fits + fails) // 2
@@ -199,7 +262,8 @@ class Book:
               ) -> dict[str, Book]:  # fmt: skip
         """Books over disjoint parts of the records, all declared now: this book pays for the costliest part only.
 
-        Which part a record is in must be a fixed function of the record. Refused under replace adjacency, where a
+        Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the unit:
+        all records of one are in the same part. Refused under replace adjacency, where a
         record may leave one part and enter another.
         """
         if self.terms.adjacency is Adjacency.REPLACE:
@@ -230,6 +294,7 @@ class Book:
             delta=self.terms.delta if delta is None else delta,
             adjacency=self.terms.adjacency,
             unit=self.terms.unit,
+            rows_per_unit=self.terms.rows_per_unit,
             filter=self.terms.filter,
             kind=kind,
         )

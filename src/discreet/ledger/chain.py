@@ -22,6 +22,7 @@ from discreet.events import Event
 from discreet.ledger import schema
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.units import Charged
 
 __all__ = ["GENESIS", "Entry", "append", "library_version", "parse_head", "read", "tip"]
 
@@ -31,7 +32,11 @@ _SKEW = timedelta(seconds=5)  # clocks of a team's machines differ a little; bey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it."""
+    """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
+
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a raise,
+    what it adds.
+    """
 
     seq: int
     at: str
@@ -74,6 +79,17 @@ class Entry:
     def amounts(self) -> Amounts | None:
         """The price in every currency; none for entries that open a book."""
         return Amounts.from_json(self.price) if self.price else None
+
+    @property
+    def unit(self) -> Charged | None:
+        """Whom a charge protects, and on whose word; none for other entries and for charges of versions that kept none."""
+        return Charged.from_json(self.terms) if self.event else None
+
+    @property
+    def increment(self) -> tuple[float, float]:
+        """What a raise adds to the limit: epsilon and delta."""
+        raised = json.loads(self.terms)
+        return float(raised["epsilon"]), float(raised["delta"])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary with the event and terms as objects."""

@@ -17,6 +17,7 @@ from discreet.ledger.errors import LedgerError
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.verification import Verification, verify
+from discreet.release import ONE_RECORD
 
 __all__ = ["Ledger"]
 
@@ -59,13 +60,18 @@ class Ledger:
         return self._store.name
 
     def open(self, name: str, *, epsilon: float, delta: float = 0.0, adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-             unit: str = "one record", filter: str = "mixed") -> Book:  # fmt: skip
-        """The book of that name, made if there is none; a book that exists with other limits is an error.
+             unit: str = ONE_RECORD, rows_per_unit: int | None = None, filter: str = "mixed",
+             max_epsilon: float | None = None, max_delta: float | None = None) -> Book:  # fmt: skip
+        """The book of that name, made if there is none; a book that exists with other limits or another unit is an error.
 
-        ``unit`` says in words whose presence is protected. ``filter`` says how delta is divided: ``mixed`` suits most,
-        ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give all of it to one theorem.
+        ``unit`` names whom the book protects: charges that protect somebody else are refused. With ``rows_per_unit``, the
+        most rows that one of them has, charges that protect one record are restated for that many rows. ``filter`` says how
+        delta is divided: ``mixed`` suits most, ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give all of it to one
+        theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises: it, and not the limit of the day, is then
+        what was promised before the first answer.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), unit=unit, filter=filter)
+        terms = Terms(epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), unit=unit, rows_per_unit=rows_per_unit,
+                      filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
         return self._open({check_name(name): terms})[0]
 
     def book(self, name: str) -> Book:

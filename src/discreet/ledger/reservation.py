@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from discreet.errors import BudgetExceeded
+from discreet.errors import BudgetExceeded, UnitMismatch
 from discreet.events import Event, leaves
 from discreet.ledger.chain import Entry
+from discreet.release import ONE_RECORD
 
 __all__ = ["Reservation"]
 
@@ -15,18 +16,22 @@ class Reservation:
     """Something already charged, to be drawn on: satisfies the ``Book`` protocol, and refuses more than was charged.
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
-    distributions, so the order, chosen along the way, is post-processing.
+    distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was charged.
     """
 
-    def __init__(self, entry: Entry, event: Event) -> None:
+    def __init__(self, entry: Entry, event: Event, unit: str = ONE_RECORD) -> None:
         self.entry = entry
         self.event = event
+        self.unit = str(unit)
         self._left = leaves(event)
         self._open = True
         self._lock = threading.Lock()
 
-    def charge(self, event: Event, label: str = "") -> Entry:
-        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``."""
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Entry:
+        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``; in another unit, ``UnitMismatch``."""
+        if unit != self.unit:
+            raise UnitMismatch(f"{label!r} protects {unit!r}, but the reservation {self.entry.label!r} was made for "
+                               f"{self.unit!r}. Nothing was released. Reserve with unit={unit!r}.")  # fmt: skip
         with self._lock:
             needed = leaves(event)
             if not self._open:

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from discreet.ledger import chain, tree
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading, reading
+from discreet.ledger.filters import Reading
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
 
@@ -26,9 +26,12 @@ def trail(connection: sa.Connection, name: str, charges: int, points: int) -> li
         if entry.kind == "open":
             nodes[entry.book] = Node(entry.book, Terms.from_json(entry.terms))
             continue
+        if entry.kind == "raise":
+            nodes[entry.book] = nodes[entry.book].raised(*entry.increment)
+            continue
         path = [nodes[each] for each in tree.lineage(entry.book) if each in nodes]
         nodes |= {node.name: node for node in tree.advance(path, Amounts.from_json(entry.price))}
         count = nodes[name].entries
         if count % step == 0 or count == charges:
-            found.append((entry, reading(nodes[name].terms.limit, nodes[name].amounts)))
+            found.append((entry, nodes[name].stage.read()))
     return found

@@ -13,9 +13,11 @@ import sqlalchemy as sa
 from discreet.ledger import schema
 from discreet.ledger.amounts import NOTHING, Amounts
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.filters import admits
+from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 
-__all__ = ["Node", "advance", "lineage", "load"]
+__all__ = ["Node", "advance", "lineage", "load", "parse"]
 
 
 # Built once: composing a statement costs more than running it.
@@ -29,17 +31,35 @@ _ADVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A book as the tree sees it."""
+    """A book as the tree sees it: ``amounts`` is all it was ever charged, ``since`` what a raise began, if there was one."""
 
     name: str
     terms: Terms
     amounts: Amounts = NOTHING
     entries: int = 0
+    since: Stage | None = None
 
     @property
     def enforces(self) -> bool:
         """Whether this node has a limit of its own."""
         return self.terms.kind != "partition"
+
+    @property
+    def stage(self) -> Stage:
+        """Limits and totals since the last raise: those of the whole book, if there was none."""
+        return self.since or Stage.first(self.terms, self.amounts)
+
+    @property
+    def within(self) -> bool:
+        """Whether the book stands within its limit; a partition has none."""
+        stage = self.stage
+        return not self.enforces or admits(stage.limit, stage.amounts)
+
+    def raised(self, epsilon: float, delta: float) -> Node:
+        """The book after its limit was raised by so much; beyond a declared ceiling it is refused."""
+        stage = self.stage.next(epsilon, delta)
+        self.terms.check_ceiling(self.name, stage.epsilon, stage.delta)
+        return replace(self, since=stage)
 
 
 def lineage(name: str) -> list[str]:
@@ -56,7 +76,7 @@ def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
     names = lineage(name)
     rows = connection.execute(_BY_NAME, {"names": names}).all()
-    found = {row.name: _node(row) for row in rows}
+    found = {row.name: parse(row) for row in rows}
     if missing := [name for name in names if name not in found]:
         raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
     return [found[name] for name in names]
@@ -65,31 +85,42 @@ def load(connection: sa.Connection, name: str) -> list[Node]:
 def below(connection: sa.Connection, name: str | None) -> list[Node]:
     """The books directly below one, or the outermost ones, by name."""
     own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
-    return [_node(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
+    return [parse(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
 
 
-def _node(row: sa.Row[tuple[str, str, str, str, int]]) -> Node:
-    return Node(row.name, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
+def parse(row: sa.Row[tuple[str, str, str, str, int]]) -> Node:
+    """A book as its row in the table says."""
+    terms, (amounts, since) = Terms.from_json(row.terms), _totals(row.amounts)
+    return Node(row.name, terms, amounts, row.entries, Stage.from_json(since, terms.filter) if since else None)
+
+
+def _totals(text: str) -> tuple[Amounts, str]:
+    """The running totals of a book: its amounts and, on a second line, the stage that a raise began."""
+    amounts, _, since = text.partition("\n")
+    return Amounts.from_json(amounts), since
 
 
 def advance(path: Iterable[Node], price: Amounts) -> list[Node]:
     """The nodes after the nearest one is charged ``price``.
 
     A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
-    it advances only by what the part has beyond that.
+    it advances only by what the part has beyond that. A book that was raised pays the whole price, also above a partition.
     """
     moved: list[Node] = []
+    whole = price
     for node in path:
         if moved and node.terms.kind == "partition":
             amounts = node.amounts.join(moved[-1].amounts)
             price = amounts.above(node.amounts)
         else:
             amounts = node.amounts + price
-        moved.append(replace(node, amounts=amounts, entries=node.entries + 1))
+        since = node.since and replace(node.since, amounts=node.since.amounts + whole)
+        moved.append(replace(node, amounts=amounts, entries=node.entries + 1, since=since))
     return moved
 
 
 def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:
     """Write the running totals."""
     for node in nodes:
-        connection.execute(_ADVANCE, {"n": node.name, "a": node.amounts.to_json(), "e": node.entries})
+        totals = node.amounts.to_json() + (f"\n{node.since.to_json()}" if node.since else "")
+        connection.execute(_ADVANCE, {"n": node.name, "a": totals, "e": node.entries})

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from discreet.errors import BudgetExceeded
 from discreet.ledger import chain, schema, tree
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken
-from discreet.ledger.filters import admits
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
+from discreet.ledger.units import suits
 
 __all__ = ["Verification", "verify"]
 
@@ -57,8 +58,16 @@ def _apply(nodes: dict[str, Node], entry: Entry) -> None:
     path = [nodes[name] for name in tree.lineage(entry.book)]
     if not path[0].enforces:
         raise ChainBroken(f"Entry {entry.seq} charges {entry.book!r}, a partition, which only its parts may advance.")
+    if entry.kind == "raise":
+        try:
+            nodes[entry.book] = path[0].raised(*entry.increment)
+        except BudgetExceeded:
+            raise ChainBroken(f"Entry {entry.seq} raises book {entry.book!r} beyond its ceiling.") from None
+        return
+    if not suits(path[0].terms, entry.unit):
+        raise ChainBroken(f"Entry {entry.seq} charges book {entry.book!r} for another unit than the book keeps.")
     for node in tree.advance(path, Amounts.from_json(entry.price)):
-        if node.enforces and not admits(node.terms.limit, node.amounts):
+        if not node.within:
             raise ChainBroken(f"Entry {entry.seq} exceeds the limit of book {node.name!r}.")
         nodes[node.name] = node
 
@@ -76,6 +85,5 @@ def _compare_books(connection: sa.Connection, nodes: dict[str, Node]) -> None:
         raise ChainBroken(f"Book {odd!r} is in the table of books or in the entries, but not in both.")
     for name, node in nodes.items():
         row, above = rows[name], tree.lineage(name)[1:]
-        written = (row.parent, Terms.from_json(row.terms), Amounts.from_json(row.amounts), row.entries)
-        if written != (above[0] if above else None, node.terms, node.amounts, node.entries):
+        if (row.parent, tree.parse(row)) != (above[0] if above else None, node):
             raise ChainBroken(f"The limits or running totals of book {name!r} do not follow from its entries.")

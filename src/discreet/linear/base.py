@@ -15,7 +15,7 @@ from discreet.linear import reading, solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Map
-from discreet.release import Book
+from discreet.release import ONE_RECORD, Book, unit_name
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator
@@ -53,7 +53,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
                  regularization: float | None = None, solver: str = "auto", solver_options: dict[str, Any] | None = None,
                  fit_intercept: bool = True, dataset_size: int | None = None, adjacency: str = "add-remove",
-                 random_state: Any = None) -> None:
+                 unit: str = ONE_RECORD, random_state: Any = None) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.feature_norm = feature_norm
@@ -64,6 +64,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.dataset_size = dataset_size
         self.adjacency = adjacency
+        self.unit = unit
         self.random_state = random_state
 
     # --- what a subclass says ------------------------------------------------------------------------------------
@@ -119,14 +120,16 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, book: Book | None = None) -> Any:
         """Fit privately. ``book`` is charged before anything is read; what ``fit`` then does cannot cost more.
 
+        The charge protects ``unit``: one record, or whom each row is all of, on the caller's word.
+
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
         rows = reading.table(self, X, reset=True)
         targets = reading.column(y, len(rows))
         plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
-        rng = source(self.random_state)
+        rng, unit = source(self.random_state), unit_name(self.unit)
         if book is not None:
-            book.charge(plan.solver.event, label=type(self).__name__)
+            book.charge(plan.solver.event, label=type(self).__name__, unit=unit)
         read, usable = self._read_targets(targets)
         solution = plan.solver.solve(mapping.records(rows, read, usable), rng)
         self._learn(plan, mapping, solution, rng)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from discreet.errors import extra
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
+from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -23,10 +24,10 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
                  classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
                          solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, random_state=random_state)
+                         adjacency=adjacency, unit=unit, random_state=random_state)
         self.classes = classes
 
     def _declared(self) -> NDArray[Any]:
@@ -141,11 +142,11 @@ class LinearSVC(_Classifier):
     def __init__(self, *, smoothing: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
                  bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
                          regularization=regularization, solver=solver, solver_options=solver_options,
                          fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         random_state=random_state)
+                         unit=unit, random_state=random_state)
         self.smoothing = smoothing
 
     def _loss(self) -> Loss:
@@ -162,11 +163,11 @@ class LinearClassifier(_Classifier):
     def __init__(self, loss: CustomLoss, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
                  bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
                          regularization=regularization, solver=solver, solver_options=solver_options,
                          fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         random_state=random_state)
+                         unit=unit, random_state=random_state)
         self.loss = loss
 
     def _loss(self) -> Loss:

@@ -27,7 +27,7 @@ from discreet.linear.inference_parts import Array
 from discreet.linear.inference_squares import SquaresIntervals
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map
-from discreet.release import Book
+from discreet.release import Book, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
@@ -74,7 +74,7 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
     rows = reading.table(probe, X, reset=True)
     targets, plan, rng = reading.column(y, len(rows)), _intervals(model, rows.shape[1]), source(model.random_state)
     if book is not None:
-        book.charge(plan.event, label=f"inference for {type(model).__name__}")
+        book.charge(plan.event, label=f"inference for {type(model).__name__}", unit=unit_name(model.unit))
     read, usable = probe._read_targets(targets)
     records, jacobian = plan.mapping.records(rows, read, usable), _jacobian(plan.mapping, rows.shape[1])
     if isinstance(plan, SquaresIntervals):

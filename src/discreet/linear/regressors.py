@@ -12,6 +12,7 @@ from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, Loss, Squared
 from discreet.linear.problem import Problem
+from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
     from sklearn.base import RegressorMixin
@@ -25,10 +26,10 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
                  target_bounds: Any = (-1.0, 1.0), regularization: float | None = None, solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
                          solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, random_state=random_state)
+                         adjacency=adjacency, unit=unit, random_state=random_state)
         self.target_bounds = target_bounds
 
     def _interval(self) -> tuple[float, float]:
@@ -88,10 +89,10 @@ class _Penalised(_Regressor):
     def __init__(self, alpha: float = 1.0, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
                  bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
                          solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, random_state=random_state)
+                         adjacency=adjacency, unit=unit, random_state=random_state)
         self.alpha = alpha
 
 
@@ -131,11 +132,11 @@ class ElasticNet(_Penalised):
     def __init__(self, alpha: float = 1.0, *, l1_ratio: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6,
                  feature_norm: float | None = None, bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
                  solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
         super().__init__(alpha, epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds,
                          target_bounds=target_bounds, solver=solver, solver_options=solver_options,
                          fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         random_state=random_state)
+                         unit=unit, random_state=random_state)
         self.l1_ratio = l1_ratio
 
     def _ridge(self) -> float | None:
@@ -155,11 +156,12 @@ class LinearRegressor(_Regressor):
     def __init__(self, loss: CustomLoss, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
                  bounds: Any = None, target_bounds: Any = (-1.0, 1.0), regularization: float | None = None,
                  solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
-                 dataset_size: int | None = None, adjacency: str = "add-remove", random_state: Any = None) -> None:
+                 dataset_size: int | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
+                 random_state: Any = None) -> None:
         super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
                          regularization=regularization, solver=solver, solver_options=solver_options,
                          fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         random_state=random_state)
+                         unit=unit, random_state=random_state)
         self.loss = loss
 
     def _loss(self) -> Loss:

@@ -24,7 +24,7 @@ from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.reading import number
 from discreet.linear.regressors import LinearRegression
-from discreet.release import Book
+from discreet.release import ONE_RECORD, Book, Enforced
 from discreet.schema import Bounded, Categories, Column, Declaration
 
 __all__ = ["TableModel"]
@@ -96,10 +96,16 @@ class TableModel:
         event: Event = self.estimator.privacy_event(sum(map(_width, self.features.values())))
         return event
 
+    @property
+    def unit(self) -> str:
+        """Whom ``fit`` protects: a row, or the schema's unit, of which one row counts."""
+        name = self.declaration.unit
+        return ONE_RECORD if name is None else Enforced(name)
+
     def fit(self, columns: Columns, *, book: Book | None = None) -> TableModel:
         """Fit privately; the book is charged before a value is looked at."""
         if book is not None:
-            book.charge(self.event, label=f"model of {self.target}")
+            book.charge(self.event, label=f"model of {self.target}", unit=self.unit)
         kept = self._first_rows(columns)
         goal = self.declaration.schema[self.target]
         values = _chosen(columns, self.target, kept)

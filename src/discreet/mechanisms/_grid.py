@@ -32,9 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
+from discreet.mechanisms._records import numbers
 
 __all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "exact_number", "floor_log2", "in_range", "power",
-           "root_above"]
+           "root_above", "wide"]
 
 DEFAULT_MAX_SIZE = 1 << 20  # entries; paying for so many widens a scale of 1/epsilon by 6e-8/epsilon
 _BITS = 44  # grid steps in a scale: fine enough that the widening is negligible, coarse enough for exact doubles
@@ -116,8 +117,8 @@ def _numbers(value: Any) -> NDArray[Any]:
     """Finite numbers as doubles where that loses nothing, as fractions where it might. Never shows a value."""
     problem = "value must be finite real numbers: no NaN, infinity or text. Clip and fill before releasing."
     try:
-        array = np.asarray(value)
-        if array.dtype == object or array.ndim == 0 or _wide(array):
+        array = numbers(value)
+        if array.dtype == object or array.ndim == 0 or wide(array):
             return _each(exact_number, array.astype(object))
         if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and np.isfinite(array).all():
             return array.astype(np.float64)
@@ -126,7 +127,7 @@ def _numbers(value: Any) -> NDArray[Any]:
     raise ValueError(problem)
 
 
-def _wide(array: NDArray[Any]) -> bool:
+def wide(array: NDArray[Any]) -> bool:
     """Whether some integer would be rounded on its way to a double."""
     return array.dtype.kind in "iu" and bool(((array > 2**53) | (array < -(2**53))).any())
 
@@ -135,7 +136,9 @@ def exact_number(x: Any) -> Fraction:
     """A finite number as a fraction; text, which ``Fraction`` would parse, is refused."""
     if isinstance(x, (str, bytes)):
         raise TypeError
-    return Fraction(x)
+    if isinstance(x, np.floating):
+        return Fraction(*x.as_integer_ratio())
+    return Fraction(x.item() if isinstance(x, np.generic) else x)  # NumPy's products would overflow
 
 
 def _each(function: Callable[[Any], Fraction], array: NDArray[Any]) -> NDArray[Any]:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.mechanisms._records import numbers
+
 __all__ = ["add_integers", "integers"]
 
 _MAX = np.iinfo(np.int64).max
@@ -14,7 +16,7 @@ _MAX = np.iinfo(np.int64).max
 
 def integers(value: Any, max_size: int) -> NDArray[Any]:
     """Whole numbers as int64 where they fit, otherwise as Python integers. Never shows a value."""
-    array = np.asarray(value)
+    array = numbers(value)
     if array.dtype.kind not in "iub" and not (array.dtype == object and all(_is_whole(x) for x in array.flat)):
         raise ValueError("value must be whole numbers, of an integer dtype: round floats, or use a grid mechanism.")
     if array.size > max_size:
@@ -25,7 +27,7 @@ def integers(value: Any, max_size: int) -> NDArray[Any]:
 
 
 def _is_whole(x: object) -> bool:
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return isinstance(x, (int, np.integer, np.bool_))
 
 
 def add_integers(value: NDArray[Any], noise: NDArray[np.int64]) -> Any:

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms._common import slack
-from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
+from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power, wide
+from discreet.mechanisms._records import numbers
 
 __all__ = ["ScoreGrid"]
 
@@ -61,12 +62,14 @@ class ScoreGrid:
         try:
             return round(exact_number(value) / self.step)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError("A score is not a finite number, but must be one.") from None
+            raise ValueError("A score is not a number, but scores must be finite real numbers.") from None
 
-    def placed(self, scores: Any) -> NDArray[np.float64]:
-        """Scores in whole steps, as doubles: what replay compares."""
+    def placed(self, scores: Any) -> NDArray[Any]:
+        """Scores in whole steps, as doubles or, where one would be rounded, exactly: what replay compares."""
+        if (array := numbers(scores)).dtype == object or wide(array):
+            return np.array([self.steps(x) for x in array.tolist()], object)
         with np.errstate(over="ignore"):
-            return np.asarray(np.rint(np.asarray(scores, np.float64) / float(self.step)))
+            return np.asarray(np.rint(array.astype(np.float64) / float(self.step)))
 
     def gaps(self, scores: Any, offsets: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """How many steps each score (plus its public offset) lies below the best, cut at 2^61.
@@ -74,14 +77,15 @@ class ScoreGrid:
         Cutting keeps the sensitivity: it replaces a score by the larger of itself and the best minus a constant,
         and both of these move by at most ``reach``.
         """
-        array = np.asarray(scores)
+        array = numbers(scores)
         if array.ndim != 1 or not array.size:
             raise ValueError(f"scores has shape {array.shape}, but must be one-dimensional with at least one entry.")
-        if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all():
+        mixed = array.dtype == object
+        if not mixed and (array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all()):
             raise ValueError("scores must be finite real numbers: no NaN, infinity or text.")
         step = float(self.step)
         exact = 2.0**53 if array.dtype.kind in "iu" else math.inf  # larger integers are no exact doubles
-        if np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
+        if not mixed and np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
             placed = self.placed(array).astype(np.int64)
             placed = placed if offsets is None else placed + offsets
             return np.asarray(np.minimum(placed.max() - placed, _SAFE), dtype=np.int64)

@@ -36,6 +36,7 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
+from discreet.mechanisms._records import rows
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
 from discreet.release import Release
@@ -100,8 +101,9 @@ class ClusteredMean:
         return self._noise.error(confidence)
 
     def release(self, points: ArrayLike, rng: random.RngLike = None) -> Release[NDArray[np.float64] | None]:
-        """The noisy mean, or ``None``. Points with NaN or infinities count as outliers."""
-        x = np.asarray(points, np.float64)
+        """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or too
+        many of them, counts as an outlier."""
+        x = rows(points, self.dimension)
         if x.shape != (self.size, self.dimension):
             raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
         near, source = self._near(x), random.as_rng(rng)

@@ -14,6 +14,7 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
+from discreet.mechanisms._records import numbers
 from discreet.mechanisms._scores import ScoreGrid
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -94,7 +95,7 @@ class Exponential:
     def release(self, scores: ArrayLike, rng: random.RngLike = None) -> Release[int]:
         """The index of the chosen candidate."""
         grid, source = self._grid, random.as_rng(rng)
-        scores = np.asarray(scores)
+        scores = numbers(scores)
         gaps = grid.gaps(scores, self._offsets(scores.size))
         index = noised(self, grid.placed(scores), "linf", grid.reach,
                        lambda: random.weighted_index(gaps, grid.scale, source))

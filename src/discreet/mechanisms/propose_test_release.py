@@ -78,9 +78,12 @@ class ProposeTestRelease:
     @property
     def event(self) -> events.Event:
         """The cost of the test and, on safe data, of the base algorithm."""
-        test = events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta),
+        return self._test_event if self.base_event == NOTHING else self._test_event + self.base_event
+
+    @property
+    def _test_event(self) -> events.ApproxDP:
+        return events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta),
                                adjacency=self.adjacency)
-        return test if self.base_event == NOTHING else test + self.base_event
 
     def error(self, confidence: float = 0.95) -> float:
         """The distance from unsafe data at which there is an answer with this confidence."""
@@ -103,7 +106,7 @@ class ProposeTestRelease:
         if self.base_event == NOTHING:  # test and answer are one output: replay must not ask unsafe data for theirs
             answer = noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
         else:
-            answer = base(data) if noised(self, np.array([steps]), "linf", 1, passes) else None
+            answer = base(data) if noised(self, np.array([steps]), "linf", 1, passes, event=self._test_event) else None
         return Release(answer, self.event, reproducible=source.reproducible)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
+from discreet.mechanisms.canonical import canonical
 from discreet.random.bounds import Interval, exp_bounds
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -26,6 +28,9 @@ class RandomizedResponse:
 
     Law: truth with probability :math:`e^\epsilon/(e^\epsilon + k - 1)`, otherwise a uniform lie; the coin is decided
     exactly (one 64-bit word, more where it is too close), never against a rounded probability.
+
+    A record that is none of the categories 0 … k-1 (another number, text, ``None``) reports any of them with the same
+    probability 1/k, which lies between that of a lie and that of the truth.
 
     Guarantee: epsilon-DP for each record against everyone, under *replace*: one report a record reveals how many
     there are. Reference: Warner (1965); Kairouz, Oh and Viswanath (2014).
@@ -65,17 +70,29 @@ class RandomizedResponse:
         return math.sqrt(math.log(2 / (1 - confidence)) / (2 * whole("size", size, low=1))) / (self.truth - lie)
 
     def release(self, records: ArrayLike, rng: random.RngLike = None) -> Release[NDArray[np.int64]]:
-        """One report for each record; records are categories 0 … k-1."""
-        source, records = random.as_rng(rng), np.asarray(records)
-        if records.dtype.kind not in "iub" or ((records < 0) | (records >= self.categories)).any():
-            raise ValueError(f"records must be whole numbers in [0, {self.categories}): encode categories first.")
-        reports = noised(self, records, "hamming", 1, lambda: self._report(records.astype(np.int64), source))
+        """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
+        source, coded = random.as_rng(rng), self._coded(records)
+        reports = noised(self, coded, "hamming", 1, lambda: self._report(coded, source))
         return Release(reports, self.event, reproducible=source.reproducible)
+
+    def _coded(self, records: Any) -> NDArray[np.int64]:
+        """The category of each record, -1 for none."""
+        if isinstance(records, (str, bytes, Mapping)):
+            raise ValueError("records is text or a mapping, but must list one record an entry.")
+        if isinstance(getattr(records, "dtype", None), np.dtype) and records.dtype != object:
+            array = np.asarray(records)
+            if array.dtype.kind not in "iub":
+                raise ValueError(f"records has dtype {array.dtype}, but must be whole numbers: encode categories first.")
+            known = (array >= 0) & (array < self.categories)
+            return np.where(known, np.where(known, array, 0).astype(np.int64), -1)
+        forms = [canonical(x) for x in records]
+        return np.array([x if type(x) is int and 0 <= x < self.categories else -1 for x in forms], np.int64)
 
     def _report(self, records: NDArray[np.int64], source: random.Rng) -> NDArray[np.int64]:
         honest = random.bernoulli(self._truth_bounds, records.size, source).reshape(records.shape)
         shift = source.generator.integers(1, self.categories, size=records.shape)  # unbiased, by rejection
-        return np.where(honest, records, (records + shift) % self.categories)
+        anything = source.generator.integers(0, self.categories, size=records.shape)
+        return np.where(records < 0, anything, np.where(honest, records, (records + shift) % self.categories))
 
     def estimate(self, reports: ArrayLike) -> Any:
         """Unbiased shares of the categories among the records, from reports: post-processing, free."""

@@ -34,6 +34,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.mechanisms._common import spent_delta, store
 from discreet.mechanisms._grid import Grid, exact_number, floor_log2, in_range
+from discreet.mechanisms._records import column
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -128,8 +129,9 @@ def _laplace_beta(epsilon: float, delta: float) -> float:
 class SmoothMedian:
     """The median of numbers in public ``bounds``, with noise by how closely the data surround it.
 
-    Values are clipped to the bounds (NaN counts as the lower one). The number of records is public: the guarantee is
-    under replace. Noise is small wherever many records lie near the median, however wide the bounds.
+    Values are clipped to the bounds (NaN, and whatever is not a number, counts as the lower one). The number of records
+    is public: the guarantee is under replace. Noise is small wherever many records lie near the median, however wide the
+    bounds.
     Reference: Nissim, Raskhodnikova and Smith (2007), Section 3.1.
 
     >>> mechanism = SmoothMedian(bounds=(0.0, 1000.0), epsilon=1.0)
@@ -177,7 +179,7 @@ class SmoothMedian:
 
     def _sorted(self, values: ArrayLike) -> tuple[Any, int]:
         low, high = self.bounds
-        x = np.asarray(values, np.float64).reshape(-1)
+        x = column(values).astype(np.float64)
         x = np.sort(np.clip(np.where(np.isnan(x), low, x), low, high))
         return x, (len(x) + 1) // 2 - 1
 

@@ -30,7 +30,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import slack, store
 from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
 from discreet.random.tap import noised
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 
 __all__ = ["AboveThreshold", "Round", "Session", "SparseVector"]
 
@@ -136,7 +136,8 @@ class Round:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
         self.over = noised(self._mechanism, np.array([steps], object), "linf", self._noise.reach,
-                           lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar)
+                           lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar,
+                           once=self)  # all questions of a round are paid for together
         return self.over
 
 
@@ -184,9 +185,11 @@ class SparseVector:
         missed = (1 - number("confidence", confidence, low=0, high=1, open_high=True)) / self.max_positives
         return self.round.error(1 - missed, size=size)
 
-    def start(self, rng: random.RngLike = None, book: Book | None = None, label: str = "sparse vector") -> Session:
-        """A session of questions; ``book`` is charged for each round before it begins."""
-        return Session(self, random.as_rng(rng), book, label)
+    def start(self, rng: random.RngLike = None, book: Book | None = None, label: str = "sparse vector", *,
+              unit: str = ONE_RECORD) -> Session:
+        """A session of questions; ``book`` is charged for each round before it begins, in the ``unit`` that moves a value by
+        the sensitivity at most."""
+        return Session(self, random.as_rng(rng), book, label, unit)
 
     def release(self, values: Iterable[Any], rng: random.RngLike = None) -> Release[list[int]]:
         """The positions of the values found above the threshold, at most ``max_positives`` of them."""
@@ -202,8 +205,8 @@ class SparseVector:
 class Session:
     """A run of the sparse vector technique."""
 
-    def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Book | None, label: str) -> None:
-        self._mechanism, self._rng, self._book, self._label = mechanism, rng, book, label
+    def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Book | None, label: str, unit: str) -> None:
+        self._mechanism, self._rng, self._book, self._label, self._unit = mechanism, rng, book, label, unit
         self._round: Round | None = None
         self.positives = 0
         self.reproducible = rng.reproducible
@@ -219,7 +222,7 @@ class Session:
             raise ValueError(f"The session is over: it has given its {self.positives} positive answers.")
         if self._round is None or self._round.over:
             if self._book is not None:
-                self._book.charge(self._mechanism.round.event, label=self._label)
+                self._book.charge(self._mechanism.round.event, label=self._label, unit=self._unit)
             self._round = self._mechanism.round.start(self._rng)
         answer = self._round.ask(value)
         self.positives += answer

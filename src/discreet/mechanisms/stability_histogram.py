@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,8 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms._common import slack, spent_delta, store
 from discreet.mechanisms._grid import above
+from discreet.mechanisms._records import column
+from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.propose_test_release import least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -33,8 +35,9 @@ class StabilityHistogram:
 
     Guarantee: (epsilon, delta)-DP. Bins non-empty on both sides differ by one record in L1 (two under replace), which
     costs epsilon; a bin with its only record on one side is shown there with probability at most delta.
-    With ``width``, a value x falls in bin ⌊x/width⌋, named by its lower edge; NaN, infinities and
-    values too large for a bin number are dropped.
+    With ``width``, a value x falls in bin ⌊x/width⌋, named by its lower edge; NaN, infinities, values too large for a
+    bin number and whatever is not a number are left out. Without, equal values are one bin, shown in the form that
+    ``mechanisms.canonical`` gives all of them, and a record that has none (a list, an object) is left out.
 
     Reference: Korolova et al. (2009); Bun, Nissim and Stemmer (2016); Vadhan (2017), Theorem 3.5.
 
@@ -98,11 +101,10 @@ class StabilityHistogram:
         best = max(shown.value, key=lambda key: (shown.value[key], repr(key)), default=None)
         return Release(best, shown.event, reproducible=shown.reproducible)
 
-    def _bins(self, values: Sequence[Any]) -> Counter[Hashable]:
+    def _bins(self, values: Sequence[Any]) -> Counter[Any]:
         if self.width is None:
-            entries = values.tolist() if isinstance(values, np.ndarray) else values
-            return Counter("nan" if x != x else x for x in entries)
-        numbers = np.asarray(values, np.float64).reshape(-1)
+            return Counter(keys(values))
+        numbers = column(values).astype(np.float64)
         with np.errstate(over="ignore"):
             edges = np.floor(numbers[np.isfinite(numbers)] / self.width) * self.width
         return Counter((edges[np.isfinite(edges)] + 0.0).tolist())

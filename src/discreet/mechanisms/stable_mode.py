@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.mechanisms._common import store
+from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
 from discreet.release import Release
 
@@ -29,7 +28,8 @@ class StableMode:
 
     Let G be the lead of the largest count over the second. One record added or removed changes G by 1, and the mode
     can change only if G ≤ 1: the distance to unsafe data is G - 1. One record replaced changes G by 2: ⌈G/2⌉ - 1.
-    Equal counts, and empty data, are unsafe. Numbers are compared as they are; all NaN are one value.
+    Equal counts, and empty data, are unsafe. Equal values are one, in the form that ``mechanisms.canonical`` gives all of
+    them (NaN is ``"nan"``); a record that has none (a list, an object) is left out.
 
     Guarantee: (epsilon, delta)-DP; on safe data the answer is constant around it, so the base algorithm is free.
     Reference: Dwork and Lei (2009); Smith and Thakurta (2013) for the distance of a maximum.
@@ -63,14 +63,9 @@ class StableMode:
         return distance + 1 if self.adjacency is Adjacency.ADD_REMOVE else 2 * distance + 2
 
     def release(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:
-        """The mode of hashable ``values``, or ``None``."""
-        ranked = _counts(values).most_common(2)
+        """The mode of ``values``, or ``None``."""
+        ranked = Counter(keys(values)).most_common(2)
         first, second = [count for _, count in ranked] + [0] * (2 - len(ranked))
         lead = first - second
         distance = lead - 1 if self.adjacency is Adjacency.ADD_REMOVE else -(-lead // 2) - 1
         return self._test.release(ranked, lambda _: distance, lambda top: top[0][0] if top else None, rng)
-
-
-def _counts(values: Sequence[Any]) -> Counter[Any]:
-    entries = values.tolist() if isinstance(values, np.ndarray) else values
-    return Counter("nan" if x != x else x for x in entries)

@@ -17,6 +17,9 @@ import ctypes
 import os
 import secrets
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,9 +28,29 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "seeded", "system"]
+__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "drawn_from", "seeded", "system"]
 
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
+
+
+_drawn: ContextVar[set[bool] | None] = ContextVar("discreet_drawn_sources", default=None)
+
+
+@contextmanager
+def drawn_from() -> Iterator[set[bool]]:
+    """What kinds of sources the block draws from: ``True`` stands for reproducible ones, ``False`` for the system's.
+
+    >>> with drawn_from() as kinds:
+    ...     _ = seeded(1).word()
+    >>> kinds
+    {True}
+    """
+    kinds: set[bool] = set()
+    token = _drawn.set(kinds)
+    try:
+        yield kinds
+    finally:
+        _drawn.reset(token)
 
 
 class Rng:
@@ -65,6 +88,10 @@ class Rng:
             return Rng, ()
         return _restored, (self._seeds, self._bits.state, self._lanes, self._quick)
 
+    def _note(self) -> None:
+        if (kinds := _drawn.get()) is not None:
+            kinds.add(self.reproducible)
+
     @property
     def lock(self) -> Any:
         """Held while drawing through ``address``; ``words``, ``below`` and ``generator`` take it themselves."""
@@ -73,10 +100,12 @@ class Rng:
     @property
     def address(self) -> tuple[int, int]:
         """The C function that gives the next word, and its state, as integers for compiled code."""
+        self._note()
         return self._address
 
     def quick(self) -> tuple[int, int]:
         """As ``address``, of a faster stream that is keyed by this one and is not cryptographic."""
+        self._note()
         if self._quick is None:
             self._quick = np.random.SFC64([int(word) for word in self._bits.random_raw(4)])
         return address_of(self._quick)
@@ -84,21 +113,25 @@ class Rng:
     @property
     def generator(self) -> np.random.Generator:
         """A NumPy generator on the same stream: fine for shuffling, not for noise that must not leak."""
+        self._note()
         return np.random.Generator(self._bits)
 
     def lanes(self) -> list[Rng]:
         """``LANES`` further sources, independent of this one and of each other, for filling parts of a large array."""
+        self._note()  # here, because another thread may do the drawing
         if not self._lanes:
             self._lanes = [Rng(self._seeds and _child(self._seeds, lane)) for lane in range(LANES)]
         return self._lanes
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """``count`` uniform 64-bit words."""
+        self._note()
         words: NDArray[np.uint64] = self._bits.random_raw(count)
         return words
 
     def word(self) -> int:
         """One uniform 64-bit word."""
+        self._note()
         return int(self._bits.random_raw())
 
     def below(self, bound: int) -> int:

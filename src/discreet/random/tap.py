@@ -5,11 +5,13 @@ function that draws the output. Ordinarily that function is called and nothing e
 (``discreet.auditing.replay``) a listener sees the value, and may force the output of an earlier run instead.
 Random coins that belong to records (batch sampling) go through ``coins`` for the same reason.
 
-Write ``noised`` around the noise of your own mechanism and replay can check it too.
+Write ``noised`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers of
+``discreet.random``, and say what it costs (``event=``, unless ``what`` has an ``event``).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,9 +20,10 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.events import Event
 from discreet.random.source import Rng
 
-__all__ = ["Listener", "Norm", "coins", "listening", "noised"]
+__all__ = ["Listener", "Norm", "coins", "listening", "noised", "unheard"]
 
 T = TypeVar("T")
 Norm = Literal["l1", "l2", "linf", "hamming"]
@@ -29,7 +32,8 @@ Norm = Literal["l1", "l2", "linf", "hamming"]
 class Listener(Protocol):
     """Who is told of every value that meets noise."""
 
-    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any]) -> Any:
+    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any], event: Event | None,
+               once: object) -> Any:
         """See ``value`` and whose it is; return ``draw()`` or an output of one's own."""
         ...
 
@@ -37,30 +41,60 @@ class Listener(Protocol):
         """One word per record, the same whenever the record and the step are."""
         ...
 
+    def elsewhere(self) -> None:
+        """A thread that the listener cannot follow was about to draw noise."""
+        ...
+
 
 _listener: ContextVar[Listener | None] = ContextVar("discreet_noise_listener", default=None)
+_running: tuple[Listener, int] | None = None  # who listens, and in which thread: other threads have no context of it
 
 
-def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], T]) -> T:
+def _heard() -> Listener | None:
+    """Who listens here, if anyone does."""
+    listener = _listener.get()
+    if listener is None and _running is not None and _running[1] != threading.get_ident():
+        _running[0].elsewhere()
+    return listener
+
+
+def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], T], *, event: Event | None = None,
+           once: object = None) -> T:
     """Draw the output for ``value``, whose ``norm`` distance between neighbours must not exceed ``limit``.
+
+    ``event`` is what the step costs, ``what.event`` if it is left out; steps that name the same object in ``once`` are
+    paid for together, by the event of one of them.
 
     >>> noised("a coin", 3, "l1", 1, lambda: "heads")
     'heads'
     """
-    listener = _listener.get()
-    return draw() if listener is None else listener.noised(what, value, norm, limit, draw)
+    listener = _heard()
+    return draw() if listener is None else listener.noised(what, value, norm, limit, draw, event, once)
 
 
 def coins(keys: Sequence[object], rng: Rng) -> NDArray[np.uint64]:
     """One random word for each record; ``keys`` name the records, so that replay can give a record its coin again."""
-    listener = _listener.get()
+    listener = _heard()
     return rng.words(len(keys)) if listener is None else listener.coins(keys)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Let ``listener`` hear everything that is noised inside the block."""
-    token = _listener.set(listener)
+    global _running
+    token, before = _listener.set(listener), _running
+    _running = (listener, threading.get_ident())
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+        _running = before
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Noise inside the block belongs to a step that is announced as a whole: no listener hears it."""
+    token = _listener.set(None)
     try:
         yield
     finally:

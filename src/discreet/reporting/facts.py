@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from discreet import accounting
-from discreet.events import Event
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry, library_version
 from discreet.ledger.filters import POLICIES
@@ -28,8 +27,8 @@ ASSUMPTIONS = (
     "not counted here.",
     "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes "
     "them for its own operations; events written by hand are taken at their word.",
-    "One unit of privacy is as stated. Whoever contributes several units is protected less: the guarantee degrades "
-    "with their number.",
+    "One unit of privacy is as stated, and every charge was made in it. Whoever contributes several units is protected "
+    "less: the guarantee degrades with their number.",
     "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
     "Noise was drawn from the operating system's entropy. Seeded releases serve tests and are not private.",
 )
@@ -39,16 +38,24 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
     """The facts, JSON-ready; infinities become null."""
     spent, remaining, terms = book.spent(), book.remaining(), book.terms
     pairs, source = _pairs(book)
-    limit = [(terms.delta, terms.epsilon)]
+    most, delta = book.limit
+    limit = [(delta, most)]
+    proved, whole, left = words.balance(spent.epsilon, most)
+    raises = [_raise(entry) for entry in book.entries(below=False) if entry.kind == "raise"]
     rates, misses = trade_off(pairs)
     return {
         "book": book.name,
         "generated": book.ledger.now().isoformat(timespec="seconds"),
         "ledger": {"address": book.ledger.name, "head": book.ledger.head()},
         "unit": terms.unit,
+        "rows_per_unit": terms.rows_per_unit,
+        "whom": words.whom(terms.unit),
         "adjacency": str(terms.adjacency),
         "neighbours": words.neighbours(terms.adjacency, terms.unit),
-        "limit": {"epsilon": terms.epsilon, "delta": terms.delta, "filter": terms.filter},
+        "limit": {"epsilon": most, "delta": delta, "filter": terms.filter},
+        "at_opening": {"epsilon": terms.epsilon, "delta": terms.delta},
+        "ceiling": None if terms.max_epsilon is None else {"epsilon": terms.max_epsilon, "delta": terms.max_delta},
+        "raises": raises,
         "spent": {
             "epsilon": _finite(spent.epsilon),
             "delta": spent.delta,
@@ -56,7 +63,8 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
             "filter_used": _finite(spent.fraction),
             "charges": spent.entries,
         },
-        "remaining": {"epsilon": remaining.epsilon, "filter": remaining.fraction},
+        "remaining": {"epsilon": remaining.epsilon},
+        "balance": {"proved": proved, "limit": whole, "left": left},
         "attacker": [
             {"false_positive_rate": x, "now": true_positive_rate(x, pairs), "at_limit": true_positive_rate(x, limit)}
             for x in ALARMS
@@ -76,7 +84,7 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "books": [_inner(inner) for inner in book.books()],
         "theorems": _theorems(book),
         "entries": [_entry(entry) for entry in book.entries(newest=entries)],
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": [*ASSUMPTIONS, *_said(book), *([words.raised(terms.max_epsilon is not None)] if raises else [])],
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -86,14 +94,31 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
     }
 
 
+def _said(book: Book) -> list[str]:
+    """What rests on somebody's word about the unit: the owner's on its rows, the analyst's on what a record is."""
+    charges = [entry.unit for entry in book.entries() if entry.event]
+    unit, rows = words.whom(book.terms.unit), book.terms.rows_per_unit
+    found = []
+    if any(charge is not None and charge.by == "converted" for charge in charges):
+        found.append(f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
+                     "not checked: charges that protect one row were restated for so many.")
+    if said := sum(charge is not None and charge.by == "said" for charge in charges):
+        found.append(f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}.")
+    if silent := sum(charge is None for charge in charges):
+        found.append(f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not "
+                     "recorded.")
+    return found
+
+
 def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     """(delta, epsilon) pairs that are proved now, from small deltas to large, and how."""
     deltas = [float(f"{x:.3g}") for x in np.logspace(-12, -1, 45)]
-    if book.terms.delta:
-        deltas = sorted({*deltas, book.terms.delta})
+    if book.limit[1]:
+        deltas = sorted({*deltas, book.limit[1]})
     planned = _only_plan(book)
-    if planned is not None:
-        guarantee = accounting.guarantee(planned, adjacency=book.terms.adjacency)
+    if planned is not None and (event := planned.cost):
+        rows = planned.unit.rows if planned.unit else 1
+        guarantee = accounting.guarantee(event, adjacency=book.terms.adjacency, group_size=rows)
         return [(delta, guarantee.epsilon(delta)) for delta in deltas], "the tight account of the plan"
     pure = book.amounts.pure if not (book.amounts.planned or book.amounts.delta) else math.inf
     pairs = [(0.0, float(pure)), *((delta, book.reading_at(delta).epsilon) for delta in deltas)]
@@ -103,20 +128,22 @@ def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     return proved, "the filters, read as an odometer at each delta"
 
 
-def _only_plan(book: Book) -> Event | None:
-    """The event of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
+def _only_plan(book: Book) -> Entry | None:
+    """The charge of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
     amounts = book.amounts
     if amounts.adaptive or not amounts.planned or book.spent().entries != 1:
         return None
-    return book.entries(newest=1)[0].cost
+    return next(entry for entry in book.entries() if entry.event)
 
 
 def _theorems(book: Book) -> list[dict[str, Any]]:
-    shares = POLICIES[book.terms.filter]
-    left = book.terms.delta - float(book.amounts.planned_delta)
+    shares, stage = POLICIES[book.terms.filter], book.stage
+    left = float(stage.limit.less(stage.amounts).delta)
     listed: list[dict[str, Any]] = []
-    if book.amounts.planned:
-        listed.append({"text": words.theorem("plan"), "delta": float(book.amounts.planned_delta)})
+    if stage.before_epsilon or stage.before_delta:
+        listed.append({"text": words.theorem("raise"), "delta": float(stage.before_delta)})
+    if stage.amounts.planned:
+        listed.append({"text": words.theorem("plan"), "delta": float(stage.amounts.planned_delta)})
     listed.append({"text": words.theorem("pure"), "delta": 0.0})
     for kind, part in shares.items():
         if part and left:
@@ -130,8 +157,8 @@ def _inner(book: Book) -> dict[str, Any]:
         "name": book.name,
         "kind": book.terms.kind,
         "epsilon": _finite(spent.epsilon),
-        "limit": book.terms.epsilon,
-        "delta": book.terms.delta,
+        "limit": book.limit[0],
+        "delta": book.limit[1],
         "charges": spent.entries,
     }
 
@@ -145,13 +172,19 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "book": entry.book,
         "kind": entry.kind,
         "label": entry.label,
-        "what": words.describe(event) if event else "opened",
+        "unit": words.protected(entry),
+        "what": words.describe(event) if event else words.agreed(entry),
         "event": event.to_dict() if event else None,
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
         "delta": float(entry.delta) if entry.delta else None,
         "proof": entry.proof,
         "hash": entry.hash,
     }
+
+
+def _raise(entry: Entry) -> dict[str, Any]:
+    epsilon, delta = entry.increment
+    return {"seq": entry.seq, "at": entry.at, "who": entry.who, "why": entry.label, "epsilon": epsilon, "delta": delta}
 
 
 def _finite(value: float) -> float | None:

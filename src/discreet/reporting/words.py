@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from discreet.adjacency import Adjacency
 from discreet.events import Composed, Event, Parallel, Repeated
+from discreet.ledger.chain import Entry
+from discreet.release import ONE_RECORD
 
-__all__ = ["alike", "describe", "neighbours", "number", "percent", "theorem"]
+__all__ = ["agreed", "alike", "balance", "describe", "neighbours", "number", "percent", "protected", "raised",
+           "theorem", "whom"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -27,6 +31,8 @@ _THEOREMS = {
     "at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and Steinke (2020).",
     "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
     "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
+    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the filters above are "
+    "set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",
 }
@@ -80,6 +86,28 @@ def number(value: float, digits: int = 4) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
+def balance(spent: float, limit: float) -> tuple[str, str, str]:
+    """What is proved, what may be, and what is left, as figures that subtract: the first rounded up, the last down.
+
+    >>> balance(2.1558, 3.0), balance(0.1, 0.1), balance(float("inf"), 1.0)
+    (('2.156', '3', '0.844'), ('0.1', '0.1', '0'), ('∞', '1', '0'))
+    """
+    whole = Decimal(repr(float(limit)))
+    if math.isinf(spent):
+        return "∞", _plain(whole), "0"
+    unit = Decimal(1).scaleb(whole.adjusted() - 3)
+    used = (Decimal(repr(float(spent))) / unit).to_integral_value(ROUND_CEILING) * unit
+    used = min(used, whole) if spent <= limit else used
+    return _plain(used), _plain(whole), _plain(max(Decimal(0), whole - used))
+
+
+def _plain(value: Decimal) -> str:
+    if value and not -5 < value.adjusted() < 9:
+        mantissa, exponent = f"{value.normalize():e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{value.normalize():f}"
+
+
 def alike(values: Sequence[float]) -> list[str]:
     """Numbers that stand beside each other, with as many decimals as give the largest four digits.
 
@@ -101,9 +129,42 @@ def percent(value: float) -> str:
     return f"{min(100.0, math.ceil(value * 1e4 - 1e-6) / 100):g} %"
 
 
+def whom(unit: str) -> str:
+    """A unit of privacy, as something that is there or not.
+
+    >>> whom("one record"), whom("patient")
+    ('one record', 'all records of one patient')
+    """
+    return unit if unit == ONE_RECORD else f"all records of one {unit.removeprefix('one ')}"
+
+
 def neighbours(adjacency: Adjacency, unit: str) -> str:
     """The two data sets an attacker tries to tell apart."""
-    return _NEIGHBOURS[adjacency].format(unit=unit)
+    return _NEIGHBOURS[adjacency].format(unit=whom(unit))
+
+
+def protected(entry: Entry) -> str:
+    """The unit of a charge, and on whose word; nothing for entries that charge nothing."""
+    if not entry.event:
+        return ""
+    return "not recorded" if entry.unit is None else str(entry.unit)
+
+
+def agreed(entry: Entry) -> str:
+    """What an entry that charges nothing did."""
+    if entry.kind != "raise":
+        return "opened"
+    epsilon, delta = entry.increment
+    return f"limit raised by ε = {number(epsilon)}, δ = {number(delta)}"
+
+
+def raised(ceiling: bool) -> str:
+    """What raises mean for what was promised."""
+    if ceiling:
+        return ("The limit was raised after answers had been seen, within the ceiling that was declared when the book was "
+                "opened: what was promised in advance is the ceiling, and it holds.")
+    return ("The limit was raised after answers had been seen, and no ceiling was declared when the book was opened: the limit "
+            "shown holds for what was released, but its size was not promised in advance.")
 
 
 def theorem(kind: str) -> str:

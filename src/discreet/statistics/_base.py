@@ -21,7 +21,7 @@ from discreet.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from discreet.mechanisms._common import one_of, store
 from discreet.mechanisms._grid import above
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release, unit_name
 
 __all__ = ["Additive", "Mechanism", "Statistic", "deviation", "public_size", "released", "selection_epsilon"]
 
@@ -36,6 +36,7 @@ class Statistic(ABC):
     delta: float | None = None
     rho: float | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
+    unit: str = ONE_RECORD  # whom each record is all of: the caller's word
 
     def _check(self) -> None:
         if one_of(epsilon=self.epsilon, rho=self.rho) == "epsilon":
@@ -46,7 +47,7 @@ class Statistic(ABC):
             if self.epsilon is None:
                 raise ValueError("delta given with rho, but it belongs with epsilon.")
             store(self, delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True))
-        store(self, adjacency=self.adjacency)
+        store(self, adjacency=self.adjacency, unit=unit_name(self.unit))
 
     @property
     def _replace(self) -> bool:
@@ -160,6 +161,6 @@ def selection_epsilon(count: int, epsilon: float | None, delta: float | None, rh
 def released(statistic: Statistic, values: Any, book: Book | None, label: str, rng: RngLike) -> Release[Any]:
     """Charge the book, then read the records."""
     if book is not None:
-        book.charge(statistic.event, label=label)
+        book.charge(statistic.event, label=label, unit=statistic.unit)
     answer = statistic.release(values, rng)
     return Release(answer.value, answer.event, reproducible=answer.reproducible, label=label)

@@ -13,7 +13,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
 from discreet.mechanisms._grid import in_range
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Statistic, deviation, released
 from discreet.statistics._records import rows
 from discreet.statistics.means import Mean
@@ -120,13 +120,13 @@ class BoundedVarianceMean(Statistic):
 
 def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tuple[float, ...] = 0.0,
                           dimension: int | None = None, epsilon: float | None = None, delta: float | None = None,
-                          rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None,
-                          label: str = "bounded-variance mean", rng: RngLike = None) -> Release[Any]:
+                          rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
+                          book: Book | None = None, label: str = "bounded-variance mean", rng: RngLike = None) -> Release[Any]:
     """The mean of records of bounded spread, clipped automatically: see ``BoundedVarianceMean``.
 
     >>> round(bounded_variance_mean([1.0, -1.0, 0.5, 0.5] * 2500, sd=1.0, n=10_000, epsilon=1.0, rng=1).value, 1)
     0.2
     """
     operation = BoundedVarianceMean(sd=positive("sd", sd), n=n, centre=centre, dimension=dimension, epsilon=epsilon,
-                                    delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+                                    delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, released
 from discreet.statistics._records import column, present
 
@@ -60,12 +60,12 @@ class Count(Additive):
 
 
 def count(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", book: Book | None = None, label: str = "count",
+          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "count",
           rng: RngLike = None) -> Release[Any]:
     """The number of records that are not missing: see ``Count``.
 
     >>> count([1.0, 2.0, None], epsilon=20.0, rng=1).value
     2
     """
-    operation = Count(epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Count(epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -16,7 +16,7 @@ from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms._common import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, released
 from discreet.statistics._records import BITS, Bounds, check_bounds, positions, rows
 
@@ -151,7 +151,7 @@ def _positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None = None, delta: float | None = None,
-               rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None,
+               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
                label: str = "covariance", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The covariance matrix of bounded columns: see ``Covariance``.
 
@@ -159,5 +159,6 @@ def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None =
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    operation = Covariance(bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Covariance(bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency),
+                           unit=unit)
     return released(operation, values, book, label, rng)

@@ -15,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms._common import store
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, released
 from discreet.statistics._partition import Partition
 
@@ -145,7 +145,7 @@ class Cdf(Additive):
 
 def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
               epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-              adjacency: str = "add-remove", book: Book | None = None, label: str = "histogram",
+              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "histogram",
               rng: RngLike = None) -> Release[NDArray[Any]]:
     """Counts over public bins or categories: see ``Histogram``.
 
@@ -154,17 +154,17 @@ def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: I
     """
     parts = Partition.of(bins, categories)
     operation = Histogram(bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
-                          adjacency=Adjacency(adjacency))
+                          adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)
 
 
 def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, delta: float | None = None,
-        rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None, label: str = "cdf",
-        rng: RngLike = None) -> Release[NDArray[np.float64]]:
+        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+        label: str = "cdf", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The distribution function at the upper edges of public bins: see ``Cdf``.
 
     >>> cdf([1, 1, 3, 3], bins=[0, 2, 4], epsilon=50.0, rng=1).value
     array([0.5, 1. ])
     """
-    operation = Cdf(bins=tuple(bins), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Cdf(bins=tuple(bins), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

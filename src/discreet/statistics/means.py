@@ -12,7 +12,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms._common import store
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics import _errors
 from discreet.statistics._base import Additive, deviation, public_size, released
 from discreet.statistics._records import Bounds, check_bounds, column, exact_total
@@ -127,19 +127,19 @@ class Mean(Additive):
 
 
 def mean(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-         rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, book: Book | None = None,
-         label: str = "mean", rng: RngLike = None) -> Release[float]:
+         rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
+         book: Book | None = None, label: str = "mean", rng: RngLike = None) -> Release[float]:
     """The mean of bounded records: see ``Mean``.
 
     >>> round(mean([20, 30, 40] * 1000, bounds=(0, 100), epsilon=1.0, rng=1).value)
     30
     """
-    operation = Mean(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Mean(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)
 
 
 def binary_mean(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-                adjacency: str = "add-remove", n: int | None = None, book: Book | None = None,
+                adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD, book: Book | None = None,
                 label: str = "binary mean", rng: RngLike = None) -> Release[float]:
     """The proportion of ones among zeros and ones: the mean with bounds (0, 1). With n public, its error against the
     population's p is p(1-p)/n + 2/(nε)² (``Mean.mse``).
@@ -147,5 +147,5 @@ def binary_mean(values: Any, *, epsilon: float | None = None, delta: float | Non
     >>> round(binary_mean([True] * 300 + [False] * 700, epsilon=1.0, rng=1).value, 2)
     0.3
     """
-    return mean(values, (0, 1), epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency, n=n, book=book, label=label,
-                rng=rng)
+    return mean(values, (0, 1), epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency, n=n, unit=unit, book=book,
+                label=label, rng=rng)

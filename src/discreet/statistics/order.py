@@ -16,7 +16,7 @@ from discreet.errors import number, whole
 from discreet.mechanisms._common import store
 from discreet.random import Rng, RngLike, as_rng
 from discreet.random.tap import coins
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Statistic, released, selection_epsilon
 from discreet.statistics._ranks import UNIT, RankChoice
 from discreet.statistics._records import Bounds, check_bounds, column, positions
@@ -182,37 +182,38 @@ class Quantiles(Statistic):
 
 
 def quantile(values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
-             rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None, label: str = "quantile",
-             rng: RngLike = None) -> Release[float]:
+             rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+             label: str = "quantile", rng: RngLike = None) -> Release[float]:
     """A quantile of bounded records: see ``Quantile``.
 
     >>> round(quantile(np.arange(10_000), 0.9, bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     9000.0
     """
-    operation = Quantile(q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Quantile(q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)
 
 
 def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None, rho: float | None = None,
-           adjacency: str = "add-remove", book: Book | None = None, label: str = "median",
+           adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "median",
            rng: RngLike = None) -> Release[float]:
     """The median of bounded records: ``quantile`` at 0.5.
 
     >>> round(median(np.arange(10_000), bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     5000.0
     """
-    return quantile(values, 0.5, bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=adjacency, book=book,
-                    label=label, rng=rng)
+    return quantile(values, 0.5, bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=adjacency, unit=unit,
+                    book=book, label=label, rng=rng)
 
 
 def quantiles(values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
               delta: float | None = None, rho: float | None = None, adjacency: str = "add-remove",
-              book: Book | None = None, label: str = "quantiles", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+              unit: str = ONE_RECORD, book: Book | None = None, label: str = "quantiles",
+              rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """Several quantiles of bounded records: see ``Quantiles``.
 
     >>> quantiles(np.arange(100_000), [0.1, 0.9], bounds=(0, 1e5), epsilon=1.0, rng=1).value.round(-3)
     array([10000., 90000.])
     """
     operation = Quantiles(q=tuple(q), bounds=bounds, steps=steps, epsilon=epsilon, delta=delta, rho=rho,
-                          adjacency=Adjacency(adjacency))
+                          adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -13,7 +13,7 @@ from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.mechanisms import TopK as Peeling
 from discreet.mechanisms._common import store
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Statistic, released, selection_epsilon
 from discreet.statistics._partition import Partition
 
@@ -128,21 +128,22 @@ class TopK(Statistic):
 
 
 def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
-         epsilon: float | None = None, rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None,
-         label: str = "mode", rng: RngLike = None) -> Release[Any]:
+         epsilon: float | None = None, rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
+         book: Book | None = None, label: str = "mode", rng: RngLike = None) -> Release[Any]:
     """The commonest public bin or category: see ``Mode``.
 
     >>> mode([3, 3, 3, 4] * 20, categories=range(10), epsilon=1.0, rng=1).value
     3
     """
     parts = Partition.of(bins, categories)
-    operation = Mode(bins=parts.bins, categories=parts.categories, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Mode(bins=parts.bins, categories=parts.categories, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency),
+                     unit=unit)
     return released(operation, values, book, label, rng)
 
 
 def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
           epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", book: Book | None = None, label: str = "top k",
+          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "top k",
           rng: RngLike = None) -> Release[tuple[Any, ...]]:
     """The k commonest public bins or categories: see ``TopK``.
 
@@ -151,5 +152,5 @@ def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categorie
     """
     parts = Partition.of(bins, categories)
     operation = TopK(k=k, bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
-                     adjacency=Adjacency(adjacency))
+                     adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, released
 from discreet.statistics._records import Bounds, check_bounds, column, exact_total
 
@@ -62,12 +62,12 @@ class Sum(Additive):
 
 
 def sum_(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-         rho: float | None = None, adjacency: str = "add-remove", book: Book | None = None, label: str = "sum",
-         rng: RngLike = None) -> Release[Any]:
+         rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+         label: str = "sum", rng: RngLike = None) -> Release[Any]:
     """The sum of bounded records: see ``Sum``. In this room it is called ``sum``.
 
     >>> round(sum_([1, 2, 3], bounds=(0, 10), epsilon=1e4, rng=1).value, 1)
     6.0
     """
-    operation = Sum(bounds=bounds, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Sum(bounds=bounds, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -13,7 +13,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms._common import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, public_size, released
 from discreet.statistics._records import BITS, Bounds, check_bounds, column, positions
 
@@ -122,12 +122,12 @@ class Variance(Additive):
 
 
 def variance(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-             rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, book: Book | None = None,
-             label: str = "variance", rng: RngLike = None) -> Release[float]:
+             rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
+             book: Book | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
     """The variance of bounded records: see ``Variance``.
 
     >>> round(variance([0, 1] * 5000, bounds=(0, 2), epsilon=1.0, rng=1).value, 2)
     0.25
     """
-    operation = Variance(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency))
+    operation = Variance(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

@@ -15,7 +15,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms._common import store
 from discreet.mechanisms._grid import in_range
 from discreet.random import RngLike, exact_sum
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics._base import Additive, deviation, public_size, released
 from discreet.statistics._records import rows
 
@@ -125,13 +125,13 @@ def _exact(values: list[Fraction]) -> NDArray[Any]:
 
 
 def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | None = None, delta: float | None = None,
-                rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, book: Book | None = None,
-                label: str = "vector mean", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+                rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
+                book: Book | None = None, label: str = "vector mean", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The mean of rows of bounded length: see ``VectorMean``.
 
     >>> vector_mean([[0.3, 0.4]] * 2000, norm=1.0, dimension=2, rho=0.5, rng=1).value.round(1)
     array([0.3, 0.4])
     """
     operation = VectorMean(norm=norm, dimension=dimension, n=n, epsilon=epsilon, delta=delta, rho=rho,
-                           adjacency=Adjacency(adjacency))
+                           adjacency=Adjacency(adjacency), unit=unit)
     return released(operation, values, book, label, rng)

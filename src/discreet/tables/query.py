@@ -11,7 +11,7 @@ from typing import Any
 from discreet import events
 from discreet.errors import extra
 from discreet.random import RngLike, as_rng
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Enforced, Release
 from discreet.schema import Bounded
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Histogram, Quantile
@@ -102,10 +102,16 @@ class Query:
         plan = _Plan.of(self, Budget(epsilon, delta, rho, noise))
         label = label or self.label
         if book is not None:
-            book.charge(plan.event, label=label)
+            book.charge(plan.event, label=label, unit=self.unit)
         source = as_rng(rng)
         answer = plan.run(source, progress)
         return Release(answer, plan.event, reproducible=source.reproducible, label=label)
+
+    @property
+    def unit(self) -> str:
+        """Whom the answer protects: a row, or the unit whose rows the table bounds."""
+        name = self.rows.limit.unit
+        return ONE_RECORD if name is None else Enforced(name)
 
     @property
     def label(self) -> str:

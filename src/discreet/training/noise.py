@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet import events
 from discreet.errors import extra
 from discreet.random import Rng, RngLike, as_rng, gaussian_noise, system
 from discreet.random.tap import noised
@@ -58,11 +59,18 @@ class GaussianNoise:
                                   team=torch_threads)
 
         what = f"clipped sum, noise multiplier {multiplier:.6g}, sensitivity {sensitivity:.6g}"
-        return torch.from_numpy(noised(what, value, "l2", limit, draw))
+        event = gaussian(multiplier * sensitivity, limit)
+        return torch.from_numpy(noised(what, value, "l2", limit, draw, event=event))
 
     def count(self, value: float, *, sigma: float, limit: float, rng: Rng) -> float:
         """A noisy number."""
         def draw() -> Any:
             return value + gaussian_noise(1, sigma, rng, secure=self.secure)[0]
 
-        return float(noised(f"count of unclipped records, sigma {sigma:.6g}", np.float64(value), "l2", limit, draw))
+        what = f"count of unclipped records, sigma {sigma:.6g}"
+        return float(noised(what, np.float64(value), "l2", limit, draw, event=gaussian(sigma, limit)))
+
+
+def gaussian(sigma: float, limit: float) -> events.Event:
+    """What noise of deviation ``sigma`` costs on what moves by at most ``limit``."""
+    return events.Gaussian(noise_multiplier=sigma / limit) if sigma > 0 else events.NonPrivate()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 from discreet.adjacency import Adjacency
 from discreet.errors import extra, whole
 from discreet.random import RngLike
-from discreet.release import Book
+from discreet.release import ONE_RECORD, Book, unit_name
 from discreet.training import admission
 from discreet.training.clipped_sum import ClippedSum, Reduction
 from discreet.training.clipping import Clipping
@@ -52,6 +52,15 @@ def _sampler(sampler: str | Sampler, loader: DataLoader[Any], dataset_size: int 
     return found
 
 
+def _unit(sampler: Sampler, said: str | None) -> str:
+    """Whom the run protects: what the sampler bounds, or a record, which the caller may say is a whole unit."""
+    if said is None or said == sampler.unit:
+        return sampler.unit
+    if sampler.unit != ONE_RECORD:
+        raise ValueError(f"unit is {said!r}, but the sampler bounds {str(sampler.unit)!r}: say it in one place.")
+    return unit_name(said)
+
+
 def _clipping(clipping: Clipping | str, max_grad_norm: float | None) -> Clipping:
     if isinstance(clipping, Clipping):
         if max_grad_norm is not None and max_grad_norm != clipping.max_grad_norm:
@@ -82,6 +91,7 @@ def make_private(
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     max_physical_batch_size: int | None = None,
+    unit: str | None = None,
     book: Book | None = None,
     label: str = "private training",
     rng: RngLike = None,
@@ -90,7 +100,8 @@ def make_private(
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
 
     Two of (epsilon, delta), epochs and noise_multiplier decide the third. Handing over the loader declares its length
-    public; ``dataset_size`` overrides. ``max_physical_batch_size`` and ``secure`` concern speed, nothing else.
+    public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a ``PerUser``
+    sampler says it itself. ``max_physical_batch_size`` and ``secure`` concern speed, nothing else.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -114,6 +125,7 @@ def make_private(
     admission.refuse_modules(model)
     parameters, data, clips = admission.parameters(model, optimizer), checked(loader), _clipping(clipping, max_grad_norm)
     drawn = _sampler(sampler, data, dataset_size)
+    whom = _unit(drawn, unit)
     plan = planned(drawn, clips, epsilon=epsilon, delta=delta, epochs=epochs, noise_multiplier=noise_multiplier,
                    noise_schedule=noise_schedule, clip_schedule=clip_schedule)
     clipped, (source, reproducible) = ClippedSum(parameters, clips, loss_reduction, CHECKED), streams(rng)
@@ -123,7 +135,7 @@ def make_private(
         for step in range(plan.steps):  # the noise must leave room for the count at every step
             plan.sum_multiplier(step)
     if book is not None:
-        book.charge(event, label=label)
+        book.charge(event, label=label, unit=whom)
     privacy = Privacy(plan, model, optimizer, private, clipped, GaussianNoise(secure), source, reproducible)
     private.listener = privacy
     clipped.watch.attach(model)

@@ -33,6 +33,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.tap import coins
+from discreet.release import ONE_RECORD, Enforced, unit_name
 
 __all__ = ["BallsInBins", "FixedSize", "PerUser", "Poisson", "Sampler", "Shuffled", "TruncatedPoisson"]
 
@@ -50,6 +51,11 @@ class Sampler:
     movement = 1
     passes = False  # whether a pass is priced as a whole
     records_per_unit = 1
+
+    @property
+    def unit(self) -> str:
+        """Whom a batch is drawn by: records, unless the sampler bounds something larger."""
+        return ONE_RECORD
 
     def __post_init__(self) -> None:
         whole("batch_size", self.batch_size, low=1)
@@ -219,16 +225,24 @@ class PerUser(Sampler):
     """Poisson sampling of users. Neighbours differ in one user with all their records.
 
     ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at most
-    ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm.
+    ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is charged in
+    the unit ``name``.
     """
 
     users: Any = field(repr=False, compare=False, default=())
     records_per_user: int = 1
+    name: str = "user"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("records_per_user", self.records_per_user, low=1)
+        unit_name(self.name)
         object.__setattr__(self, "records_per_unit", self.records_per_user)
+
+    @property
+    def unit(self) -> str:
+        """The user, whose records the sampler bounds."""
+        return Enforced(self.name)
 
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:

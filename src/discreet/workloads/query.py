@@ -15,7 +15,7 @@ from discreet.errors import number
 from discreet.events import Event
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import ONE_RECORD, Book, Release, unit_name
 from discreet.workloads.inference import Constraints, Monotone, check, infer
 from discreet.workloads.selection import Noise, optimise
 from discreet.workloads.strategy import Strategy, answers, counts
@@ -54,8 +54,8 @@ class Answers:
 class Query:
     r"""Measures ``strategy`` on a histogram with noise and infers the answers to ``workload`` by least squares.
 
-    Ask for ``epsilon=`` (Laplace noise), ``epsilon=`` and ``delta=``, or ``rho=`` (Gaussian). One record is one count in
-    one cell. Without a strategy, the optimised one for the noise is taken.
+    Ask for ``epsilon=`` (Laplace noise), ``epsilon=`` and ``delta=``, or ``rho=`` (Gaussian). One record (or ``unit``,
+    on the caller's word) is one count in one cell. Without a strategy, the optimised one for the noise is taken.
 
     Guarantee: that of the mechanism at the strategy's sensitivity, rounding included (proof in ``workloads.strategy``).
     Error: unbiased without constraints; expected total squared error tr(WᵀW (AᵀA)⁻¹) × the noise's variance.
@@ -76,6 +76,7 @@ class Query:
     rho: InitVar[float | None] = None
     adjacency: InitVar[Adjacency | str] = Adjacency.ADD_REMOVE
     constraints: Constraints | None = None
+    unit: str = ONE_RECORD
     mechanism: Laplace | Gaussian | None = field(default=None, init=False)
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
@@ -91,6 +92,7 @@ class Query:
             raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
                              "Choose a smaller strategy: optimise(workload) finds one.")
         check(self.constraints, strategy.shape)
+        unit_name(self.unit)
         object.__setattr__(self, "strategy", strategy)
         object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
 
@@ -170,6 +172,7 @@ def answer(
     nonnegative: bool = False,
     monotone: Monotone | None = None,
     total: float | None = None,
+    unit: str = ONE_RECORD,
     book: Book | None = None,
     label: str = "workload",
     rng: RngLike = None,
@@ -177,7 +180,7 @@ def answer(
     """Consistent private answers to every query of a workload, for one charge.
 
     ``epsilon`` alone gives pure DP by Laplace noise; with ``delta``, or by ``rho``, the noise is Gaussian. The
-    book is charged before the histogram is read.
+    book is charged before the histogram is read. ``unit`` says whom a count of the histogram is all of.
 
     >>> from discreet.workloads import Prefix
     >>> release = answer(Prefix(4), [10, 0, 3, 5], epsilon=1.0, nonnegative=True, rng=1)
@@ -185,8 +188,8 @@ def answer(
     True
     """
     query = Query(workload=workload, strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency,
-                  constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total))
+                  constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total), unit=unit)
     if book is not None:
-        book.charge(query.event, label=label)
+        book.charge(query.event, label=label, unit=query.unit)
     release = query.release(histogram, rng)
     return Release(release.value, release.event, reproducible=release.reproducible, label=label)

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
-from discreet.random.tap import Listener, listening
+from discreet.random.tap import unheard
 
 __all__ = ["COVER_SHARE", "Cover", "radial", "radial_error"]
 
@@ -75,5 +75,5 @@ class Cover:
 
     def release(self, value: NDArray[np.float64], rng: random.Rng) -> Any:
         """The value, covered. Part of a step that replay watches as a whole, so it is not announced again."""
-        with listening(cast(Listener, None)):
+        with unheard():
             return self._mechanism.release(value, rng).value

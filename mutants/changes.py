@@ -1,0 +1,76 @@
+"""The changes: cosmic-ray's operators, less those that cannot matter (annotations, decorators, variables)."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cosmic_ray.plugins as plugins
+from cosmic_ray.ast import ast_nodes, get_ast_from_path
+from cosmic_ray.mutating import mutate_code
+
+from mutants.rooms import ROOT
+
+__all__ = ["Change", "sample"]
+
+KINDS = ("ReplaceBinaryOperator", "ReplaceComparisonOperator", "ReplaceUnaryOperator", "AddNot", "NumberReplacer",
+         "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ZeroIterationForLoop")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One mutant: an operator at one place of one file."""
+
+    path: Path
+    line: int
+    operator: str
+    occurrence: int
+
+    def code(self) -> str:
+        """The changed file."""
+        changed = mutate_code((ROOT / self.path).read_text(), plugins.get_operator(self.operator)(), self.occurrence)
+        assert changed is not None
+        return str(changed)
+
+    def shown(self) -> tuple[str, str]:
+        """The first line that differs, before and after."""
+        before, after = (ROOT / self.path).read_text().splitlines(), self.code().splitlines()
+        return next(((a.strip(), b.strip()) for a, b in zip(before, after, strict=False) if a != b), ("", ""))
+
+
+def sample(files: list[Path], size: int, seed: int) -> list[Change]:
+    """So many changes: a place drawn uniformly, then one of the changes that can be made there."""
+    draw = random.Random(seed)
+    places = {place: changes for path in files for place, changes in _places(path).items()}
+    chosen = draw.sample(sorted(places), min(size, len(places)))
+    return [draw.choice(places[place]) for place in chosen]
+
+
+def _places(path: Path) -> dict[tuple[str, int, int], list[Change]]:
+    tree, skipped = get_ast_from_path(ROOT / path), set(_idle_lines(path))
+    places: dict[tuple[str, int, int], list[Change]] = {}
+    for name in sorted(plugins.operator_names()):
+        if not name.split("/")[-1].startswith(KINDS):
+            continue
+        operator = plugins.get_operator(name)()
+        found = ((start, node) for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node))
+        for occurrence, ((line, column), _) in enumerate(found):
+            if (line, column) not in skipped and line not in skipped:
+                places.setdefault((str(path), line, column), []).append(Change(path, line, name, occurrence))
+    return places
+
+
+def _idle_lines(path: Path) -> Iterator[int | tuple[int, int]]:
+    """Places where a change does nothing: annotations, which are never evaluated, and what only type checkers read."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if annotation is not None:
+                yield from ((inner.lineno, column) for inner in ast.walk(annotation) if hasattr(inner, "lineno")
+                            for column in range(annotation.col_offset, annotation.end_col_offset + 1))
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)

@@ -1,0 +1,183 @@
+"""Does the declared cost cover what was drawn?
+
+For two neighbours only those steps cost anything in which the values to be noised differ: of disjoint groups, the one that
+holds the record. Their events, taken together, must be covered by the declared one; samplers are taken off it first,
+because replay gives a record the same coin on both sides and so looks at batches that are already drawn.
+
+The noise itself is looked at too. Where a step declares Laplace or Gaussian noise of some scale, the size of what was
+added has a known law, and noise that is too small shows in Fisher's statistic, with a false alarm of ``ALARM`` a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet import events
+from discreet.errors import DiscreetError
+from discreet.events import Event
+
+__all__ = ["ALARM", "covered", "size_of_noise", "too_small"]
+
+ALARM = 1e-12
+_DELTAS = (1e-3, 1e-6, 1e-9)
+_ROOM = 1 + 1e-9  # for rounding of the parameters
+
+# What grows with the cost of a leaf; all of it must be at least as large in what was declared.
+_COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
+    events.Laplace: lambda e: (1 / e.noise_multiplier,),
+    events.Gaussian: lambda e: (1 / e.noise_multiplier,),
+    events.DiscreteLaplace: lambda e: (e.sensitivity / e.scale,),
+    events.Exponential: lambda e: (e.epsilon,),
+    events.PureDP: lambda e: (e.epsilon,),
+    events.ApproxDP: lambda e: (e.epsilon, e.delta),
+    events.ZCDP: lambda e: (e.rho,),
+    events.GDP: lambda e: (e.mu,),
+}
+
+
+def covered(declared: Event, drawn: Iterable[Event]) -> bool:
+    """Whether ``declared`` costs at least as much as ``drawn`` together: leaf by leaf, or else by their price.
+
+    >>> one = events.Laplace(noise_multiplier=1.0)
+    >>> covered(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
+    (True, False, True)
+    """
+    wanted: Counter[Event] = Counter()
+    for event in drawn:
+        wanted.update(_inner(event))
+    given = _inner(declared)
+    if _matched(wanted, given.copy()):
+        return True
+    if all(isinstance(leaf, (events.Gaussian, events.GDP)) for leaf in (*wanted, *given)):
+        return _square(wanted) <= _square(given) * _ROOM
+    return bool(given) and _priced(wanted, given)
+
+
+def _inner(event: Event) -> Counter[Event]:
+    """The leaves with their counts, those inside samplers and parallel parts included."""
+    counts: Counter[Event] = Counter()
+    for leaf, count in events.leaves(event).items():
+        parts = list(_children(leaf))
+        for part in parts:
+            counts.update({inner: n * count for inner, n in _inner(part).items()})
+        if not parts:
+            counts[leaf] += count
+    return counts
+
+
+def _children(event: Event) -> Iterator[Event]:
+    for f in dataclasses.fields(event):  # type: ignore[arg-type]
+        value = getattr(event, f.name)
+        yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Event))
+
+
+def _matched(wanted: Counter[Event], given: Counter[Event]) -> bool:
+    """Whether every wanted leaf finds one of its kind that costs at least as much and is not taken yet."""
+    for leaf, count in sorted(wanted.items(), key=lambda item: _cost(item[0]), reverse=True):
+        for other in sorted((g for g in given if _at_most(leaf, g)), key=_cost):
+            taken = min(count, given[other])
+            given[other] -= taken
+            count -= taken
+        if count:
+            return False
+    return True
+
+
+def _cost(event: Event) -> tuple[float, ...]:
+    return _COST[type(event)](event) if type(event) in _COST else ()
+
+
+def _at_most(leaf: Event, other: Event) -> bool:
+    if leaf == other:
+        return True
+    return type(leaf) is type(other) and bool(_cost(leaf)) and all(
+        x <= y * _ROOM for x, y in zip(_cost(leaf), _cost(other), strict=True))
+
+
+def _square(counts: Counter[Event]) -> float:
+    """Of the mu that Gaussian noises have together: their squares add up."""
+    return sum(n * _cost(leaf)[0] ** 2 for leaf, n in counts.items())
+
+
+def _priced(wanted: Counter[Event], given: Counter[Event]) -> bool:
+    from discreet.accounting import epsilon, epsilon_bounds
+
+    both = [*wanted, *given]
+    adjacency = "replace" if any(str(getattr(e, "adjacency", "")) == "replace" for e in both) else "add-remove"
+    spent, said = (events.Composed(events=tuple(e * n for e, n in counts.items() if n)) for counts in (wanted, given))
+    try:
+        return all(epsilon_bounds(spent, delta=delta, adjacency=adjacency)[0]
+                   <= epsilon(said, delta=delta, adjacency=adjacency) * (1 + 1e-6) + 1e-9 for delta in _DELTAS)
+    except DiscreetError:
+        return False  # no theorem compares the two: what cannot be judged is not covered
+
+
+# --- the noise itself ----------------------------------------------------------------------------------------------
+
+
+def size_of_noise(event: Event | None, value: Any, output: Any, limit: Any) -> list[float]:
+    """For each entry, the probability that noise of the declared law is at most as large as what was added.
+
+    Rounded up, so that on honest noise these numbers lie above uniform ones.
+    """
+    law = _law(event, float(limit)) if limit > 0 else None
+    if law is None or isinstance(value, Mapping) or np.shape(value) != np.shape(output):
+        return []
+    pairs = zip(np.ravel(np.asarray(value, object)), np.ravel(np.asarray(output, object)), strict=True)
+    return [law(_gap(before, after)) for before, after in pairs]
+
+
+def _gap(value: Any, output: Any) -> float:
+    """How far apart the two are, and what rounding to a double may have hidden."""
+    before, after = (Fraction(x.item() if isinstance(x, np.generic) else x) for x in (value, output))
+    return float(abs(after - before)) + math.ulp(float(max(abs(before), abs(after))))
+
+
+def _law(event: Event | None, limit: float) -> Callable[[float], float] | None:
+    match event:
+        case events.Laplace(noise_multiplier=multiplier):
+            return lambda gap: -math.expm1(-gap / (multiplier * limit))
+        case events.Gaussian(noise_multiplier=multiplier):
+            return lambda gap: math.erf(gap / (multiplier * limit * math.sqrt(2)))
+        case events.DiscreteLaplace(scale=scale):
+            return lambda gap: 1 - 2 * math.exp(-(math.floor(gap) + 1) / scale) / (1 + math.exp(-1 / scale))
+        case events.DiscreteGaussian(sigma=sigma):
+            return lambda gap: _discrete_gaussian(sigma, math.floor(gap))
+    return None
+
+
+def _discrete_gaussian(sigma: float, most: int) -> float:
+    """The mass within ``most`` of zero; for a large sigma, that of the continuous law one further out."""
+    if sigma > 1e4:
+        return math.erf((most + 1) / (sigma * math.sqrt(2)))
+    mass = _masses(sigma)
+    return float(mass[min(most, len(mass) - 1)])
+
+
+@lru_cache(maxsize=64)
+def _masses(sigma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    weights = np.exp(-0.5 * (np.arange(math.ceil(12 * sigma) + 2) / sigma) ** 2)
+    weights[1:] *= 2
+    return np.asarray(np.cumsum(weights) / weights.sum())
+
+
+def too_small(probabilities: list[float]) -> bool:
+    """Whether noise is smaller than declared, by Fisher's statistic: -2·Σ ln p is χ² with 2n degrees, or smaller.
+
+    >>> too_small([0.5, 0.1, 0.9]), too_small([1e-14])
+    (False, True)
+    """
+    from scipy.special import gammaincc
+
+    if not probabilities:
+        return False
+    total = -sum(math.log(max(p, 5e-324)) for p in probabilities)
+    return bool(gammaincc(len(probabilities), total) < ALARM)
