@@ -123,7 +123,7 @@ def test_doubles_that_cannot_tell_give_way_to_pairs(monkeypatch):
 
 def test_a_ridge_without_a_proof_is_refused_before_the_charge():
     class Book:
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             raise AssertionError("charged")
 
     for delta in (0.0, 1e-6):

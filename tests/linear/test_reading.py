@@ -140,7 +140,7 @@ class Book:
 
     charged = False
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         self.charged = True
 
 
@@ -183,7 +183,7 @@ def test_no_value_is_looked_at_before_the_charge():
             return 1.0
 
     class Refusing:
-        def charge(self, event, label=""):
+        def charge(self, event, label="", *, unit="one record"):
             raise KeyError("no")
 
     with pytest.raises(KeyError):

@@ -50,7 +50,7 @@ class Book:
     def __init__(self):
         self.charged = 0
 
-    def charge(self, event, label=""):
+    def charge(self, event, label="", *, unit="one record"):
         self.charged += 1
 
 
