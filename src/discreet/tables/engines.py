@@ -61,6 +61,10 @@ class Engine(ABC):
         """Select SQL expressions."""
 
     @abstractmethod
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        """The frame with one more column: whether ``column`` is one of ``values``, all numbers or all text."""
+
+    @abstractmethod
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         """The ``keep`` smallest values of ``order`` for each unit, in a column of that name."""
 
@@ -115,6 +119,16 @@ class DuckDB(Engine):
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
+
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        textual = isinstance(values[0], str)
+        told = list(values) if textual else [repr(float(value)) for value in values]
+        every = "".join(told)
+        # one constant, whatever the number of values: as 10^5 constants they take seconds to bind
+        mark = next(sign for sign in map(chr, range(1, 0xD800)) if sign != "'" and sign not in every)
+        listed = mark.join(told).replace("'", "''")
+        kind = "VARCHAR[]" if textual else "DOUBLE[]"
+        return frame.project(f"*, {column} IN (SELECT unnest(CAST(string_split('{listed}', '{mark}') AS {kind}))) AS {name}")
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
@@ -178,6 +192,9 @@ class Spark(Engine):
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.selectExpr(*columns)
+
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        return frame.withColumn(name, frame[column].isin(list(values)))
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
