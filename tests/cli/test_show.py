@@ -20,6 +20,6 @@ def test_printed_bounds_never_cross_the_number(value):
 def test_a_plot_has_the_size_of_its_frame(points):
     """Rows and columns do not depend on the curve."""
     xs = [i / (points - 1) for i in range(points)]
-    lines = show.curve(xs, [1 - x for x in xs], below="x", beside="y").splitlines()
+    lines = show.curve(xs, [1 - x for x in xs], below="x", beside="y")
     assert len(lines) == show.ROWS + 3
     assert {len(line) for line in lines[1:-2]} == {show.COLUMNS + 3}

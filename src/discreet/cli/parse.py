@@ -118,6 +118,8 @@ def _usage(name: str) -> str:
 def _apply(act: Callable[[Any, Any], Any], left: Any, right: Any, node: ast.expr) -> Any:
     """Arithmetic on numbers, composition on events; 1e4 is as good a count as 10000."""
     left, right = _count(left, beside=right), _count(right, beside=left)
+    if not all(isinstance(side, (int, float, ev.Event)) for side in (left, right)):  # 'a' * 4000000000 is text, and 4 GB of it
+        raise ValueError(f"{_excerpt(ast.unparse(node))} has no meaning: numbers take + - * /, events take + * |.")
     numbers = all(isinstance(side, (int, float)) for side in (left, right))
     if act in (operator.sub, operator.truediv, operator.or_) and numbers is (act is operator.or_):
         raise ValueError(f"{_excerpt(ast.unparse(node))} has no meaning: numbers take + - * /, events take + * |.")

@@ -15,6 +15,7 @@ from discreet.errors import DiscreetError
 __all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
 
 T = TypeVar("T")
+_STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
 
 
 class EngineFailed(DiscreetError):
@@ -26,6 +27,8 @@ def quietly(action: Callable[[], T]) -> T:
     try:
         return action()
     except Exception as error:
+        if str(error) == _STOPPED:
+            raise KeyboardInterrupt from None
         kind = type(error).__name__
     raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
                        "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")

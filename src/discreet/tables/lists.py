@@ -22,7 +22,8 @@ LEAST = 100  # values; shorter lists are parsed like the rest
 _STRING = r"'(?:[^']|'')*+'"
 _CONSTANT = rf"(?:-?\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?+|{_STRING})"
 _SKIPPED = rf"[eE]'(?:[^'\\]|\\.|'')*+'|{_STRING}|\"(?:[^\"]|\"\")*+\"|--[^\n]*+|/\*.*?\*/|\$\$.*?\$\$"
-_TEXT = re.compile(rf"{_SKIPPED}|\bIN\s*+\((?P<list>\s*+{_CONSTANT}\s*+(?:,\s*+{_CONSTANT}\s*+)*+)\)", re.IGNORECASE | re.DOTALL)
+_LIST = rf"\bIN\s*+\((?P<list>\s*+{_CONSTANT}\s*+(?:,\s*+{_CONSTANT}\s*+)*+)\)"
+_TEXT = re.compile(rf"{_SKIPPED}|{_LIST}", re.IGNORECASE | re.DOTALL)
 _EACH = re.compile(_CONSTANT)
 
 
