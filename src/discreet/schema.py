@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.errors import number, whole
 
-__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "declaration", "read_schema"]
+__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "declaration", "parse_schema", "read_schema"]
 
 Value: TypeAlias = int | float | str | bool
 MOST_CATEGORIES = 1 << 20  # as many as public groups are answered
@@ -195,15 +195,20 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"The schema file {str(path)!r} cannot be read: {reason}.") from None
+    return parse_schema(text, f"The schema file {str(path)!r}")
+
+
+def parse_schema(text: str, name: str = "The schema") -> Declaration:
+    """The declaration in a TOML text; ``name`` is what errors call it."""
     if len(text) > LONGEST:
-        raise ValueError(f"The schema file {str(path)!r} has more than {LONGEST:,} characters.")
+        raise ValueError(f"{name} has more than {LONGEST:,} characters.")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"The schema file {str(path)!r} is not TOML: {error}.") from None
+        raise ValueError(f"{name} is not TOML: {error}.") from None
     except (RecursionError, ValueError) as error:  # brackets in brackets; a date or a number beyond what Python counts
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is too large"
-        raise ValueError(f"The schema file {str(path)!r} cannot be read: {reason}.") from None
+        raise ValueError(f"{name} cannot be read: {reason}.") from None
     return declaration(data)
 
 
@@ -232,6 +237,9 @@ def _column(name: str, facts: Any) -> Column:
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:
             return Categories(values, **rest)
         case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
+            if high - low >= MOST_CATEGORIES:
+                raise ValueError(f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer lists: "
+                                 "declare bounds = [low, high], or unlisted = true.")
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()

@@ -16,7 +16,7 @@ from discreet.adjacency import Adjacency
 from discreet.cli.parse import mentions, parse
 
 __all__ = ["Accountant", "AsJson", "Delta", "Description", "Epsilon", "EventFile", "Expression", "Noise", "Rate", "Relation",
-           "Steps"]
+           "Steps", "decode"]
 
 Expression = Annotated[str | None, typer.Argument(
     metavar="[EVENT]", help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
@@ -60,7 +60,7 @@ class Description:
         if self.expression is not None:
             return parse(self.expression)
         if self.file is not None:
-            return _decode(_read(self.file))
+            return decode(_read(self.file))
         if self.noise is None:
             raise ValueError("--rate and --steps describe a step that also needs --noise-multiplier.")
         return self._step(self.noise)
@@ -93,7 +93,8 @@ def _read(file: str) -> str:
         raise ValueError(f"The event file {file!r} cannot be read: {reason}.") from None
 
 
-def _decode(text: str) -> ev.Event:
+def decode(text: str) -> ev.Event:
+    """The event that a JSON text describes."""
     try:
         return ev.Event.from_json(text)
     except json.JSONDecodeError as error:

@@ -63,7 +63,7 @@ def parse(query: str, table: Table) -> Query:
     try:
         return _asked(query, table)
     except RecursionError:
-        raise ValueError("The query is nested too deeply: use IN for a list of values, derive() for computed columns.") from None
+        raise ValueError("The query is nested too deeply: use IN for lists of values, derive() for computed columns.") from None
 
 
 def _asked(query: str, table: Table) -> Query:

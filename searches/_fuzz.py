@@ -1,0 +1,80 @@
+"""``python -m searches._fuzz [target ...] [--size N]``: coverage-guided fuzzing of what reads text from strangers.
+
+Each target runs in a process of its own, with bounds on memory and on the time of one input; what breaks a promise is
+printed and kept. It needs atheris: pip install atheris (``make fuzz`` does so), which is why ``make search`` leaves it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZE = 1_000_000
+LONGEST, SECONDS, MEGABYTES = 4_096, 30, 2_048  # of one input; of one input; of a process
+
+
+def main(size: int | None = None, names: list[str] | None = None) -> None:
+    """Run the targets one after the other; a violation raises."""
+    from searches._targets import SEEDS, TARGETS
+
+    for name in names or list(TARGETS):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, seed in enumerate(SEEDS[name]):
+                Path(folder, f"seed{number}").write_text(seed)
+            Path(folder, "words").write_text("\n".join(_words(SEEDS[name])))
+            flags = [f"-runs={size or SIZE}", f"-max_len={LONGEST}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}",
+                     f"-dict={folder}/words", f"-artifact_prefix={folder}/", "-print_final_stats=1", "-verbosity=0"]
+            done = subprocess.run([sys.executable, "-m", "searches._fuzz", "--one", name, *flags, folder], text=True,
+                                  capture_output=True, check=False)
+            kept = [file.read_bytes() for file in Path(folder).iterdir() if file.name.startswith(("crash", "timeout", "oom"))]
+        ran = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+        peak = re.search(r"peak_rss_mb: (\d+)", done.stderr)
+        if done.returncode or kept:
+            raise AssertionError(f"{name}: {kept}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        print(f"fuzz {name}: {ran and ran[1]} inputs, peak {peak and peak[1]} MB, no violation", flush=True)
+
+
+def _words(seeds: tuple[str, ...]) -> list[str]:
+    """The dictionary of a target: the words of its seeds, in libFuzzer's form."""
+    found = {word for seed in seeds for word in re.findall(r"\w+|[^\w\s]", seed)}
+    return [f'"{word}"' for word in sorted(found) if word not in ('"', "\\")]
+
+
+def _one(name: str, flags: list[str]) -> None:
+    """Fuzz one target in this process, which ends with it."""
+    try:
+        import atheris
+    except ModuleNotFoundError:
+        raise SystemExit("This needs atheris: pip install atheris==3.0.0") from None
+    with atheris.instrument_imports(include=["discreet"]):
+        from searches._targets import SEEDS, TARGETS
+
+        target = TARGETS[name]
+        for seed in SEEDS[name]:
+            target(seed)  # loads what it needs, so that it is instrumented
+
+    def once(data: bytes) -> None:
+        target(data.decode("utf-8", "surrogateescape"))
+
+    atheris.Setup([sys.argv[0], *flags], once)
+    atheris.Fuzz()
+
+
+def run() -> None:
+    """The command."""
+    if sys.argv[1:2] == ["--one"]:
+        _one(sys.argv[2], sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser(prog="python -m searches._fuzz")
+    parser.add_argument("name", nargs="*", help="some targets; all of them by default")
+    parser.add_argument("--size", type=int, default=None, help=f"inputs a target; {SIZE:,} by default")
+    given = parser.parse_args()
+    main(given.size, given.name)
+
+
+if __name__ == "__main__":
+    run()
