@@ -31,8 +31,8 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
             done = subprocess.run([sys.executable, "-m", "searches._fuzz", "--one", name, *flags, folder], text=True,
                                   capture_output=True, check=False)
             kept = [file.read_bytes() for file in Path(folder).iterdir() if file.name.startswith(("crash", "timeout", "oom"))]
-        ran = re.search(r"number_of_executed_units: (\d+)", done.stderr)
-        peak = re.search(r"peak_rss_mb: (\d+)", done.stderr)
+        ran = re.search(r"number_of_executed_units:\s+(\d+)", done.stderr)
+        peak = re.search(r"peak_rss_mb:\s+(\d+)", done.stderr)
         if done.returncode or kept:
             raise AssertionError(f"{name}: {kept}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         print(f"fuzz {name}: {ran and ran[1]} inputs, peak {peak and peak[1]} MB, no violation", flush=True)

@@ -29,9 +29,9 @@ _BESIDE_A_LEDGER = ("-journal", "-wal", "-shm")
 def claimed(path: str | os.PathLike[str], *, force: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
     """A new file beside ``path``, to be written in the block; it takes the place of ``path`` when the block ends well."""
     target = Path(path)
-    _check(target, force, inputs)
-    part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")  # the ending may decide what is written
+    part = target.parent / f".{target.stem}.{os.getpid()}.part{target.suffix}"  # the ending may decide what is written
     try:
+        _check(target, force, inputs)
         part.touch(exist_ok=False)
     except OSError as error:
         raise ValueError(f"{str(target)!r} cannot be written: {error.strerror}.") from None

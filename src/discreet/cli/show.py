@@ -123,7 +123,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, 
         grid.add_column(Text(header), no_wrap=not prose or number + 1 < len(headers))
     for row in rows:
         grid.add_row(*map(Text, row))  # Text: a bracket in a reason is a bracket, not markup
-    Console(width=shutil.get_terminal_size().columns, highlight=False).print(grid)
+    Console(width=shutil.get_terminal_size().columns, color_system=None).print(grid)
 
 
 # --- a plot in characters -------------------------------------------------------------------------------------------

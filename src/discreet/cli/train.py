@@ -77,7 +77,8 @@ class _Payer:
     """A book that remembers the ledger's head after its charge."""
 
     def __init__(self, book: Any) -> None:
-        self._book, self.head = book, None
+        self._book = book
+        self.head: dict[str, str] | None = None
 
     def charge(self, *what: Any, **told: Any) -> Any:
         """Charge the book."""

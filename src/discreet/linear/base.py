@@ -142,6 +142,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
+    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+        self.coef_: NDArray[np.float64] = coefficients
+        self.intercept_: Any = intercept
+
     def restore(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
         """Make this a fitted model with these coefficients, one row a score, in the user's units: for files that hold them."""
         self.n_features_in_ = coefficients.shape[1]
@@ -149,10 +153,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         single = coefficients.shape[0] == 1 and not hasattr(self, "classes")
         self.coef_, self.intercept_ = (coefficients[0], float(intercept[0])) if single else (coefficients, intercept)
         return self
-
-    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
-        self.coef_: NDArray[np.float64] = coefficients
-        self.intercept_: Any = intercept
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)

@@ -189,7 +189,7 @@ _OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
 
 def _expression(node: exp.Expression, lists: Mapping[str, list[Any]]) -> Any:
     """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
-    def read(inner: exp.Expression) -> Any:
+    def read(inner: Any) -> Any:
         return _expression(inner, lists)
 
     def of_a_row(inner: exp.Expression) -> Expression:
