@@ -24,8 +24,8 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
     for name in names or list(TARGETS):
         with tempfile.TemporaryDirectory() as folder:
             for number, seed in enumerate(SEEDS[name]):
-                Path(folder, f"seed{number}").write_text(seed)
-            Path(folder, "words").write_text("\n".join(_words(SEEDS[name])))
+                Path(folder, f"seed{number}").write_bytes(b"\0" + seed.encode())
+            Path(folder, "words").write_text("\n".join(_dictionary(_words(SEEDS[name]))))
             flags = [f"-runs={size or SIZE}", f"-max_len={LONGEST}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}",
                      f"-dict={folder}/words", f"-artifact_prefix={folder}/", "-print_final_stats=1", "-verbosity=0"]
             done = subprocess.run([sys.executable, "-m", "searches._fuzz", "--one", name, *flags, folder], text=True,
@@ -39,9 +39,20 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
 
 
 def _words(seeds: tuple[str, ...]) -> list[str]:
-    """The dictionary of a target: the words of its seeds, in libFuzzer's form."""
-    found = {word for seed in seeds for word in re.findall(r"\w+|[^\w\s]", seed)}
-    return [f'"{word}"' for word in sorted(found) if word not in ('"', "\\")]
+    """Pieces of good texts: words, signs, and what stands between commas or blanks."""
+    return sorted({word for seed in seeds for word in [*re.findall(r"\w+|\W", seed), *re.split(r"(?<=[,\s])", seed)] if word})
+
+
+def _dictionary(words: list[str]) -> list[str]:
+    """Words in libFuzzer's form."""
+    return [f'"{word}"' for word in words if re.fullmatch(r"\w+", word)]
+
+
+def _text(data: bytes, words: list[str]) -> str:
+    """Half of the inputs are bytes as they are, the other half strings of known pieces, which reach behind the first check."""
+    if data[:1] and data[0] % 2:
+        return "".join(words[byte % len(words)] for byte in data[1:])
+    return data[1:].decode("utf-8", "surrogateescape")
 
 
 def _one(name: str, flags: list[str]) -> None:
@@ -56,9 +67,10 @@ def _one(name: str, flags: list[str]) -> None:
         target = TARGETS[name]
         for seed in SEEDS[name]:
             target(seed)  # loads what it needs, so that it is instrumented
+        words = _words(SEEDS[name])
 
     def once(data: bytes) -> None:
-        target(data.decode("utf-8", "surrogateescape"))
+        target(_text(data, words))
 
     atheris.Setup([sys.argv[0], *flags], once)
     atheris.Fuzz()

@@ -1,4 +1,4 @@
-"""What reads text from strangers: each function takes any text and gives an answer or a clean error, or else the search found one."""
+"""What reads text from strangers. Each function takes any text; what it raises is a violation: clean errors it expects."""
 
 from __future__ import annotations
 

@@ -238,8 +238,8 @@ def _column(name: str, facts: Any) -> Column:
             return Categories(values, **rest)
         case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
             if high - low >= MOST_CATEGORIES:
-                raise ValueError(f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer lists: "
-                                 "declare bounds = [low, high], or unlisted = true.")
+                raise ValueError(f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer "
+                                 "lists: declare bounds = [low, high], or unlisted = true.")
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()

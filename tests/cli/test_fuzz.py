@@ -34,8 +34,8 @@ LARGE = {
     "event_json": ["[" * 100_000, '{"type":"Repeated","count":' + "9" * 5000 + ',"event":{"type":"NonPrivate"}}'],
     "schema_toml": ["[columns]\na = { range = [1, 1000000000] }", "[columns]\na = { range = [1, 99999999999999999999] }",
                     "a = " + "[" * 50_000, "[columns]\na = { bounds = [0, " + "9" * 5000 + "] }"],
-    "sql": ["SELECT COUNT(*) FROM t WHERE " + "(" * 5000, "SELECT " + "-" * 5000 + "1 FROM t", "SELECT COUNT(*) FROM t WHERE a = "
-            + "9" * 5000, "SELECT COUNT(*) FROM t WHERE a IN (" + "1," * 50_000 + "2)"],
+    "sql": ["SELECT COUNT(*) FROM t WHERE " + "(" * 5000, "SELECT " + "-" * 5000 + "1 FROM t",
+            "SELECT COUNT(*) FROM t WHERE a = " + "9" * 5000, "SELECT COUNT(*) FROM t WHERE a IN (" + "1," * 50_000 + "2)"],
     "ledger_url": ["sqlite:///" + "x" * 100_000, "postgresql://" + ":" * 10_000 + "@/?" + "a=b&" * 10_000],
 }
 

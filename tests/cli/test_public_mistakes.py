@@ -15,8 +15,9 @@ import torch
 
 import discreet as dp
 from discreet import cli
-from discreet.linear import LogisticRegression
+from discreet.linear import LinearRegression, LogisticRegression
 from discreet.training import fit as train_model
+from discreet.training import make_private
 
 SCHEMA = 'unit = "id"\n[columns]\nid = { unlisted = true }\nage = { bounds = [0, 100] }\nsex = { categories = ["f", "m"] }\n'
 RUN = """
@@ -111,7 +112,8 @@ def test_a_public_mistake_costs_nothing(mistake, book, capsys):
     ("batch_size = 20", 'batch_size = "all"'), ("batch_size = 20", "batch_size = 20\nlr = -1"),
     ('path = "train.npz"', 'path = "absent.npz"'), ('path = "train.npz"', 'path = "run.toml"'),
     ('path = "train.npz"', 'path = "train.npz"\ntarget = "z"'), ('path = "train.npz"', 'path = "train.npz"\ntarget = "text"'),
-    ("epochs = 1", 'epochs = "one"'), ("epochs = 1", 'epochs = 1\nclipping = "flatt"'), ("epochs = 1", 'epochs = 1\nsampler = 3'),
+    ("epochs = 1", 'epochs = "one"'), ("epochs = 1", 'epochs = 1\nclipping = "flatt"'),
+    ("epochs = 1", "epochs = 1\nsampler = 3"),
     ("[model]", "[model"), ("[privacy]", "privacy = 3\n[training.x]"),
 ])
 def test_a_plan_that_cannot_run_costs_nothing(old, new, book, capsys):
@@ -164,6 +166,17 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
             LogisticRegression(**wrong).fit(x, y, book=book)
     with pytest.raises(ValueError, match="inconsistent"):
         LogisticRegression().fit(x, y[:5], book=book)
+    with pytest.raises(ValueError, match="must hold real numbers"):
+        LinearRegression().fit(x, np.array(["a"] * 10), book=book)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(10, 2), torch.zeros(10, 1)), batch_size=5)
+    plain = torch.nn.Linear(2, 1)
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+        traced = torch.jit.trace(plain, torch.zeros(1, 2))
+    for model, wrong in ((traced, {}), (plain, {"clip_schedule": lambda step: -1}), (plain, {"clip_schedule": 3}),
+                         (plain, {"loss_reduction": "avg"}), (plain, {"sampler": "Poisson"}), (plain, {"label": 3})):
+        with pytest.raises((ValueError, TypeError)):
+            make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader,
+                         **({"epsilon": 1.0, "delta": 1e-5, "epochs": 1, "loss_reduction": "mean", "book": book} | wrong))
     with pytest.raises(ValueError, match="two records of zeros"):
         train_model(torch.nn.Linear(3, 2), (x, y.astype(int)), epsilon=1.0, delta=1e-5, epochs=1, book=book)
     assert book.spent().entries == 0

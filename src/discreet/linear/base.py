@@ -125,6 +125,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         targets = reading.column(y, len(rows))
         plan, mapping = self._plan(rows.shape[1]), self._mapping(rows.shape[1])
         rng = source(self.random_state)
+        self._read_targets(targets[:0])  # a type that cannot be a target is public, and costs nothing
         if book is not None:
             book.charge(plan.solver.event, label=type(self).__name__)
         read, usable = self._read_targets(targets)
