@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -58,8 +59,7 @@ def parse(text: str, unknowns: Mapping[str, float] | None = None) -> ev.Event:
     if len(text) > LONGEST:
         raise ValueError(f"The event has {len(text):,} characters; above {LONGEST:,}, give it as JSON with --event.")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        result = _value(tree, unknowns or {})
+        result = _value(_tree(text).body, unknowns or {})
     except SyntaxError as error:
         raise ValueError(f"The event {_excerpt(text)} cannot be read: {error.msg}.") from None
     except (RecursionError, MemoryError):
@@ -71,7 +71,13 @@ def parse(text: str, unknowns: Mapping[str, float] | None = None) -> ev.Event:
 
 def mentions(text: str, name: str) -> bool:
     """Whether a well-formed expression uses a free name."""
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(_tree(text)))
+
+
+def _tree(text: str) -> ast.Expression:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python's, about code that will never be run
+        return ast.parse(text.strip(), mode="eval")
 
 
 def _value(node: ast.expr, unknowns: Mapping[str, float]) -> Any:
