@@ -20,7 +20,7 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from discreet.errors import number, whole
+from discreet.errors import is_whole_text, number, whole
 
 __all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "declaration", "parse_schema", "read_schema"]
 
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Value:
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number.")
-    if isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
+    if isinstance(value, str) and not is_whole_text(value):
         raise ValueError("values has text with half a character (a lone surrogate), which no file or engine holds.")
     if isinstance(value, int) and abs(value) > 2**53:
         raise ValueError(f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text.")

@@ -104,3 +104,12 @@ def test_a_failure_says_nothing_of_charges(capsys):
     with pytest.raises(ValueError, match="no"):
         fail()
     assert capsys.readouterr().err == ""
+
+
+def test_half_a_character_is_refused_in_a_sentence_and_charged_nowhere():
+    """In a label; in the user's name, which the system gave, it is written as an escape."""
+    with dp.Ledger("mine.db", who="eve\udcff") as ledger:
+        book = ledger.book("census")
+        with pytest.raises(ValueError, match="of whole characters"):
+            book.charge(dp.events.PureDP(epsilon=0.1), label="a\ud800")
+        assert book.charge(dp.events.PureDP(epsilon=0.1)).who == "eve\\udcff"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, MissingExtra, extra
+from discreet.errors import DiscreetError, MissingExtra, extra, is_whole_text
 
 if TYPE_CHECKING:
     import typer
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input gives one sentence on standard error and exit code 2, never a traceback."""
     try:
         words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-        if any(_undecodable(word) for word in words):
+        if not all(map(is_whole_text, words)):
             raise ValueError("An argument is not text in the encoding of this system.")
         sys.exit(_run(words))
     except (DiscreetError, MissingExtra, ValueError, OSError) as error:
@@ -108,7 +108,3 @@ def _refuse(message: str, code: int = BAD_INPUT) -> None:
 
     warn(" ".join(message.split()))
     raise SystemExit(code)
-
-
-def _undecodable(word: str) -> bool:
-    return any("\ud800" <= sign <= "\udfff" for sign in word)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedEvent
+from discreet.errors import BudgetExceeded, UnsupportedEvent, is_whole_text
 from discreet.events import Event
 from discreet.ledger import chain, pricing, tree
 from discreet.ledger.admission import planned, refusal, refusing
@@ -91,8 +91,8 @@ class Book:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
         self._refuse_partition()
-        if not isinstance(label, str):
-            raise ValueError(f"label is a {type(label).__name__}, but must be text.")
+        if not is_whole_text(label):
+            raise ValueError(f"label is a {type(label).__name__}, but must be text, of whole characters.")
         price = None if kind == "plan" else self._quick(event, delta)
         while True:
             if price and (entry := self._commit(event, label, kind, price)):

@@ -48,7 +48,7 @@ class Ledger:
 
     def __init__(self, url: str | PathLike[str] = "sqlite:///budget.db", *, who: str | None = None,
                  clock: Callable[[], datetime] | None = None, create: bool = True) -> None:  # fmt: skip
-        self.who = _user() if who is None else who
+        self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()  # as systems name users
         self._clock = clock or (lambda: datetime.now(UTC))
         self._store = Store(_address(url), create=create)
 
