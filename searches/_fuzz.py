@@ -25,6 +25,7 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for number, seed in enumerate(SEEDS[name]):
                 Path(folder, f"seed{number}").write_bytes(b"\0" + seed.encode())
+                Path(folder, f"sentence{number}").write_bytes(bytes([2, *(number * 37 * step % 256 for step in range(1, 99))]))
             Path(folder, "words").write_text("\n".join(_dictionary(_words(SEEDS[name]))))
             flags = [f"-runs={size or SIZE}", f"-max_len={LONGEST}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}",
                      f"-dict={folder}/words", f"-artifact_prefix={folder}/", "-print_final_stats=1", "-verbosity=0"]
@@ -48,11 +49,14 @@ def _dictionary(words: list[str]) -> list[str]:
     return [f'"{word}"' for word in words if re.fullmatch(r"\w+", word)]
 
 
-def _text(data: bytes, words: list[str]) -> str:
-    """Half of the inputs are bytes as they are, the other half strings of known pieces, which reach behind the first check."""
-    if data[:1] and data[0] % 2:
+def text_of(data: bytes, name: str, words: list[str]) -> str:
+    """A third of the inputs are bytes as they are, a third strings of known pieces, a third sentences of a grammar."""
+    from searches._grammar import GRAMMARS, Bytes
+
+    way = data[0] % 3 if data else 0
+    if way == 1:
         return "".join(words[byte % len(words)] for byte in data[1:])
-    return data[1:].decode("utf-8", "surrogateescape")
+    return GRAMMARS[name](Bytes(data[1:])) if way == 2 else data[1:].decode("utf-8", "surrogateescape")
 
 
 def _one(name: str, flags: list[str]) -> None:
@@ -70,7 +74,7 @@ def _one(name: str, flags: list[str]) -> None:
         words = _words(SEEDS[name])
 
     def once(data: bytes) -> None:
-        target(_text(data, words))
+        target(text_of(data, name, words))
 
     atheris.Setup([sys.argv[0], *flags], once)
     atheris.Fuzz()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from searches._grammar import GRAMMARS, Bytes
 from searches._targets import SEEDS, TARGETS
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=80)
@@ -26,7 +27,8 @@ def altered(draw, seeds):
 @given(data=st.data())
 def test_any_text_gives_an_answer_or_a_clean_error(name, data):
     """Any other exception fails; the seeds are good texts, with which the branches behind the first check are reached."""
-    TARGETS[name](data.draw(st.one_of(ANY, altered(SEEDS[name]))))
+    sentence = st.binary(max_size=60).map(lambda choices: GRAMMARS[name](Bytes(choices)))
+    TARGETS[name](data.draw(st.one_of(ANY, altered(SEEDS[name]), sentence)))
 
 
 LARGE = {
