@@ -118,8 +118,8 @@ def sql(draw: Bytes) -> str:
 
 
 def ledger_url(draw: Bytes) -> str:
-    pieces = ["sqlite", "postgresql", "+psycopg", "mysql", "://", ":", "/", "///", "@", "user", "p%40", "host", "[::1]", ":5432",
-              "?", "sslmode=require", "&", "password=x", "=", "%", "%zz", "é", "..", "budget.db", ":memory:", "file:",
+    pieces = ["sqlite", "postgresql", "+psycopg", "mysql", "://", ":", "/", "///", "@", "user", "p%40", "host", "[::1]",
+              ":5432", "?", "sslmode=require", "&", "password=x", "=", "%", "%zz", "é", "..", "budget.db", ":memory:", "file:",
               "mode=memory", " ", "\0"]
     return "".join(draw.some(lambda: draw.pick(pieces), most=12))
 
