@@ -62,7 +62,7 @@ def test_the_variable_is_as_good_as_the_option(monkeypatch, capsys):
     assert "NOT CHARGED" not in capsys.readouterr().err
     assert spent() == pytest.approx(1.0)
     assert run("ledger", "show", "census") == 0
-    assert run("report", "census") == 0
+    assert run("ledger", "history", "census") == 0
     assert run(*QUERY, "--ledger", "other.db") == 2, "the option wins"
     assert spent() == pytest.approx(1.0)
 

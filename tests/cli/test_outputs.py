@@ -34,7 +34,8 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("writer", [pytest.param(words, id=name, marks=[pytest.mark.slow] * (name in ("report", "tradeoff")))
+                                    for name, words in WRITERS.items()])
 def test_a_file_is_overwritten_only_by_force_and_a_ledger_never(writer, capsys):
     """Each command that writes."""
     Path("there.png").write_text("kept")
