@@ -1,6 +1,6 @@
 """Columns of the files that ``fit`` and ``predict`` read. Names and types are public; what an entry holds raises no error.
 
-In a text file a byte that is no text becomes a sign that is no number and no category, a short line's entries are missing.
+In a text file an entry with bytes that are no text is missing, and so are those that a short line lacks.
 In Parquet only columns of numbers, truth values and text are read: no entry of these can fail.
 """
 
@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Annotated, Any
 
-from discreet.errors import extra
+from discreet.errors import extra, is_whole_text
 
 with extra("cli"):
     import typer
@@ -37,7 +37,7 @@ def read_columns(path: str) -> dict[str, list[Any]]:
     names = column_names(path)
     if path.endswith(".parquet"):
         try:
-            columns: dict[str, list[Any]] = _parquet().read_table(path, columns=names).to_pydict()
+            columns: dict[str, list[Any]] = _parquet().read_table(path, columns=names, partitioning=None).to_pydict()
         except Exception as error:
             reason = type(error).__name__
         else:
@@ -45,11 +45,11 @@ def read_columns(path: str) -> dict[str, list[Any]]:
         raise ValueError(f"The file {path!r} could not be read ({reason}); the reader's message may quote it, and is withheld.")
     with _text(path) as lines:
         rows = [row for row in _rows(lines) if row][1:]
-    return {name: [row[i] if i < len(row) else None for row in rows] for i, name in enumerate(names)}
+    return {name: [row[i] if i < len(row) and is_whole_text(row[i]) else None for row in rows] for i, name in enumerate(names)}
 
 
 def _text(path: str) -> IO[str]:
-    return open(path, newline="", encoding="utf-8", errors="replace")
+    return open(path, newline="", encoding="utf-8-sig", errors="surrogateescape")
 
 
 def _rows(lines: IO[str]) -> Any:
