@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
 TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 
-.PHONY: quickstart test test-slow search mutants lint bench experiments docs clean
+.PHONY: quickstart test test-slow search fuzz mutants lint bench experiments docs clean
 
 quickstart: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments.quickstart
@@ -22,6 +22,9 @@ test-slow: $(STAMPS)/test
 
 search: $(STAMPS)/test
 	$(BIN)/python -m searches
+
+fuzz: $(STAMPS)/fuzz
+	$(BIN)/python -m searches._fuzz
 
 mutants: $(STAMPS)/mutants
 	$(BIN)/python -m mutants
@@ -56,6 +59,10 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
 	$(PIP) --editable ".[postgres,report,cli,tables,spark,sklearn,torch]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	@touch $@
+
+$(STAMPS)/fuzz: $(STAMPS)/test
+	$(PIP) atheris
 	@touch $@
 
 $(STAMPS)/lint: $(STAMPS)/test

@@ -27,6 +27,8 @@ from discreet.schema import read_schema
     (lambda: dp.Categories([float("nan")]), "finite"),
     (lambda: dp.Categories([None]), "a category is text"),
     (lambda: dp.Categories([2**60]), "write text"),
+    (lambda: dp.Categories(range(10**9)), "more than 1,048,576"),
+    (lambda: dp.Categories(["\ud800"]), "lone surrogate"),
     (lambda: dp.Schema(x=3), "Column 'x' is declared as int"),
     (lambda: dp.Schema({"": dp.Unlisted()}), "names are text"),
 ])

@@ -98,6 +98,15 @@ def number(
     raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 
 
+def is_whole_text(value: object) -> bool:
+    """Whether a value is text that can be written: half a character (a lone surrogate) cannot.
+
+    >>> is_whole_text("é"), is_whole_text("\\ud800"), is_whole_text(b"e")
+    (True, False, False)
+    """
+    return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
 def positive(name: str, value: object) -> float:
     """A finite number above zero."""
     return number(name, value, low=0, high=math.inf, open_low=True, open_high=True)

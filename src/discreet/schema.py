@@ -15,16 +15,18 @@ import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from discreet.errors import number, whole
+from discreet.errors import is_whole_text, number, whole
 
-__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "read_schema"]
+__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "declaration", "parse_schema", "read_schema"]
 
 Value: TypeAlias = int | float | str | bool
+MOST_CATEGORIES = 1 << 20  # as many as public groups are answered
+LONGEST = 20_000_000  # characters of a schema file
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ class Categories:
     other: Value | None
 
     def __init__(self, values: Iterable[Value], other: Value | None = None) -> None:
-        listed = tuple(_plain(value) for value in values)
+        listed = tuple(_plain(value) for value in islice(values, MOST_CATEGORIES + 1))
+        if len(listed) > MOST_CATEGORIES:
+            raise ValueError(f"values has more than {MOST_CATEGORIES:,} entries, which no answer lists: declare the column "
+                             "Unlisted(), or Bounded(low, high).")
         other = None if other is None else _plain(other)
         object.__setattr__(self, "values", listed)
         object.__setattr__(self, "other", other)
@@ -95,6 +100,8 @@ def _plain(value: Any) -> Value:
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError(f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number.")
+    if isinstance(value, str) and not is_whole_text(value):
+        raise ValueError("values has text with half a character (a lone surrogate), which no file or engine holds.")
     if isinstance(value, int) and abs(value) > 2**53:
         raise ValueError(f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text.")
     return value
@@ -183,18 +190,30 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
         zip = { unlisted = true }
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"The schema file {str(path)!r} cannot be read: {reason}.") from None
+    return parse_schema(text, f"The schema file {str(path)!r}")
+
+
+def parse_schema(text: str, name: str = "The schema") -> Declaration:
+    """The declaration in a TOML text; ``name`` is what errors call it."""
+    if len(text) > LONGEST:
+        raise ValueError(f"{name} has more than {LONGEST:,} characters.")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"The schema file {str(path)!r} is not TOML: {error}.") from None
-    return _declaration(data)
+        raise ValueError(f"{name} is not TOML: {error}.") from None
+    except (RecursionError, ValueError) as error:  # brackets in brackets; a date or a number beyond what Python counts
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is too large"
+        raise ValueError(f"{name} cannot be read: {reason}.") from None
+    return declaration(data)
 
 
-def _declaration(data: Mapping[str, Any]) -> Declaration:
+def declaration(data: Mapping[str, Any]) -> Declaration:
+    """The declaration that a schema file's contents are."""
     _known("The schema file", data, _FILE_KEYS)
     columns = data.get("columns")
     if not isinstance(columns, dict) or not columns:
@@ -218,6 +237,9 @@ def _column(name: str, facts: Any) -> Column:
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:
             return Categories(values, **rest)
         case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
+            if high - low >= MOST_CATEGORIES:
+                raise ValueError(f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer "
+                                 "lists: declare bounds = [low, high], or unlisted = true.")
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
 from discreet import cli
-
-pytest.importorskip("sklearn")
-pytest.importorskip("joblib")
+from discreet.cli.columns import read_columns
+from discreet.ledger import Ledger
+from discreet.linear.saved import dumps, loads
+from discreet.linear.tabular import TableModel
+from discreet.schema import read_schema
 
 SCHEMA = """
 unit = "id"
@@ -40,22 +44,22 @@ def run(*arguments, code=0):
     assert stopped.value.code == code
 
 
-FIT = ("fit", "data.csv", "--schema", "schema.toml", "--epsilon", "2", "--out", "model.joblib", "--seed", "1")
+FIT = ("fit", "data.csv", "--schema", "schema.toml", "--epsilon", "2", "--out", "model.json", "--seed", "1")
 
 
 def test_a_class_is_learned_and_predicted(capsys):
     """Accuracy on the rows themselves; the statement travels with the model."""
     run(*FIT, "--target", "income")
     printed = capsys.readouterr().out
-    assert "wrote model.joblib: income from age, sex, wage" in printed
+    assert "wrote model.json: income from age, sex, wage" in printed
     assert "epsilon = 2 at delta = 1e-06 (add-remove) for all rows with the same 'id', of which the first counts" in printed
-    run("predict", "model.joblib", "data.csv", "--out", "out.csv")
+    run("predict", "model.json", "data.csv", "--out", "out.csv")
     assert "4002 predictions of income" in capsys.readouterr().out
     found = Path("out.csv").read_text().split()
     truth = [line.split(",")[3] for line in Path("data.csv").read_text().splitlines()[1:4001]]
     assert found[0] == "income"
     assert np.mean(np.array(found[1:4001]) == truth) > 0.9
-    run("predict", "model.joblib", "--statement")
+    run("predict", "model.json", "--statement")
     statement = json.loads(capsys.readouterr().out)
     assert statement["epsilon"] == 2
     assert statement["reproducible"] is True
@@ -66,7 +70,7 @@ def test_a_number_is_learned_and_predicted(capsys):
     """Values stay inside the declared bounds."""
     run(*FIT, "--target", "wage", "--json")
     assert json.loads(capsys.readouterr().out)["solver"] == "statistics"
-    run("predict", "model.joblib", "data.csv")
+    run("predict", "model.json", "data.csv")
     values = [float(line) for line in capsys.readouterr().out.split()[1:]]
     assert all(0 <= value <= 50 for value in values)
     truth = [float(line.split(",")[4]) for line in Path("data.csv").read_text().splitlines()[1:4001]]
@@ -79,10 +83,10 @@ def test_the_ledger_is_charged_first_and_may_refuse(capsys):
     with ledger.Ledger("sqlite:///budget.db") as books:
         books.open("census", epsilon=2.5, delta=1e-5, unit="id")
     run(*FIT, "--target", "income", "--ledger", "budget.db")
-    Path("model.joblib").unlink()
+    Path("model.json").unlink()
     run(*FIT, "--target", "income", "--ledger", "budget.db", "--book", "census", code=2)
     assert "above the limit" in capsys.readouterr().err
-    assert not Path("model.joblib").exists()
+    assert not Path("model.json").exists()
     with ledger.Ledger("sqlite:///budget.db") as books:
         books.open("other", epsilon=3.0, delta=1e-5)
     run(*FIT, "--target", "income", "--ledger", "budget.db", code=2)
@@ -104,13 +108,87 @@ def test_files_that_do_not_serve_are_named(capsys):
     Path("data.csv").write_text("id,age\n1,2\n")
     run(*FIT, "--target", "income", code=2)
     assert "Column 'income' is declared, but the data does not have it" in capsys.readouterr().err
-    run("predict", "absent.joblib", "data.csv", code=2)
-    assert "'absent.joblib' is not there" in capsys.readouterr().err
-    import joblib
+    run("predict", "absent.json", "data.csv", code=2)
+    assert "'absent.json' is not there" in capsys.readouterr().err
+    for text in ("", "{}", "[" * 100_000, '{"format": "discreet table model 1"}', "\udc80"):
+        Path("other.json").write_text(text, errors="surrogateescape")
+        run("predict", "other.json", "data.csv", code=2)
+        assert "holds no model" in capsys.readouterr().err
 
+
+class Evil:
+    """Runs a command when it is unpickled."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("ran"),)
+
+
+def test_a_model_file_runs_nothing_unless_it_is_trusted(capsys):
+    """A pickle is refused by its first byte; --trust-pickle is the word for reading one, and for running what it holds."""
+    joblib.dump(Evil(), "evil.joblib")
+    run("predict", "evil.joblib", "--statement", code=2)
+    run("predict", "evil.joblib", "data.csv", code=2)
+    assert "--trust-pickle" in capsys.readouterr().err
+    assert not Path("ran").exists()
+    run("predict", "evil.joblib", "--statement", "--trust-pickle", code=2)
+    assert Path("ran").exists(), "the test would notice"
     joblib.dump({}, "other.joblib")
-    run("predict", "other.joblib", "data.csv", code=2)
+    run("predict", "other.joblib", "data.csv", "--trust-pickle", code=2)
     assert "holds no model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", ["income", "sex", "wage"])
+def test_a_model_read_again_is_the_same_model(target):
+    """Two classes, three, a number: the same predictions and the same statement, to the last bit."""
+    columns = read_columns("data.csv")
+    model = TableModel(read_schema("schema.toml"), target=target, epsilon=2.0, random_state=1).fit(columns)
+    again = loads(dumps(model))
+    assert again.predict(columns).tolist() == model.predict(columns).tolist()
+    assert again.statement == model.statement
+    assert dumps(again) == dumps(model)
+
+
+def test_a_changed_model_file_is_a_model_or_a_clean_error():
+    """Every value of the file replaced by each of many others: nothing but answers and one kind of error."""
+    model = TableModel(read_schema("schema.toml"), target="income", epsilon=2.0, random_state=1).fit(read_columns("data.csv"))
+    whole = json.loads(dumps(model))
+    places = [(part, key) for part in (whole, whole["learned"], whole["declaration"], *whole["declaration"]["columns"].values())
+              for key in list(part)]
+    accepted = 0
+    for part, key in places:
+        kept = part[key]
+        for odd in (None, True, -1, 1e400, "x", [], {}, [[]], [1, "a"], {"columns": {}}, 10**400):
+            part[key] = odd
+            with contextlib.suppress(ValueError):
+                loads(json.dumps(whole)).predict({"age": [1.0], "sex": ["f"], "wage": [2]})
+                accepted += 1
+        part[key] = kept
+    assert accepted < len(places) * 3
+    loads(json.dumps(whole))
+
+
+def test_one_bad_byte_is_no_error():
+    """Only a record can hold it: its entry is missing."""
+    Path("data.csv").write_bytes(Path("data.csv").read_bytes() + b"77,\xff,\xff\x00,high,1\n")
+    assert read_columns("data.csv")["age"][-1] is None
+    run(*FIT, "--target", "income")
+
+
+def test_the_statement_names_the_head_of_the_ledger(capsys):
+    """Which the ledger can be verified against; without a ledger there is none."""
+    with Ledger("budget.db") as books:
+        book = books.open("census", epsilon=2.5, delta=1e-5)
+        run(*FIT, "--target", "income", "--ledger", "budget.db")
+        head = books.head()
+        book.sub("later", epsilon=0.1)
+    capsys.readouterr()
+    run("predict", "model.json", "--statement")
+    assert json.loads(capsys.readouterr().out)["charged"] == {"book": "census", "head": head}
+    run("ledger", "verify", "--head", head, "--ledger", "budget.db")
+    run(*FIT, "--target", "income", "--force")
+    capsys.readouterr()
+    run("predict", "model.json", "--statement")
+    assert json.loads(capsys.readouterr().out)["charged"] is None
 
 
 def test_parquet_is_read_too(capsys):
@@ -124,7 +202,7 @@ def test_parquet_is_read_too(capsys):
     parquet.write_table(arrow.table(table), "data.parquet")
     Path("schema.toml").write_text(SCHEMA.replace("wage = { bounds = [0, 50] }", "wage = { bounds = [0, 50], missing = 25 }"))
     run("fit", "data.parquet", *FIT[2:], "--target", "income")
-    assert "wrote model.joblib" in capsys.readouterr().out
+    assert "wrote model.json" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("odd", [b"5,\xff\xfe,f,high,1\n6,3,\xe9,high,1\n7,\r,f,low,2\n\x00\n", b'5,3,"f,high,1\n'])
@@ -132,4 +210,4 @@ def test_what_one_line_holds_makes_no_model_fail(capsys, odd):
     """Bytes that are no text are missing values; an error would say that such a record is there."""
     Path("data.csv").write_bytes(Path("data.csv").read_bytes() + odd)
     run(*FIT, "--target", "income")
-    assert "wrote model.joblib" in capsys.readouterr().out
+    assert "wrote model.json" in capsys.readouterr().out

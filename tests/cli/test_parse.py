@@ -83,6 +83,11 @@ def test_every_mechanism_and_sampler_has_a_name():
     ("+" * 5_000 + "1", "not part of the language|nested too deeply|cannot be read"),
     ("(" * 9_000, "cannot be read|nested too deeply"),
     ("gaussian(4)+" * 2_000, "characters"),
+    ("'a' * 4000000000", "has no meaning"),
+    ("[1] * 4000000000", "has no meaning"),
+    ("(1, 2) + (3,)", "has no meaning"),
+    ("gaussian('\\d')", "noise_multiplier is"),
+    ("gaussian(4)(2)", "not part of the language"),
 ])
 def test_anything_else_is_refused_in_one_sentence(text, reason):
     """Always a ValueError, never another error, never a call."""

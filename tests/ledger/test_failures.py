@@ -110,7 +110,7 @@ def test_a_password_is_never_shown() -> None:
     assert "***" in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["budget.db", "mysql://host/db", "oracle://host"])
+@pytest.mark.parametrize("url", ["sqlite:budget.db", "mysql://host/db", "oracle://host"])
 def test_an_address_of_another_kind(url: str) -> None:
     with pytest.raises(ValueError, match="url"):
         Ledger(url)

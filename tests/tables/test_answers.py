@@ -199,21 +199,21 @@ def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
     assert kinds == [{"Laplace"}, {"Gaussian"}]
 
 
-def test_a_refused_charge_reads_nothing():
-    """The book comes first."""
+def test_a_refused_charge_reads_nothing(monkeypatch):
+    """The book comes first: the engine has planned the scan, and is never asked for a row."""
     class Full:
         def charge(self, event, label="", *, unit="one record"):
             raise dp.BudgetExceeded("no")
 
-    class Unreadable:
-        name, answers, kinds = "nothing", "polars", {"x": "number"}
+    def read(*asked):
+        raise AssertionError("rows were read")
 
-    from discreet.tables.bounding import Bounds
-    from discreet.tables.table import Table
-
-    q = Table(Unreadable(), dp.Schema(x=dp.Bounded(0, 1)), Bounds()).mean("x")
+    q = dp.table(pd.DataFrame({"x": [0.5]}), schema=dp.Schema(x=dp.Bounded(0, 1))).mean("x")
+    monkeypatch.setattr(q.rows.source.engine, "fetch", read)
     with pytest.raises(dp.BudgetExceeded):
         q.release(epsilon=1.0, book=Full())
+    with pytest.raises(dp.DiscreetError, match="AssertionError"):
+        q.release(epsilon=1.0)
 
 
 def test_explain_shows_plan_cost_and_error_before_spending():

@@ -37,6 +37,8 @@ QUESTIONS = [
      {"unit": "unit", "max_rows_per_unit": 4, "max_groups_per_unit": 2}),
     (lambda t: t.group_by("name").count().mean("x"), {"epsilon": 9.0, "delta": 0.4}, {"unit": "name", "max_rows_per_unit": 3}),
     (lambda t: t.count_distinct("name"), {"epsilon": 1.0}, {"unit": "unit", "max_rows_per_unit": 2}),
+    (lambda t: t.filter(col("city").is_in(["a", "b"]) & ~col("x").is_in([0.0, 2.5, *range(2000, 4000)])).count(),
+     {"epsilon": 1.0}, {}),
 ]
 
 

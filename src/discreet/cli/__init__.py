@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DiscreetError, MissingExtra, extra
+from discreet.errors import DiscreetError, MissingExtra, extra, is_whole_text
 
 if TYPE_CHECKING:
     import typer
 
 __all__ = ["app", "main"]
 
-BAD_INPUT = 2
+BAD_INPUT, STOPPED = 2, 130
 
 # Rooms with commands of their own, each in discreet.cli.<name>: a group of commands (`app`) or a single one.
 _ROOMS = {"fit": "fit", "ledger": "app", "predict": "predict", "query": "query", "report": "report", "train": "train"}
@@ -69,30 +69,42 @@ def _absent(missing: MissingExtra) -> Callable[[], Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; bad input gives one sentence on standard error and exit code 2, never a traceback."""
     try:
-        sys.exit(_run(arguments))
+        words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+        if not all(map(is_whole_text, words)):
+            raise ValueError("An argument is not text in the encoding of this system.")
+        sys.exit(_run(words))
     except (DiscreetError, MissingExtra, ValueError, OSError) as error:
         _refuse(str(error))
+    except (ArithmeticError, MemoryError, RecursionError) as error:
+        _refuse(f"The numbers given are too large or small, or too deeply nested, to compute with ({type(error).__name__}).")
+    except KeyboardInterrupt:
+        _refuse("Stopped. What was charged before stays charged.", STOPPED)
+    except Exception as error:
+        kind = type(error).__name__
+        _refuse(f"Something unexpected failed ({kind}). Its message is withheld because it may quote private values. The same "
+                "call in Python shows it; please report it.")
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(words: Sequence[str]) -> int:
     commands = app()
     import typer
 
     # Typer carries a copy of click of its own; this is the base of its usage errors, whatever that copy is called.
     usage_error: type[Exception] = typer.BadParameter.__bases__[0]
     try:
-        words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
-        return int(typer.main.get_command(commands).main(words, prog_name="discreet", standalone_mode=False) or 0)
+        return int(typer.main.get_command(commands).main(list(words), prog_name="discreet", standalone_mode=False) or 0)
     except usage_error as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands without a command
             print(error.ctx.get_help(), file=sys.stderr)  # type: ignore[attr-defined]
             return BAD_INPUT
         _refuse(error.format_message())  # type: ignore[attr-defined]
     except typer.Abort:
-        _refuse("Stopped.")
+        raise KeyboardInterrupt from None
     return BAD_INPUT
 
 
-def _refuse(message: str) -> None:
-    print(" ".join(message.split()), file=sys.stderr)
-    raise SystemExit(BAD_INPUT)
+def _refuse(message: str, code: int = BAD_INPUT) -> None:
+    from discreet.cli.show import warn
+
+    warn(" ".join(message.split()))
+    raise SystemExit(code)

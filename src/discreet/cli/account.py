@@ -22,6 +22,7 @@ from discreet.cli.options import (
     Relation,
     Steps,
 )
+from discreet.cli.outputs import ForceOption, claimed
 
 __all__ = ["calibrate", "compare", "delta", "epsilon", "register", "tradeoff"]
 
@@ -133,7 +134,7 @@ def compare(
         return
     rows = [(name, show.ceiling(price) if isinstance(price, float) else "-", "" if isinstance(price, float) else price)
             for name, price in prices.items()]
-    show.table(f"epsilon at delta = {delta:g} ({adjacency})", ("accountant", "epsilon", "why not"), rows)
+    show.table(f"epsilon at delta = {delta:g} ({adjacency})", ("accountant", "epsilon", "why not"), rows, prose=True)
 
 
 def tradeoff(
@@ -146,6 +147,7 @@ def tradeoff(
     fpr: Annotated[float, typer.Option("--fpr", help="The false-positive rate at which to give the attacker's power.")] = 0.01,
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a PNG there instead of drawing in the "
                                             "terminal.", show_default=False)] = None,
+    force: ForceOption = False,
     json: AsJson = False,
 ) -> None:
     """The errors an attacker cannot beat: a PNG with --out, otherwise a curve in the terminal."""
@@ -153,7 +155,8 @@ def tradeoff(
     guarantee = dp.guarantee(event, adjacency=adjacency)
     advantage, power = guarantee.advantage(), guarantee.tpr_at(fpr)
     if out is not None:
-        guarantee.plot(out)
+        with claimed(out, force=force, inputs=[file] if file else []) as picture:
+            guarantee.plot(str(picture))
     if json or out is None:
         grid = [step / (POINTS - 1) for step in range(POINTS)]
         missed = [float(guarantee.tradeoff(at)) for at in grid]
@@ -161,6 +164,7 @@ def tradeoff(
         show.as_json({"fpr": grid, "fnr": missed, "advantage": advantage, "tpr_at": {"fpr": fpr, "tpr": power},
                       "adjacency": str(adjacency), "event": event.to_dict()})
         return
-    show.say(f"wrote {out}" if out else show.curve(grid, missed, below="false-positive rate", beside="false-negative rate"))
+    drawn = [f"wrote {out}"] if out else show.curve(grid, missed, below="false-positive rate", beside="false-negative rate")
+    show.say(*drawn)
     show.say(f"The best attacker gains at most {show.ceiling(advantage, 4)} over guessing, and finds at most a fraction "
              f"{show.ceiling(power, 4)} at a false-positive rate of {fpr:g} ({adjacency}).")

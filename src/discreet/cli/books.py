@@ -1,4 +1,9 @@
-"""Which book a command charges: ``--ledger`` and ``--book``."""
+"""Which book a command charges: one rule for all of them.
+
+``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in it, which
+must be open, and may be left out where there is only one. What is charged to no book says so on standard error, unless
+``--no-book`` was asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +16,39 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
+    from discreet.cli.show import warn
+
 if TYPE_CHECKING:
-    from discreet.release import Book
+    from discreet.ledger import Book
 
-__all__ = ["BookOption", "LedgerOption", "charged"]
+__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "charged"]
 
-LedgerOption = Annotated[str | None, typer.Option("--ledger", metavar="FILE", help="The ledger to charge: a file, or a URL.",
-                                                  show_default=False)]
+VARIABLE = "DISCREET_LEDGER"
+LedgerOption = Annotated[str | None, typer.Option(
+    "--ledger", "-l", envvar=VARIABLE, metavar="FILE", help="The ledger to charge: a file, or a URL.", show_default=False)]
 BookOption = Annotated[str | None, typer.Option("--book", help="The book in the ledger; not needed where it has only one.",
                                                 show_default=False)]
+NoBookOption = Annotated[bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, quietly.")]
+
+NOT_CHARGED = ("NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
+               f"with --ledger or {VARIABLE}; --no-book says that this is meant.")
 
 
 @contextmanager
-def charged(ledger: str | None, book: str | None) -> Iterator[Book | None]:
-    """The book to charge, which must be open, or none where no ledger is named."""
-    if ledger is None:
-        if book is not None:
-            raise ValueError("--ledger and --book belong together: --ledger budget.db --book census.")
+def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iterator[Book | None]:
+    """The book to charge; or none, which is said loudly when the block ends well."""
+    if no_book and book is not None:
+        raise ValueError("--no-book and --book contradict each other.")
+    if ledger is None and book is not None:
+        raise ValueError(f"--ledger and --book belong together: --ledger budget.db --book census, or set {VARIABLE}.")
+    if ledger is None or no_book:
         yield None
+        if not no_book:
+            warn(NOT_CHARGED)
         return
     from discreet.ledger import Ledger
 
-    url = ledger if "://" in ledger else f"sqlite:///{ledger}"
-    with Ledger(url, create=False) as books:
+    with Ledger(ledger, create=False) as books:
         yield books.book(_only(books) if book is None else book)
 
 

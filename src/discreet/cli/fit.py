@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sys
-from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 from discreet.errors import extra
@@ -14,18 +10,19 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
+from discreet.cli.columns import Data, column_names, read_columns
+from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
 from discreet.schema import read_schema
 
-__all__ = ["fit", "found", "read_columns"]
+__all__ = ["fit", "head"]
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
 Target = Annotated[str, typer.Option("--target", help="The column to predict; the schema says whether it is a category or a "
                                      "number.", show_default=False)]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
 DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
-Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as joblib.", show_default=False)]
+Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)]
 Seed = Annotated[int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.",
                                           show_default=False)]
 
@@ -39,54 +36,33 @@ def fit(
     delta: DeltaOption = 1e-6,
     ledger: LedgerOption = None,
     book: BookOption = None,
+    no_book: NoBookOption = False,
     seed: Seed = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """Fit a private linear model to a file and save it with what it guarantees."""
-    with extra("sklearn"):
-        import joblib
-
+    from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
 
     model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
-    with charged(ledger, book) as account:
-        found(data)
-        if account is not None:  # before the file is read
-            account.charge(model.event, label=f"model of {target}", unit=model.unit)
+    event = model.event
+    model.check(column_names(data))
+    with claimed(out, force=force, inputs=[data, schema]) as file, charged(ledger, book, no_book) as account:
+        if account is not None:  # before a row is read
+            model.charge = head(account.name, account.charge(event, label=f"model of {target}", unit=model.unit))
         model.fit(read_columns(data))
-    joblib.dump(model, out)
-    statement = model.statement
+        file.write_text(dumps(model), encoding="utf-8")
     if json:
-        show.as_json(statement | {"model": out})
+        show.as_json(model.statement | {"model": out})
         return
-    show.say(f"wrote {out}: {target} from {', '.join(model.features)}")
-    show.say(f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({statement['adjacency']}) for {statement['unit']}")
+    stated = model.statement
+    show.say(f"wrote {out}: {target} from {', '.join(model.features)}",
+             f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
 
 
-def found(path: str) -> None:
-    """Refuse a path where there is no file."""
-    if not Path(path).is_file():
-        raise ValueError(f"The file {path!r} is not there.")
-
-
-def read_columns(path: str) -> dict[str, list[Any]]:
-    """The columns of a CSV or Parquet file, by name. Nothing that one line holds makes it fail: entries that a short line
-    lacks, and entries with bytes that are no UTF-8, are missing values."""
-    found(path)
-    if path.endswith(".parquet"):
-        with extra("tables"):
-            reader = import_module("pyarrow.parquet")
-        columns: dict[str, list[Any]] = reader.read_table(path, partitioning=None).to_pydict()
-        return columns
-    csv.field_size_limit(sys.maxsize)
-    with open(path, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-        lines = csv.reader(file)
-        header = next(lines, [])
-        rows = [line for line in lines if line]
-    return {name: [_decoded(row[i]) if i < len(row) else None for row in rows] for i, name in enumerate(header)}
-
-
-def _decoded(entry: str) -> str | None:
-    return entry if entry.isascii() or entry.encode("utf-8", "ignore").decode() == entry else None  # escaped bytes are ignored
+def head(book: str, entry: Any) -> dict[str, str]:
+    """What a statement says of the charge: the book, and the ledger's head just then, which ``ledger verify --head`` checks."""
+    return {"book": book, "head": f"{entry.seq}:{entry.hash}"}

@@ -15,8 +15,11 @@ from discreet.release import ONE_RECORD
 
 with extra("cli"):
     import typer
-    from rich.console import Console
-    from rich.table import Table
+
+from discreet.cli.books import VARIABLE
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.show import as_json as print_json
+from discreet.cli.show import data, say, table
 
 if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
     from discreet.ledger import Book, Entry, Ledger
@@ -26,11 +29,11 @@ __all__ = ["app"]
 app = typer.Typer(help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True)
 
 Address = Annotated[
-    str, typer.Option("--ledger", "-l", envvar="DISCREET_LEDGER", help="Where the ledger is kept.", show_default=True)
+    str, typer.Option("--ledger", "-l", envvar=VARIABLE, help="The ledger: a file, or a URL.", show_default=True)
 ]
 Name = Annotated[str, typer.Argument(help="The book, by name or path: 'census', 'census/alice'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DEFAULT = "sqlite:///budget.db"
+DEFAULT = "budget.db"
 
 
 class Format(StrEnum):
@@ -66,8 +69,7 @@ def open_book(
         else:
             book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, rows_per_unit=rows_per_unit,
                               filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
-        typer.echo(f"{book.name}: {book.terms.describe()}")
-        typer.echo(f"head {books.head()}")
+        say(f"{book.name}: {book.terms.describe()}", f"head {books.head()}")
 
 
 @app.command("raise")
@@ -86,10 +88,9 @@ def raise_limit(
         book.raise_limit(epsilon=epsilon, delta=delta, why=why)
         (total, whole), proved = book.limit, book.spent().epsilon
         _, shown, left = words.balance(proved, total)
-        typer.echo(f"{book.name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left")
-        if not delta:
-            typer.echo("This raise has no delta: from now on the book admits pure events only.")
-        typer.echo(f"head {books.head()}")
+        say(f"{book.name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
+            *([] if delta else ["This raise has no delta: from now on the book admits pure events only."]),
+            f"head {books.head()}")  # fmt: skip
 
 
 @app.command()
@@ -106,15 +107,12 @@ def show(
         rows = [_state(book) for book in chosen]
         head = books.head()
     if as_json:
-        typer.echo(json.dumps({"head": head, "books": rows}, indent=2))
+        print_json({"head": head, "books": rows})
         return
-    table = Table("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof")
-    for row in rows:
-        figures = words.balance(row["epsilon"], row["limit"])
-        table.add_row(row["book"], *figures, words.number(row["delta"]), f"{row['charges']:,}", row["unit"], row["adjacency"],
-                      row["proof"])  # fmt: skip
-    _print(table)
-    typer.echo(f"head {head}")
+    table("", ("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof"), [
+        (row["book"], *words.balance(row["epsilon"], row["limit"]), words.number(row["delta"]), f"{row['charges']:,}",
+         row["unit"], row["adjacency"], row["proof"]) for row in rows])  # fmt: skip
+    say(f"head {head}")
 
 
 @app.command()
@@ -130,15 +128,15 @@ def history(
     with _ledger(ledger) as books:
         entries = books.book(name).entries(newest=newest)
     if as_json:
-        typer.echo(json.dumps([entry.to_dict() for entry in entries], indent=2))
+        print_json([entry.to_dict() for entry in entries])
         return
-    table = Table("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after")
+    rows = []
     for entry in entries:
         what = words.describe(entry.cost) if entry.cost else words.agreed(entry)
         after = words.number(float(entry.epsilon)) if entry.epsilon else ""
-        table.add_row(str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
-                      words.protected(entry), what, after)  # fmt: skip
-    _print(table)
+        rows.append((str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
+                     words.protected(entry), what, after))  # fmt: skip
+    table("", ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after"), rows)
 
 
 @app.command()
@@ -152,8 +150,7 @@ def verify(
     with _ledger(ledger) as books:
         found = books.verify(head)
     against = " against the anchored head" if found.anchored else ""
-    typer.echo(f"{found.entries:,} entries in {found.books:,} books verified{against}")
-    typer.echo(f"head {found.head}")
+    say(f"{found.entries:,} entries in {found.books:,} books verified{against}", f"head {found.head}")
 
 
 @app.command()
@@ -161,6 +158,7 @@ def export(
     name: Annotated[str | None, typer.Argument(help="A book; without it, the whole ledger.")] = None,
     format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the terminal.")] = None,
+    force: ForceOption = False,
     ledger: Address = DEFAULT,
 ) -> None:
     """Every entry, with every column, for other programs."""
@@ -169,15 +167,17 @@ def export(
         head = books.head()
     text = _csv(entries) if format is Format.CSV else _json(entries, head)
     if output is None:
-        typer.echo(text, nl=False)
-    else:
-        output.write_text(text, encoding="utf-8", newline="")
+        data(text)
+        return
+    with claimed(output, force=force) as file:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
 @app.command()
 def plot(
     name: Name,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where the SVG figure goes.")] = Path("burn-down.svg"),
+    force: ForceOption = False,
     ledger: Address = DEFAULT,
 ) -> None:
     """Draw how the budget was used, as SVG."""
@@ -185,8 +185,9 @@ def plot(
 
     with _ledger(ledger) as books:
         facts = report(books.book(name), entries=1).facts
-    output.write_text(figures.burn_down(facts), encoding="utf-8")
-    typer.echo(str(output))
+    with claimed(output, force=force) as file:
+        file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
+    say(str(output))
 
 
 def _ledger(address: str, create: bool = False) -> Ledger:
@@ -238,8 +239,4 @@ def _csv(entries: list[Entry]) -> str:
 
 
 def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
-
-
-def _print(table: Table) -> None:
-    Console(highlight=False, markup=False).print(table)
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else value

@@ -6,8 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -16,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.cli.parse import mentions, parse
 
 __all__ = ["Accountant", "AsJson", "Delta", "Description", "Epsilon", "EventFile", "Expression", "Noise", "Rate", "Relation",
-           "Steps"]
+           "Steps", "decode"]
 
 Expression = Annotated[str | None, typer.Argument(
     metavar="[EVENT]", help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
@@ -35,6 +34,9 @@ Accountant = Annotated[str | None, typer.Option(
     "--accountant", help="basic, advanced, optimal, zcdp, rdp, gdp or pld; without it, the tightest that applies.",
     show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
+
+
+LONGEST = 20_000_000  # characters of an event's JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Description:
         if self.expression is not None:
             return parse(self.expression)
         if self.file is not None:
-            return _decode(_read(self.file))
+            return decode(_read(self.file))
         if self.noise is None:
             raise ValueError("--rate and --steps describe a step that also needs --noise-multiplier.")
         return self._step(self.noise)
@@ -87,13 +89,24 @@ class Description:
 
 def _read(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        if file == "-":
+            return _bounded(sys.stdin)
+        with open(file, encoding="utf-8") as opened:
+            return _bounded(opened)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"The event file {file!r} cannot be read: {reason}.") from None
 
 
-def _decode(text: str) -> ev.Event:
+def _bounded(opened: TextIO) -> str:
+    text = opened.read(LONGEST + 1)
+    if len(text) > LONGEST:
+        raise ValueError(f"The event has more than {LONGEST:,} characters; use Repeated for repetition.")
+    return text
+
+
+def decode(text: str) -> ev.Event:
+    """The event that a JSON text describes."""
     try:
         return ev.Event.from_json(text)
     except json.JSONDecodeError as error:

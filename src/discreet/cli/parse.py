@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -60,8 +61,7 @@ def parse(text: str, unknowns: Mapping[str, float] | None = None) -> ev.Event:
     if len(text) > LONGEST:
         raise ValueError(f"The event has {len(text):,} characters; above {LONGEST:,}, give it as JSON with --event.")
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        result = _value(tree, unknowns or {})
+        result = _value(_tree(text).body, unknowns or {})
     except SyntaxError as error:
         raise ValueError(f"The event {_excerpt(text)} cannot be read: {error.msg}.") from None
     except (RecursionError, MemoryError):
@@ -73,7 +73,13 @@ def parse(text: str, unknowns: Mapping[str, float] | None = None) -> ev.Event:
 
 def mentions(text: str, name: str) -> bool:
     """Whether a well-formed expression uses a free name."""
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(_tree(text)))
+
+
+def _tree(text: str) -> ast.Expression:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Python's, about code that will never be run
+        return ast.parse(text.strip(), mode="eval")
 
 
 def _value(node: ast.expr, unknowns: Mapping[str, float]) -> Any:
@@ -120,6 +126,8 @@ def _usage(name: str) -> str:
 def _apply(act: Callable[[Any, Any], Any], left: Any, right: Any, node: ast.expr) -> Any:
     """Arithmetic on numbers, composition on events; 1e4 is as good a count as 10000."""
     left, right = _count(left, beside=right), _count(right, beside=left)
+    if not all(isinstance(side, (int, float, ev.Event)) for side in (left, right)):  # 'a' * 4000000000 is text, and 4 GB of it
+        raise ValueError(f"{_excerpt(ast.unparse(node))} has no meaning: numbers take + - * /, events take + * |.")
     numbers = all(isinstance(side, (int, float)) for side in (left, right))
     if act in (operator.sub, operator.truediv, operator.or_) and numbers is (act is operator.or_):
         raise ValueError(f"{_excerpt(ast.unparse(node))} has no meaning: numbers take + - * /, events take + * |.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any
 
 from discreet.errors import extra
 
@@ -13,44 +13,70 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.fit import Data, read_columns
+from discreet.cli.columns import Data, read_columns
+from discreet.cli.outputs import ForceOption, claimed
 
 __all__ = ["predict"]
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved. Loading runs code from the "
-                                      "file: open only models you trust.", show_default=False)]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
 Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.",
                                          show_default=False)]
 Statement = Annotated[bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")]
+Trust = Annotated[bool, typer.Option("--trust-pickle", help="Read the model as joblib, which runs whatever code the file "
+                                     "holds: only for files that you made yourself.")]
 
 
-def predict(model: Model, data: Data = "", out: Out = None, statement: Statement = False) -> None:
+def predict(model: Model, data: Data = "", out: Out = None, statement: Statement = False, force: ForceOption = False,
+            trust_pickle: Trust = False) -> None:
     """Predict with a saved model: one line a row. Predictions cost nothing more."""
-    with extra("sklearn"):
-        import joblib
-
-    from discreet.linear.tabular import TableModel
-
-    if not Path(model).is_file():
-        raise ValueError(f"The model {model!r} is not there.")
-    loaded = joblib.load(model)
-    if not isinstance(loaded, TableModel):
-        raise ValueError(f"The file {model!r} holds no model made by 'discreet fit'.")
+    loaded = _pickled(model) if trust_pickle else _loaded(model)
     if statement:
         show.as_json(loaded.statement)
         return
     if not data:
         raise ValueError("DATA is missing: name the file to predict for, or ask for --statement.")
-    found = loaded.predict(read_columns(data)).tolist()
     if out is None:
-        _write(sys.stdout, loaded.target, found)
+        show.data(_csv(loaded.target, loaded.predict(read_columns(data)).tolist()))
         return
-    with open(out, "w", newline="", encoding="utf-8") as file:
-        _write(file, loaded.target, found)
+    with claimed(out, force=force, inputs=[model, data]) as file:
+        found = loaded.predict(read_columns(data)).tolist()
+        file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
     show.say(f"wrote {out}: {len(found)} predictions of {loaded.target}")
 
 
-def _write(file: TextIO, target: str, found: list[object]) -> None:
-    lines = csv.writer(file, lineterminator="\n")
+def _loaded(path: str) -> Any:
+    from discreet.linear.saved import LONGEST, loads
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)
+    except FileNotFoundError:
+        raise ValueError(f"The model {path!r} is not there.") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"The file {path!r} holds no model made by 'discreet fit': it is not text. If it is a pickle of "
+                         "yours, --trust-pickle reads it, and runs whatever code it holds.") from None
+    if len(text) > LONGEST:
+        raise ValueError(f"The file {path!r} is larger than any model.")
+    return loads(text)
+
+
+def _pickled(path: str) -> Any:
+    with extra("sklearn"):
+        import joblib
+
+    from discreet.linear.tabular import TableModel
+
+    if not Path(path).is_file():
+        raise ValueError(f"The model {path!r} is not there.")
+    loaded = joblib.load(path)
+    if not isinstance(loaded, TableModel):
+        raise ValueError(f"The file {path!r} holds no model made by 'discreet fit'.")
+    return loaded
+
+
+def _csv(target: str, found: list[object]) -> str:
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
     lines.writerow([target])
     lines.writerows([value] for value in found)
+    return text.getvalue()

@@ -15,7 +15,7 @@ with extra("cli"):
     from rich.progress import Progress
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
 from discreet.schema import read_schema
 
 __all__ = ["query"]
@@ -44,6 +44,7 @@ def query(
     rho: RhoOption = None,
     ledger: LedgerOption = None,
     book: BookOption = None,
+    no_book: NoBookOption = False,
     explain: ExplainOption = False,
     memory_limit: MemoryOption = None,
     json: JsonOption = False,
@@ -56,9 +57,9 @@ def query(
                    max_groups_per_unit=declared.max_groups_per_unit, memory_limit=memory_limit)
     asked = people.parse(sql)
     if explain:
-        show.say(str(asked.explain(epsilon, delta, rho=rho)))
+        show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    with charged(ledger, book) as account, _bar() as progress:
+    with charged(ledger, book, no_book) as account, _bar() as progress:
         answer = asked.release(epsilon, delta, rho=rho, book=account, label=sql, progress=progress)
     _print(answer.value, answer.event.to_dict() if json else None)
 

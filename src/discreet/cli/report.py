@@ -10,6 +10,10 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
+from discreet.cli.ledger import DEFAULT, Address
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.show import say
+
 __all__ = ["report"]
 
 
@@ -19,17 +23,15 @@ def report(
         Path | None, typer.Option("--output", "-o", help="The file; .json gives JSON. Default: the book's name, .html.")
     ] = None,
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
-    ledger: Annotated[
-        str, typer.Option("--ledger", "-l", envvar="DISCREET_LEDGER", help="Where the ledger is kept.")
-    ] = "sqlite:///budget.db",
+    force: ForceOption = False,
+    ledger: Address = DEFAULT,
 ) -> None:
     """Write the privacy report of a book: what was released, at what cost, and what an attacker could learn."""
     from discreet.ledger import Ledger
     from discreet.reporting import report as make
 
-    with Ledger(ledger, create=False) as books:
-        made = make(books.book(name), entries=entries)
     target = output or Path(f"{name.replace('/', '-')}.html")
-    made.save(target)
-    typer.echo(str(target))
-    typer.echo(f"head {made.facts['ledger']['head']}")
+    with claimed(target, force=force) as page, Ledger(ledger, create=False) as books:
+        made = make(books.book(name), entries=entries)
+        made.save(page)
+    say(str(target), f"head {made.facts['ledger']['head']}")

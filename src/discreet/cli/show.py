@@ -1,18 +1,21 @@
-"""How answers look: numbers rounded to the safe side, JSON, tables, and a trade-off curve in characters."""
+"""How answers look: numbers rounded to the safe side, JSON, tables that are never cut, and a trade-off curve in characters.
+
+Names, labels and keys come from files and from other people. Before they reach a terminal, what would move its cursor,
+change its colours or turn the direction of writing is written as an escape.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
+import sys
+import unicodedata
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-__all__ = ["as_json", "ceiling", "curve", "floor", "say", "table"]
+__all__ = ["as_json", "ceiling", "clean", "curve", "data", "floor", "say", "table", "warn"]
 
 
 def ceiling(value: float, digits: int = 7) -> str:
@@ -38,8 +41,8 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
     return text.rstrip("0").rstrip(".") if plain and "." in text else text
 
 
-def as_json(values: dict[str, Any]) -> None:
-    """One JSON object on standard output; an infinite bound is the text "inf", which JSON has no number for."""
+def as_json(values: Any) -> None:
+    """JSON on standard output, in ASCII; an infinite bound is the text "inf", which JSON has no number for."""
     print(json.dumps(_finite(values), indent=2, allow_nan=False))
 
 
@@ -51,19 +54,76 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def say(text: str) -> None:
-    """One line for a person."""
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+# --- text for a terminal ----------------------------------------------------------------------------------------------
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (directions of writing), lone surrogates, ends of lines
 
 
-def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table; the last column may wrap."""
-    grid = Table(title=Text(title), title_justify="left")
+def clean(text: str, keep: str = "") -> str:
+    r"""The text with everything unseen as an escape: no label can act on a terminal, or look like another one.
+
+    >>> print(clean("a\x1b[31m\u202eb\ud800\n"))
+    a\x1b[31m\u202eb\ud800\n
+    """
+    return "".join(sign if sign in keep or unicodedata.category(sign) not in _UNSEEN else _escaped(sign) for sign in text)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
+
+
+def say(*lines: str) -> None:
+    """Lines for a person; a sign that the terminal has no code for is written as an escape."""
+    print("\n".join(map(_shown, lines)))
+
+
+def warn(text: str) -> None:
+    """One line on standard error."""
+    print(_encodable(clean(text), sys.stderr), file=sys.stderr)
+
+
+def data(text: str) -> None:
+    """Text for other programs, as it is; to a terminal, cleaned."""
+    text = clean(text, keep="\n") if sys.stdout.isatty() else text
+    sys.stdout.write(_encodable(text, sys.stdout))
+
+
+def _shown(text: str) -> str:
+    return _encodable(clean(text), sys.stdout)
+
+
+def _encodable(text: str, stream: Any) -> str:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, prose: bool = False) -> None:
+    """A table where it fits the terminal; otherwise a block of lines a row, "header: value". No value is ever cut.
+
+    With ``prose``, the last column may be wrapped between words.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    title, *headers = (_shown(text) for text in (title, *headers))
+    rows = [[_shown(cell) for cell in row] for row in rows]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(headers, *rows, strict=True)]
+    if prose:
+        widths[-1] = max(cell_len(word) for row in (headers, *rows) for word in row[-1].split(" "))
+    if sum(widths) + 3 * len(widths) + 1 > shutil.get_terminal_size().columns:
+        names = max(map(cell_len, headers))
+        blocks = ["\n".join(f"{name}:{' ' * (names - cell_len(name))} {cell}" for name, cell in zip(headers, row, strict=True))
+                  for row in rows]
+        print("\n\n".join([*([title] if title else []), *blocks]))
+        return
+    grid = Table(title=Text(title) if title else None, title_justify="left")
     for number, header in enumerate(headers):
-        grid.add_column(header, no_wrap=number + 1 < len(headers), overflow="fold")
+        grid.add_column(Text(header), no_wrap=not prose or number + 1 < len(headers))
     for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))  # Text: a bracket in a reason is a bracket, not markup
-    Console().print(grid)
+        grid.add_row(*map(Text, row))  # Text: a bracket in a reason is a bracket, not markup
+    Console(width=shutil.get_terminal_size().columns, color_system=None).print(grid)
 
 
 # --- a plot in characters -------------------------------------------------------------------------------------------
@@ -73,8 +133,8 @@ COLUMNS, ROWS = 48, 14
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
-def curve(xs: Sequence[float], ys: Sequence[float], *, below: str, beside: str) -> str:
-    """A curve on the unit square in braille dots, with the diagonal of a blind guess thinly drawn."""
+def curve(xs: Sequence[float], ys: Sequence[float], *, below: str, beside: str) -> list[str]:
+    """The lines of a curve on the unit square in braille dots, with the diagonal of a blind guess thinly drawn."""
     bits = [[0] * COLUMNS for _ in range(ROWS)]
     wide, high = 2 * COLUMNS - 1, 4 * ROWS - 1
     for dot in range(0, wide + 1, 4):
@@ -85,7 +145,7 @@ def curve(xs: Sequence[float], ys: Sequence[float], *, below: str, beside: str) 
     lines = ["".join(chr(0x2800 + cell) for cell in row) for row in bits]
     edge = ["1 ┤", *["  │"] * (ROWS - 2), "0 ┤"]
     body = [f"{side}{line}" for side, line in zip(edge, lines, strict=True)]
-    return "\n".join([f"  {beside}", *body, f"  └{'─' * COLUMNS}", f"   0{below:^{COLUMNS - 2}}1"])
+    return [f"  {beside}", *body, f"  └{'─' * COLUMNS}", f"   0{below:^{COLUMNS - 2}}1"]
 
 
 def _mark(bits: list[list[int]], x: int, y: int) -> None:

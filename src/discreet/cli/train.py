@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 import sys
 import tomllib
+import zipfile
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +15,9 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
+from discreet.cli.fit import head
+from discreet.cli.outputs import ForceOption, claimed
 from discreet.errors import extra
 
 with extra("torch"):
@@ -39,50 +44,94 @@ def train(
                                              show_default=False)] = None,
     ledger: LedgerOption = None,
     book: BookOption = None,
+    no_book: NoBookOption = False,
+    force: ForceOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     local: Annotated[bool, typer.Option("--local", help="Show the training loss and the share of clipped gradients too. They "
                                         "are not private: for your own eyes.")] = False,
 ) -> None:
-    """Train a model privately, as a TOML file says, and write its weights."""
+    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as JSON."""
     asked = _read(file)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
         torch.manual_seed(seed)
     training, privacy = asked["training"], asked["privacy"]
-    loss = getattr(torch.nn.functional, training.pop("loss", "cross_entropy"))
-    optimizer = getattr(torch.optim, training.pop("optimizer", "SGD"))
+    loss, optimizer = _loss(training.pop("loss", "cross_entropy")), _optimizer(training.pop("optimizer", "SGD"))
+    model, records = _model(asked["model"]), _data(asked["data"], file.parent)
     progress: Any = False if quiet else "local" if local else True
-    with charged(ledger, book) as account:
-        released = fit(_model(asked["model"]), _data(asked["data"], file.parent), loss_fn=loss, optimizer=optimizer,
-                       progress=progress, rng=seed, book=account, label=f"training of {file.name}", **training, **privacy)
-    torch.save(released.value.state_dict(), out)
-    show.say(f"wrote {out}")
-    show.say(f"event: {released.event.to_json()}")
+    told = out.with_name(f"{out.name}.json")
+    inputs = [file, *([file.parent / asked["data"]["path"]] if "path" in asked["data"] else [])]
+    with (claimed(out, force=force, inputs=inputs) as weights, claimed(told, force=force, inputs=inputs) as statement,
+          charged(ledger, book, no_book) as account):
+        payer = None if account is None else _Payer(account)
+        released = fit(model, records, loss_fn=loss, optimizer=optimizer, progress=progress, rng=seed, book=payer,
+                       label=f"training of {file.name}", **training, **privacy)
+        torch.save(released.value.state_dict(), weights)
+        facts = {"event": released.event.to_dict(), "reproducible": released.reproducible, "charged": payer and payer.head,
+                 "sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
+        statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
+
+
+class _Payer:
+    """A book that remembers the ledger's head after its charge."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self.head: dict[str, str] | None = None
+
+    def charge(self, *what: Any, **told: Any) -> Any:
+        """Charge the book."""
+        entry = self._book.charge(*what, **told)
+        self.head = head(self._book.name, entry)
+        return entry
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
-    found = tomllib.loads(file.read_text())
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{file.name} is not TOML: {error}.") from None
     for section, values in found.items():
-        if section not in _SECTIONS:
+        if section not in _SECTIONS or not isinstance(values, dict):
             raise ValueError(f"{file.name} has a section {section!r}, but there are {', '.join(_SECTIONS)}.")
         if unknown := sorted(set(values) - _SECTIONS[section]):
             raise ValueError(f"{section}.{unknown[0]} is not known; there are {', '.join(sorted(_SECTIONS[section]))}.")
     return {section: dict(found.get(section, {})) for section in _SECTIONS}
 
 
-def _called(name: str) -> Any:
-    module, _, function = name.partition(":")
-    if not function:
+def _loss(name: Any) -> Any:
+    found = getattr(torch.nn.functional, name, None) if isinstance(name, str) and not name.startswith("_") else None
+    if not callable(found):
+        raise ValueError(f"training.loss is {name!r}, but must be a function of torch.nn.functional, such as 'cross_entropy'.")
+    return found
+
+
+def _optimizer(name: Any) -> Any:
+    found = getattr(torch.optim, name, None) if isinstance(name, str) else None
+    if not isinstance(found, type) or not issubclass(found, torch.optim.Optimizer):
+        raise ValueError(f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'.")
+    return found
+
+
+def _called(name: Any) -> Any:
+    module, _, function = name.partition(":") if isinstance(name, str) else ("", "", "")
+    if not module or not function:
         raise ValueError(f"factory is {name!r}, but must be 'module:function'.")
-    return getattr(importlib.import_module(module), function)()
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"factory is {name!r}, but: {error}.") from None
+    return found()
 
 
 def _model(asked: dict[str, Any]) -> torch.nn.Module:
     if "factory" in asked:
         return _called(asked["factory"])  # type: ignore[no-any-return]
     sizes = asked.get("layers", [])
-    if len(sizes) < 2:
-        raise ValueError("model.layers needs at least two sizes, the inputs' and the outputs'; or give model.factory.")
+    if not isinstance(sizes, list) or len(sizes) < 2 or not all(type(size) is int and 1 <= size <= 10**6 for size in sizes):
+        raise ValueError("model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
+                         "model.factory.")
     layers: list[torch.nn.Module] = []
     for before, after in pairwise(sizes):
         layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
@@ -96,6 +145,14 @@ def _data(asked: dict[str, Any], folder: Path) -> Any:
         raise ValueError("data.path is missing: an .npz file with the inputs and the target; or give data.factory.")
     import numpy as np
 
-    with np.load(folder / asked["path"]) as arrays:
-        inputs, target = arrays[asked.get("inputs", "x")], arrays[asked.get("target", "y")]
+    names = [asked.get("inputs", "x"), asked.get("target", "y")]
+    try:
+        with np.load(folder / asked["path"]) as arrays:  # allow_pickle is off: nothing in the file is run
+            if absent := [name for name in names if name not in arrays.files]:
+                raise ValueError(f"{asked['path']} has no array {absent[0]!r}; it has {', '.join(arrays.files)}.")
+            inputs, target = (arrays[name] for name in names)
+    except (EOFError, zipfile.BadZipFile, TypeError, AttributeError):
+        raise ValueError(f"data.path is {asked['path']!r}, but must be an .npz file of numbers.") from None
+    if odd := [name for name, array in zip(names, (inputs, target), strict=True) if array.dtype.kind not in "biuf"]:
+        raise ValueError(f"{asked['path']} has an array {odd[0]!r} that does not hold numbers.")
     return torch.from_numpy(inputs).float(), torch.from_numpy(target)

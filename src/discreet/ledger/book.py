@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, nonnegative, number
+from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
 from discreet.ledger.admission import outcome, planned, pure_only, refusal, refusing
@@ -111,8 +111,8 @@ class Book:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
         self._refuse_partition()
-        if not isinstance(label, str):
-            raise ValueError(f"label is a {type(label).__name__}, but must be text.")
+        if not is_whole_text(label):
+            raise ValueError(f"label is a {type(label).__name__}, but must be text, of whole characters.")
         asked = _Asked(event, label, kind, delta, charged(self.name, self.terms, unit, label))
         price = None if kind == "plan" else self._quick(asked)
         while True:

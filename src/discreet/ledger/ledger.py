@@ -6,6 +6,8 @@ import getpass
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from os import PathLike, fspath
+from os.path import splitdrive
 
 import sqlalchemy as sa
 
@@ -31,7 +33,7 @@ _OTHER_PARTS = "The partition {!r} exists with other parts. Parts are fixed when
 class Ledger:
     """Books kept in a database, charged durably and one at a time.
 
-    ``url`` is ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or ``postgresql://…``.
+    ``url`` is a file's path, or ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or ``postgresql://…``.
     ``who`` is written into every entry, by default the operating system's user; ``clock`` is for tests. With
     ``create=False`` a ledger that does not exist is an error, which protects against a mistyped address.
 
@@ -48,11 +50,11 @@ class Ledger:
     'census'. Nothing was released. Use more noise, or ask the data owner to raise the limit.
     """
 
-    def __init__(self, url: str = "sqlite:///budget.db", *, who: str | None = None,
+    def __init__(self, url: str | PathLike[str] = "sqlite:///budget.db", *, who: str | None = None,
                  clock: Callable[[], datetime] | None = None, create: bool = True) -> None:  # fmt: skip
-        self.who = _user() if who is None else who
+        self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()  # as systems name users
         self._clock = clock or (lambda: datetime.now(UTC))
-        self._store = Store(url, create=create)
+        self._store = Store(_address(url), create=create)
         self._watch = Watch(self._store)
 
     def __repr__(self) -> str:
@@ -167,6 +169,16 @@ class Ledger:
         with self._store.read() as connection:
             if len(tree.below(connection, partition)) != count:
                 raise LedgerError(_OTHER_PARTS.format(partition))
+
+
+def _address(url: str | PathLike[str]) -> str:
+    """The URL; that of a file where a path is given. A path with a colon might be a mistyped URL, so it is none."""
+    if isinstance(url, str) and ("://" in url or (":" in url and not splitdrive(url)[0])):
+        return url
+    path = fspath(url)
+    if not isinstance(path, str) or not path or "?" in path:
+        raise ValueError("url is no path of a file: it is empty, or has a '?', with which the options of a URL begin.")
+    return f"sqlite:///{path}"
 
 
 def _user() -> str:

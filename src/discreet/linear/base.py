@@ -162,6 +162,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.coef_: NDArray[np.float64] = coefficients
         self.intercept_: Any = intercept
 
+    def restore(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
+        """Make this a fitted model with these coefficients, one row a score, in the user's units: for files that hold them."""
+        self.n_features_in_ = coefficients.shape[1]
+        self._map = self._mapping(self.n_features_in_)
+        single = coefficients.shape[0] == 1 and not hasattr(self, "classes")
+        self.coef_, self.intercept_ = (coefficients[0], float(intercept[0])) if single else (coefficients, intercept)
+        return self
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         rows = reading.table(self, X, reset=False)

@@ -62,6 +62,11 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         self.classes_ = self._declared()
         super()._learn(*facts)
 
+    def restore(self, *learned: Any) -> Any:
+        """As for every model; the classes are the declared ones."""
+        self.classes_ = self._declared()
+        return super().restore(*learned)
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: one a record for two classes, otherwise one a class."""
         scores = self._scores(X)

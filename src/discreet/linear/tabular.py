@@ -13,7 +13,7 @@ an identifier count together as one unit, as in tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,9 +73,11 @@ class TableModel:
     delta: float = 1e-6
     random_state: Any = None
     estimator: Any = field(init=False)
+    charge: dict[str, str] | None = field(default=None, init=False)  # the book that paid for it, and the ledger's head then
+    stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from
 
     def __post_init__(self) -> None:
-        goal, width = self.declaration.schema[self.target], sum(map(_width, self.features.values()))
+        goal, width = self.declaration.schema[self.target], self.width
         if not self.features:
             raise ValueError(f"target is {self.target!r}, but the schema declares no other bounded or categorical column.")
         if self.declaration.max_rows_per_unit != 1:
@@ -99,9 +101,14 @@ class TableModel:
                 if name not in hidden and isinstance(column, (Bounded, Categories))}
 
     @property
+    def width(self) -> int:
+        """How many numbers a row becomes."""
+        return sum(map(_width, self.features.values()))
+
+    @property
     def event(self) -> Event:
         """What ``fit`` costs, known before."""
-        event: Event = self.estimator.privacy_event(sum(map(_width, self.features.values())))
+        event: Event = self.estimator.privacy_event(self.width)
         return event
 
     @property
@@ -110,8 +117,15 @@ class TableModel:
         name = self.declaration.unit
         return ONE_RECORD if name is None else Enforced(name)
 
+    def check(self, names: Collection[str]) -> None:
+        """Refuse data whose columns, which are public, are not those that were declared."""
+        unit = self.declaration.unit
+        for name in (self.target, *self.features, *([] if unit is None else [unit])):
+            _found(names, name)
+
     def fit(self, columns: Columns, *, book: Book | None = None) -> TableModel:
         """Fit privately; the book is charged before a value is looked at."""
+        self.check(columns)
         if book is not None:
             book.charge(self.event, label=f"model of {self.target}", unit=self.unit)
         kept = self._first_rows(columns)
@@ -135,11 +149,13 @@ class TableModel:
     @property
     def statement(self) -> dict[str, Any]:
         """What the model guarantees, for whoever receives it."""
+        if self.stated is not None:
+            return self.stated
         unit = self.declaration.unit
         return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.estimator.adjacency),
                 "unit": "one row" if unit is None else f"all rows with the same {unit!r}, of which the first counts",
                 "solver": getattr(self.estimator, "solver_", "not fitted"), "event": self.event.to_dict(),
-                "reproducible": self.random_state is not None}
+                "reproducible": self.random_state is not None, "charged": self.charge}
 
     def _first_rows(self, columns: Columns) -> NDArray[np.int64] | None:
         unit = self.declaration.unit
@@ -173,8 +189,12 @@ def _width(column: Column) -> int:
     return len(column.labels) if isinstance(column, Categories) else 1
 
 
-def _chosen(columns: Columns, name: str, kept: NDArray[np.int64] | None) -> Sequence[Any]:
-    if name not in columns:
+def _found(names: Collection[str], name: str) -> None:
+    if name not in names:
         raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
+
+
+def _chosen(columns: Columns, name: str, kept: NDArray[np.int64] | None) -> Sequence[Any]:
+    _found(columns, name)
     values = columns[name]
     return values if kept is None else [values[i] for i in kept.tolist()]

@@ -49,7 +49,7 @@ class Columns:
 
     def scope(self) -> Scope:
         """The source's rows with the derived columns, clipped to their bounds: each a step, as later ones may use it."""
-        scope = Scope(nw.from_native(self.source.frame), self._operand)
+        scope = Scope(nw.from_native(self.source.frame), self._operand, self.source.engine)
         for name, expression in self.derived.items():
             declared = self.schema[name]
             assert isinstance(declared, Bounded)

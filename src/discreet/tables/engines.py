@@ -16,6 +16,7 @@ from discreet.tables.values import NUMERAL
 __all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
 
 T = TypeVar("T")
+_STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
 
 
 class EngineFailed(DiscreetError):
@@ -29,6 +30,8 @@ def quietly(action: Callable[[], T]) -> T:
     except EngineFailed:  # says one of our own sentences already
         raise
     except Exception as error:
+        if str(error) == _STOPPED:
+            raise KeyboardInterrupt from None
         kind = type(error).__name__
     raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
                        "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")
@@ -62,6 +65,10 @@ class Engine(ABC):
     @abstractmethod
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         """Select SQL expressions."""
+
+    @abstractmethod
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        """The frame with one more column: whether ``column`` is one of ``values``, all numbers or all text."""
 
     @abstractmethod
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
@@ -135,6 +142,16 @@ class DuckDB(Engine):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
 
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        textual = isinstance(values[0], str)
+        told = list(values) if textual else [repr(float(value)) for value in values]
+        every = "".join(told)
+        # one constant, whatever the number of values: as 10^5 constants they take seconds to bind
+        mark = next(sign for sign in map(chr, range(1, 0xD800)) if sign != "'" and sign not in every)
+        listed = mark.join(told).replace("'", "''")
+        kind = "VARCHAR[]" if textual else "DOUBLE[]"
+        return frame.project(f"*, {column} IN (SELECT unnest(CAST(string_split('{listed}', '{mark}') AS {kind}))) AS {name}")
+
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
             return frame.aggregate(f"min({order}) AS {order}", unit)
@@ -201,6 +218,9 @@ class Spark(Engine):
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.selectExpr(*columns)
+
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        return frame.withColumn(name, frame[column].isin(list(values)))
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:

@@ -22,7 +22,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
 
 from discreet.errors import extra, number
 from discreet.schema import Bounded, Categories, Schema, Unlisted
@@ -32,9 +32,10 @@ from discreet.tables.scope import Scope
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Expression", "check", "col", "columns"]
+__all__ = ["Expression", "check", "col", "columns", "joined"]
 
 _WHOLE = 2.0**52  # doubles of this size and more are whole numbers
+MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
 
 
 class Expression:
@@ -103,10 +104,10 @@ class Expression:
         return _Logic("~", (self.__eq__(other),))
 
     def __and__(self, other: Any) -> Expression:
-        return _Logic("&", (_condition(self), _condition(other)))
+        return joined("&", (self, other))
 
     def __or__(self, other: Any) -> Expression:
-        return _Logic("|", (_condition(self), _condition(other)))
+        return joined("|", (self, other))
 
     def __invert__(self) -> Expression:
         return _Logic("~", (_condition(self),))
@@ -163,6 +164,13 @@ def _numeric(value: Expression) -> Expression:
     if value.logical():
         raise ValueError("A condition stands where a number is needed: compare numbers, combine conditions with & | ~.")
     return value
+
+
+def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
+    """Conditions side by side; those that are joined by the same sign already are not nested."""
+    sides = [_condition(side) for side in conditions]
+    inner = (side.parts if isinstance(side, _Logic) and side.sign == sign else (side,) for side in sides)
+    return _Logic(sign, tuple(part for parts in inner for part in parts))
 
 
 def _condition(value: Any) -> Expression:
@@ -284,8 +292,13 @@ class _Logic(_Condition):
     parts: tuple[Expression, ...]
 
     def compiled(self, scope: Scope) -> nw.Expr:
-        first, *rest = (part.compiled(scope) for part in self.parts)
-        return ~first if not rest else first & rest[0] if self.sign == "&" else first | rest[0]
+        parts = [part.compiled(scope) for part in self.parts]
+        if self.sign == "~":
+            return ~parts[0]
+        join = operator.and_ if self.sign == "&" else operator.or_
+        while len(parts) > 1:  # in pairs: an engine's tree is as deep as the logarithm of their number
+            parts = [reduce(join, parts[at:at + 2]) for at in range(0, len(parts), 2)]
+        return parts[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,9 +322,8 @@ class _IsIn(_Condition):
         return TRUTH
 
     def compiled(self, scope: Scope) -> nw.Expr:
-        inner = scope.let(self.inner.compiled(scope))
-        found: nw.Expr = reduce(operator.or_, [inner == value for value in self.values])
-        return found
+        inner = self.inner.compiled(scope)
+        return inner == self.values[0] if len(self.values) == 1 else scope.among(inner, self.values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -349,4 +361,11 @@ def _children(expression: Expression) -> list[Expression]:
 
 
 def _parts(expression: Expression) -> list[Expression]:
-    return [expression, *(part for child in _children(expression) for part in _parts(child))]
+    """Every part, the whole included. What is larger or deeper than an engine plans in seconds is refused."""
+    found, level, depth = [expression], [expression], 0
+    while level := [child for part in level for child in _children(part)]:
+        found, depth = found + level, depth + 1
+        if len(found) > MOST_PARTS or depth > DEEPEST:
+            raise ValueError(f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
+                             "is_in for a list of values, or prepare the column in the engine first.")
+    return found

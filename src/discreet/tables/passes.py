@@ -134,11 +134,12 @@ class Rows:
 
     def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> dict[tuple[Any, ...], Stats]:
         """Read the rows, and add up each group."""
-        return quietly(lambda: self._run(wanted, key, progress))
+        return self.prepared(wanted, key)(progress)
 
-    def _run(self, wanted: Pass, key: SecretKey, progress: Progress | None) -> dict[tuple[Any, ...], Stats]:
-        totals, names = self._totals(wanted, key)
-        return self._gathered(wanted, self.source.engine.fetch(totals, progress), names)
+    def prepared(self, wanted: Pass, key: SecretKey) -> Callable[[Progress | None], dict[tuple[Any, ...], Stats]]:
+        """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
+        totals, names = quietly(lambda: self._totals(wanted, key))
+        return lambda progress: quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -100,11 +100,11 @@ class Query:
         ``progress`` is called with the share of the scan that is done.
         """
         plan = _Plan.of(self, Budget(epsilon, delta, rho, noise))
-        label = label or self.label
+        label, source = label or self.label, as_rng(rng)
+        run = plan.prepared(source)
         if book is not None:
             book.charge(plan.event, label=label, unit=self.unit)
-        source = as_rng(rng)
-        answer = plan.run(source, progress)
+        answer = run(progress)
         return Release(answer, plan.event, reproducible=source.reproducible, label=label)
 
     @property
@@ -177,10 +177,16 @@ class _Plan:
         plain = any(not (scan.bins or scan.distinct) for scan in wanted) or self.selection is not None
         return [*([Pass(sums=sums)] if plain else []), *others]
 
-    def run(self, rng: Any, progress: Progress | None) -> Any:
-        """Read the table and add the noise."""
-        rows, key, scans = self.query.rows, SecretKey.draw(rng), self.scans()
-        first, *rest = [rows.run(scan, key, _part(progress, number, len(scans))) for number, scan in enumerate(scans)]
+    def prepared(self, rng: Any) -> Callable[[Progress | None], Any]:
+        """What reads the table and adds the noise, planned by the engine as far as that goes without reading."""
+        rows, key = self.query.rows, SecretKey.draw(rng)
+        scans = [rows.prepared(scan, key) for scan in self.scans()]
+        return lambda progress: self._run(scans, rng, progress)
+
+    def _run(self, scans: list[Callable[[Progress | None], dict[tuple[Any, ...], Stats]]], rng: Any,
+             progress: Progress | None) -> Any:
+        rows = self.query.rows
+        first, *rest = [scan(_part(progress, number, len(scans))) for number, scan in enumerate(scans)]
         found: dict[tuple[Any, ...], Stats] = first
         for group, stats in chain.from_iterable(scan.items() for scan in rest):
             found.setdefault(group, Stats()).join(stats)

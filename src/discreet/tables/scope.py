@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.tables.engines import Engine
 
 with extra("tables"):
     import narwhals as nw
@@ -16,19 +17,30 @@ __all__ = ["Scope"]
 class Scope:
     """A frame that grows. What is used twice becomes a column, so that nested expressions are not written out again and again.
 
-    ``column`` gives a declared column as the schema reads it.
+    ``column`` gives a declared column as the schema reads it; ``engine`` says what narwhals has no words for.
     """
 
-    def __init__(self, frame: Any, column: Callable[[str], nw.Expr]) -> None:
-        self.frame, self.column = frame, column
+    def __init__(self, frame: Any, column: Callable[[str], nw.Expr], engine: Engine) -> None:
+        self.frame, self.column, self._engine = frame, column, engine
         self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
         self._made = 0
 
     def let(self, value: nw.Expr) -> nw.Expr:
         """The value, as a column of its own."""
-        name, self._made = f"t{self._made}", self._made + 1
+        name = self._name()
         self.frame = self.frame.with_columns(value.alias(name))
         return nw.col(name)
+
+    def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
+        """Whether the value is one of many; missing where it is missing. Long lists are looked up, not compared one by one."""
+        column, found = self._name(), self._name()
+        frame = self.frame.with_columns(value.alias(column)).to_native()
+        self.frame = nw.from_native(self._engine.among(frame, column, values, found))
+        return nw.col(found)
+
+    def _name(self) -> str:
+        self._made += 1
+        return f"t{self._made - 1}"
 
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.schema import Categories, Column, Schema, Unlisted
 from discreet.tables.bounding import Kind
+from discreet.tables.caches import empty_at_exit
 from discreet.tables.engines import DuckDB, Engine, Spark, quietly
 from discreet.tables.values import identity, number
 
@@ -49,6 +50,7 @@ class Source:
 def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: str | None = None, threads: int | None = None,
                 temp_directory: str | None = None) -> Source:
     """A table's rows, not yet read."""
+    empty_at_exit()
     columns = [*schema, *([unit] if unit and unit not in schema else [])]
     if unit is not None and unit in schema and not isinstance(schema[unit], Unlisted):
         raise ValueError(f"unit is {unit!r}, which the schema declares as {type(schema[unit]).__name__}, but an identifier is "

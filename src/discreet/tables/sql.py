@@ -19,7 +19,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
-from discreet.tables.expressions import Expression, col
+from discreet.tables.expressions import Expression, col, joined
+from discreet.tables.lists import taken_out
 from discreet.tables.query import Query
 
 if TYPE_CHECKING:
@@ -52,13 +53,26 @@ _READ = {"expressions", "from_", "where", "group"}  # the parts of a SELECT
 _NAMED = {"this", "db", "catalog", "alias"}  # the parts of a table's name
 
 
+LONGEST = 2_000_000  # characters; a list of 10^5 values has less than half of them
+
+
 def parse(query: str, table: Table) -> Query:
     """The question that a SELECT asks of ``table``; any table name is accepted after FROM."""
+    if len(query) > LONGEST:
+        raise ValueError(f"The query has {len(query):,} characters, but may have {LONGEST:,} at most.")
+    try:
+        return _asked(query, table)
+    except RecursionError:
+        raise ValueError("The query is nested too deeply: use IN for lists of values, derive() for computed columns.") from None
+
+
+def _asked(query: str, table: Table) -> Query:
+    query, lists = taken_out(query)
     tree = _select(query)
     _nothing_else(tree, _READ)
     _one_table(tree)
     if where := tree.args.get("where"):
-        table = table.filter(_expression(where.this, table))
+        table = table.filter(_expression(where.this, lists))
     keys = _keys(tree)
     answer = table.group_by(*keys)
     for item in tree.expressions:
@@ -169,14 +183,20 @@ def _aggregate(answer: Query, node: exp.Expression, name: str | None) -> Query:
 _OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
     exp.Add: lambda a, b: a + b, exp.Sub: lambda a, b: a - b, exp.Mul: lambda a, b: a * b, exp.Div: lambda a, b: a / b,
     exp.LT: lambda a, b: a < b, exp.LTE: lambda a, b: a <= b, exp.GT: lambda a, b: a > b, exp.GTE: lambda a, b: a >= b,
-    exp.EQ: lambda a, b: a == b, exp.NEQ: lambda a, b: a != b, exp.And: lambda a, b: a & b, exp.Or: lambda a, b: a | b,
+    exp.EQ: lambda a, b: a == b, exp.NEQ: lambda a, b: a != b,
 }
 
 
-def _expression(node: exp.Expression, table: Table) -> Any:
-    """A condition or a value of one row."""
-    def read(inner: exp.Expression) -> Any:
-        return _expression(inner, table)
+def _expression(node: exp.Expression, lists: Mapping[str, list[Any]]) -> Any:
+    """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
+    def read(inner: Any) -> Any:
+        return _expression(inner, lists)
+
+    def of_a_row(inner: exp.Expression) -> Expression:
+        found = read(inner)
+        if not isinstance(found, Expression):
+            raise ValueError(f"{inner.sql()} does not look at any column.")
+        return found
 
     match node:
         case exp.Column():
@@ -187,25 +207,30 @@ def _expression(node: exp.Expression, table: Table) -> Any:
             return float(bool(node.this))
         case exp.Paren():
             return read(node.this)
+        case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
+            return joined("&" if isinstance(node, exp.And) else "|", map(read, node.flatten(unnest=False)))
+        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
+            return -float(inner.this)
         case exp.Neg():
-            return -read(node.this)
+            return -of_a_row(node.this)
         case exp.Not():
-            return ~read(node.this)
+            return ~of_a_row(node.this)
         case exp.Between():
-            value = read(node.this)
+            value = of_a_row(node.this)
             return (value >= read(node.args["low"])) & (value <= read(node.args["high"]))
         case exp.In() if node.expressions:
-            return read(node.this).is_in([read(value) for value in node.expressions])
+            values = [read(value) for value in node.expressions]
+            return of_a_row(node.this).is_in(lists.get(values[0], values) if isinstance(values[0], str) else values)
         case exp.Is() if isinstance(node.expression, exp.Null):
-            return read(node.this).is_missing()
+            return of_a_row(node.this).is_missing()
         case exp.Abs():
-            return read(node.this).abs()
+            return of_a_row(node.this).abs()
         case exp.Floor() if node.args.get("decimals") is None:
-            return read(node.this).floor()
+            return of_a_row(node.this).floor()
         case exp.Sqrt():
-            return read(node.this).sqrt()
+            return of_a_row(node.this).sqrt()
         case exp.Ln():
-            return read(node.this).log()
+            return of_a_row(node.this).log()
     if type(node) in _OPERATORS:
         left, right = read(node.this), read(node.expression)
         if isinstance(left, str):

@@ -14,7 +14,7 @@ from discreet.errors import extra, whole
 from discreet.training.refusals import PrivateTrainingError
 
 with extra("torch"):
-    from torch import Tensor, nn, optim
+    from torch import Tensor, jit, nn, optim
     from torch.optim import Optimizer
 
 __all__ = ["parameters", "refuse_gradients", "refuse_modules", "refuse_optimizer", "refuse_strangers", "replace_batch_norm"]
@@ -60,6 +60,8 @@ def refuse_modules(model: nn.Module) -> None:
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
             raise ValueError(f"{what} mixes the records of a batch, so no record has a gradient of its own. Before the "
                              "optimizer is made: model = discreet.training.replace_batch_norm(model)")
+        if isinstance(module, jit.ScriptModule):
+            raise ValueError(f"{what} runs outside Python, where no call of it can be watched. Pass the module it was made of.")
         if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
             raise ValueError(f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
                              "its .module.")

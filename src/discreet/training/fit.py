@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TextIO, TypeVar
 
-from discreet.errors import extra, positive, whole
+from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.release import Release
+from discreet.training.loader import zeroed
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private
+from discreet.training.refusals import PrivateTrainingError
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
-    from torch.utils.data import DataLoader, Dataset, TensorDataset
+    from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
 __all__ = ["Progress", "fit"]
 
@@ -73,8 +75,9 @@ def fit(
     >>> round(epsilon(trained.event, delta=1e-4), 2)
     2.0
     """
-    records = TensorDataset(*map(_tensor, data)) if isinstance(data, tuple) else data
+    records = _records(*map(_tensor, data)) if isinstance(data, tuple) else data
     criterion = nn.functional.cross_entropy if loss_fn is None else loss_fn
+    _rehearse(model, records, criterion)
     made = optimizer((p for p in model.parameters() if p.requires_grad), lr=positive("lr", lr))
     loader: Any = DataLoader(records, batch_size=whole("batch_size", batch_size, low=1))
     model, private, loader = make_private(model, made, loader, loss_reduction=loss_reduction, **options)
@@ -82,6 +85,12 @@ def fit(
     line = Progress(privacy, options.get("delta")) if progress else None
     privacy.local = progress == "local"
     model.train()
+    _quietly(lambda: _train(model, private, loader, criterion, line))
+    return Release(model, privacy.planned, reproducible=privacy.reproducible)
+
+
+def _train(model: nn.Module, private: Any, loader: Any, criterion: Callable[..., Tensor], line: Progress | None) -> None:
+    privacy = private.privacy
     while privacy.remaining_steps:
         for *inputs, target in loader:
             private.zero_grad()
@@ -92,7 +101,46 @@ def fit(
                 line.update(loss.detach())
             if not privacy.remaining_steps:
                 break
-    return Release(model, privacy.planned, reproducible=privacy.reproducible)
+
+
+def _quietly(training: Callable[[], None]) -> None:
+    """Run; what torch says of a batch that it could not take would tell of records, or how many there were."""
+    try:
+        training()
+        return
+    except DiscreetError:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    raise PrivateTrainingError(f"Training stopped ({kind}). The message is withheld, because it may tell of records. Common "
+                               "causes: a target outside the classes of the model, records of different shapes.")
+
+
+def _rehearse(model: nn.Module, records: Dataset[Any], criterion: Callable[..., Tensor]) -> None:
+    """Run model and loss on two records of zeros in the shapes of the data, which are public, before anything is charged."""
+    if not len(records):  # type: ignore[arg-type]
+        return  # refused for that, in a moment
+    if isinstance(records, TensorDataset):
+        *inputs, target = (column.new_zeros((2, *column.shape[1:])) for column in records.tensors)
+    else:
+        *inputs, target = default_collate([zeroed(records[0])] * 2)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            loss = criterion(model(*inputs), target)
+            (loss.sum() if loss.dim() else loss).backward()
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}") from None
+    finally:
+        model.load_state_dict(before)
+        model.zero_grad(set_to_none=True)
+
+
+def _records(*columns: Tensor) -> Dataset[Any]:
+    if len({len(column) for column in columns}) != 1:
+        raise ValueError("data has columns of different lengths, but each must have one entry a record.")
+    return TensorDataset(*columns)
 
 
 def _tensor(column: Any) -> Tensor:

@@ -131,6 +131,7 @@ def make_private(
     clipped, (source, reproducible) = ClippedSum(parameters, clips, loss_reduction, CHECKED), streams(rng)
     private = PrivateLoader(data, drawn, source, max_physical_batch_size=max_physical_batch_size, placeholder=placeholder)
     event = plan.planned
+    plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
     if clips.adaptive is not None:
         for step in range(plan.steps):  # the noise must leave room for the count at every step
             plan.sum_multiplier(step)
