@@ -100,10 +100,13 @@ def test_odd_values_of_every_type_pass_through_files(tmp_path, writer, kind):
 
 
 class Old(DuckDB):
-    """Reads NaN as DuckDB's optimiser makes it, once it has dropped the question."""
+    """Asks for NaN once, by a comparison: DuckDB's optimiser drops that where a file's statistics seem to decide it."""
+
+    def double(self, column, *, spelled):
+        return f"NULLIF(TRY_CAST({self.quoted(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
 
     def number(self, double):
-        return double  # not read at all, as if every way of asking had been dropped
+        return double
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
