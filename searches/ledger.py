@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable
 
 import sqlalchemy as sa
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.ledger.machine import TRIED, LedgerMachine
@@ -67,6 +67,6 @@ def search(where: str, address: Callable[[], str], steps: int) -> None:
     TRIED.counts.clear()
     run_state_machine_as_test(Machine, settings=settings(
         max_examples=max(1, steps // STEPS), stateful_step_count=STEPS, deadline=None, database=None, print_blob=True,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate],  # kills are not repeated alike: nothing to shrink
     ))  # fmt: skip
     print(f"ledger, {where}: " + ", ".join(f"{count:,} {what}" for what, count in sorted(TRIED.counts.items())))

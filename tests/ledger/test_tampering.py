@@ -124,6 +124,22 @@ def test_old_entries_are_looked_at_in_turn(ledger: Ledger) -> None:
             book.charge(TENTH)
 
 
+def test_a_process_that_found_something_wrong_starts_from_the_first_entry_again(path: Path) -> None:
+    """Found by the state machine: after a refusal, and a charge by somebody else, an entry in the middle went unseen."""
+    url = f"sqlite:///{path}"
+    with Ledger(url) as ledger, Ledger(url) as other:
+        before = path.read_bytes()
+        other._watch.look_ahead()
+        tamper(str(path), FOLLOWS["totals emptied"])
+        with pytest.raises(ChainBroken):
+            other.book(BOOK).charge(TENTH)
+        path.write_bytes(before)
+        ledger.book(BOOK).charge(TENTH)
+        tamper(str(path), ENTRIES["entry 2 deleted"])
+        with pytest.raises(ChainBroken, match="Entry 2"):
+            other.book(BOOK).charge(TENTH)
+
+
 @pytest.mark.parametrize("head", ["0:" + "ab" * 32, "3:" + "ab" * 32, "10:" + "0" * 64, "11:" + "ab" * 32])
 def test_only_a_head_that_was_found_in_the_chain_is_an_anchor(path: Path, head: str) -> None:
     with Ledger(f"sqlite:///{path}") as ledger, pytest.raises(ChainBroken):

@@ -13,7 +13,8 @@ A running process also remembers the head it saw: to it, a tail that is cut off 
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 
@@ -54,7 +55,7 @@ class Watch:
             self._renew()
         if self._replay.seq == 0:
             known = self._known  # before the view is fixed: what another thread writes meanwhile is not in it
-            with self._store.read() as connection, self._lock:
+            with self._store.read() as connection, self._lock, self._whole():
                 if self._replay.seq == 0:
                     self._read(connection, known)
                     self._changes = self._store.changes(connection)
@@ -62,14 +63,15 @@ class Watch:
     def check(self, connection: sa.Connection, names: set[str]) -> dict[str, Node]:
         """Inside the write transaction: the books of these names that there are, or ``ChainBroken`` if the ledger is not
         what was written. The names of all books above must be among them."""
-        with self._lock:
+        with self._lock, self._whole():
             tip, changes = chain.tip(connection), self._store.changes(connection)
             if changes != self._changes and tip[0] == self._replay.seq:
                 self._forget()
             self._changes = changes
             self._read(connection, self._known)
-            looked_at = None if self._all else names | self._look_again(connection)
-            self._replay.compare(tip, tree.rows(connection, looked_at), looked_at)
+            looked_at = names | self._look_again(connection)
+            compared = None if self._all else looked_at
+            self._replay.compare(tip, tree.rows(connection, compared), compared)
             self._all = False
             return {name: self._replay.nodes[name] for name in names if name in self._replay.nodes}
 
@@ -79,13 +81,18 @@ class Watch:
 
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
         seen = self._replay.seq
-        try:
-            with closing(chain.between(connection, seen) if seen else chain.read(connection)) as entries:
-                self._replay.read(entries, known)
-        except BaseException:
-            self._forget()  # it stands in the middle of something
-            raise
+        with closing(chain.between(connection, seen) if seen else chain.read(connection)) as entries:
+            self._replay.read(entries, known)
         self.remember((self._replay.seq, self._replay.hash))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What failed in the middle, or was found wrong, is not built on: the next charge starts from the first entry."""
+        try:
+            yield
+        except BaseException:
+            self._forget()
+            raise
 
     def _look_again(self, connection: sa.Connection) -> set[str]:
         """Check the links of the next few entries once more; the books they name."""
