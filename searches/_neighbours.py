@@ -328,12 +328,14 @@ def _same_unit(a: Any, b: Any) -> bool:
 
 
 def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None) -> list[Case]:
-    """So many cases, from a seed: every operation in turn, in any container that it takes."""
+    """So many cases, from a seed: every operation in turn, and for each the containers that it takes in turn."""
     rng, out, chosen = random.Random(seed), list[Case](), containers or CONTAINERS
     able = [operation for operation in OPERATIONS if operation.takes in {holds for holds, _, _ in chosen.values()}]
     while len(out) < size:
-        operation = able[len(out) % len(able)]
-        name = rng.choice([name for name, (holds, _, _) in chosen.items() if holds == operation.takes])
+        turn, place = divmod(len(out), len(able))
+        operation = able[place]
+        fitting = [name for name, (holds, _, _) in chosen.items() if holds == operation.takes]
+        name = fitting[(turn + place) % len(fitting)]
         kind = rng.choice(chosen[name][1])
         base = [_record(rng, kind) for _ in range(rng.choice([0, 1, 3, 8]))]
         base += base[:1] * rng.choice([0, 0, 3, 20])  # heaps of one record

@@ -177,7 +177,7 @@ def test_one_bad_byte_is_no_error():
 def test_the_statement_names_the_head_of_the_ledger(capsys):
     """Which the ledger can be verified against; without a ledger there is none."""
     with Ledger("budget.db") as books:
-        book = books.open("census", epsilon=2.5, delta=1e-5)
+        book = books.open("census", epsilon=2.5, delta=1e-5, unit="id")
         run(*FIT, "--target", "income", "--ledger", "budget.db")
         head = books.head()
         book.sub("later", epsilon=0.1)

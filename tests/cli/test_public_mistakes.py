@@ -48,7 +48,7 @@ def book(tmp_path, monkeypatch):
     Path("there").write_text("kept")
     Path("folder").mkdir()
     with dp.Ledger("budget.db") as ledger:
-        yield ledger.open("census", epsilon=10.0, delta=1e-3)
+        yield ledger.open("census", epsilon=10.0, delta=1e-3, unit="id", rows_per_unit=1)
 
 
 def run(arguments):
