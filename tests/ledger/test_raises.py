@@ -306,3 +306,16 @@ def test_a_short_search_finds_no_policy_that_learns_more_than_was_promised(capsy
     """Its long form: ``python -m searches raises``."""
     searches.raises.main(4)
     assert "policies" in capsys.readouterr().out
+
+
+def test_limits_and_rows_beyond_floats_are_refused_or_kept_and_crash_nothing(ledger: Ledger) -> None:
+    book = ledger.open("vast", epsilon=1e308, delta=1e-6)
+    book.charge(events.Gaussian(noise_multiplier=1.0))
+    assert book.spent().epsilon < 10
+    with pytest.raises(ValueError, match="must leave the book at"):
+        book.raise_limit(epsilon=1.7e308, why="more")
+    assert book.limit == (1e308, 1e-6)
+    book.charge(events.Gaussian(noise_multiplier=1.0))
+    with pytest.raises(ValueError, match="rows_per_unit"):
+        ledger.open("crowd", epsilon=1.0, unit="patient", rows_per_unit=10**400)
+    ledger.verify()
