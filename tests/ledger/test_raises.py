@@ -319,3 +319,19 @@ def test_limits_and_rows_beyond_floats_are_refused_or_kept_and_crash_nothing(led
     with pytest.raises(ValueError, match="rows_per_unit"):
         ledger.open("crowd", epsilon=1.0, unit="patient", rows_per_unit=10**400)
     ledger.verify()
+
+
+def test_a_reason_with_half_a_character_is_refused_and_nothing_is_raised(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0)
+    with pytest.raises(ValueError, match="whole characters"):
+        book.raise_limit(epsilon=1.0, why="\ud800")
+    assert book.limit == (1.0, 0.0)
+
+
+def test_a_ceiling_or_a_unit_of_its_own_is_refused_for_a_sub_book_not_forgotten(tmp_path: Path) -> None:
+    """The command took the words and kept nothing of them: a ceiling that was asked for did not hold."""
+    address = ("--ledger", str(tmp_path / "budget.db"))
+    run("ledger", "open", "census", "--epsilon", "3", *address)
+    run("ledger", "open", "census/alice", "--epsilon", "1", "--max-epsilon", "2", *address, code=2)
+    run("ledger", "open", "census/alice", "--epsilon", "1", "--unit", "patient", *address, code=2)
+    run("ledger", "open", "census/alice", "--epsilon", "1", *address)
