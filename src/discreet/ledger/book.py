@@ -175,7 +175,7 @@ class Book:
         if not epsilon and not delta:
             raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
         if not is_whole_text(why) or not why.strip():
-            raise ValueError("why is empty, or no text of whole characters, but a raise needs its reason: the report repeats it.")
+            raise ValueError("why is empty, or not of whole characters, but a raise needs its reason: the report repeats it.")
         with self.ledger._write([self.name]) as (connection, nodes):
             node = tree.path(nodes, self.name)[0].raised(epsilon, delta)
             tree.save(connection, [node])
