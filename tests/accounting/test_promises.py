@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -17,10 +18,10 @@ from discreet.accounting import ACCOUNTANTS, views
 from discreet.accounting.basic import pure_epsilon
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.guarantees import Slackened, Tightest
-from discreet.accounting.neighbours import resolve
+from discreet.accounting.neighbours import enlarged, resolve
 from discreet.accounting.rdp import rdp_curve
 from discreet.adjacency import Adjacency
-from discreet.errors import NotCertified
+from discreet.errors import NotCertified, UnsupportedAdjacency
 from discreet.ledger import Ledger
 from discreet.ledger.amounts import NOTHING, ORDERS, Amounts
 from discreet.ledger.pricing import _pure_mu, price
@@ -411,3 +412,26 @@ def test_parallel_inside_a_sampler_is_priced():
     sampled = dp.epsilon(ev.PoissonSampled(rate=0.2, event=PARTS), 1e-3)
     alone = [dp.epsilon(ev.PoissonSampled(rate=0.2, event=part), 1e-3) for part in PARTS.events]
     assert max(alone) * (1 - 1e-6) <= sampled <= sum(alone)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10**7])
+def test_an_approximate_event_of_many_changes_is_priced_by_a_sum_that_is_neither_cut_nor_slow(k):
+    """δ(1 + e^ε + … + e^{(k−1)ε}), where e^ε leaves floats too: there nothing is promised."""
+    assert dp.delta(ev.ApproxDP(epsilon=720.0, delta=5e-324), 720.0 * k, group_size=k) == 1.0
+    exact = sum(Fraction(math.exp(i * 0.5)) for i in range(k)) if k < 10 else Fraction(0)
+    assert enlarged(ev.ApproxDP(epsilon=0.5, delta=1e-300), k).delta >= Fraction(1e-300) * exact
+    assert enlarged(ev.ApproxDP(epsilon=0.5, delta=5e-324), k).delta >= Fraction(5e-324) * exact
+    assert enlarged(ev.ApproxDP(epsilon=720.0, delta=0.0), k).delta == 0.0
+    if k == 2:
+        assert dp.delta(ev.ApproxDP(epsilon=720.0, delta=5e-324), 1440.0, adjacency="replace") > 1e-11
+
+
+@pytest.mark.parametrize("hide", [lambda e: e | e * 2, lambda e: ev.BallsInBins(bins=3, event=e), lambda e: e,
+                                  lambda e: ev.ProvedUnder(adjacency="zero-out", event=e)])  # fmt: skip
+def test_nothing_is_restated_for_another_adjacency_inside_a_sample_however_it_is_wrapped(hide):
+    gaussian = ev.Gaussian(noise_multiplier=1.0)
+    step = ev.PoissonSampled(rate=0.5, event=hide(gaussian))
+    with pytest.raises(UnsupportedAdjacency):
+        dp.epsilon(step, 1e-5, adjacency="zero-out")
+    own = ev.PoissonSampled(rate=0.5, event=hide(replace(gaussian, adjacency="zero-out")))
+    assert dp.epsilon(own, 1e-5, adjacency="zero-out") > 1

@@ -284,6 +284,34 @@ def test_disjoint_groups_cost_what_one_does_and_overlapping_ones_do_not():
     rejected(lambda x: groups(x, [lambda v: v > 0.6, lambda v: v > 0.9]), "cost more")
 
 
+def test_releases_of_the_same_records_are_not_covered_by_being_called_parallel():
+    """One record is in one part: of ``a | b`` it pays for one, unless it is replaced and so leaves one for the other."""
+    other = Laplace(sensitivity=1.0, epsilon=0.5)
+
+    def twice(x):
+        return [honest(x).value, other.release(total(x)).value]
+
+    rejected(lambda x: Release(twice(x), NOISE.event | other.event), "cost more than the event")
+    rejected(lambda x: Release(twice(x), events.PoissonSampled(rate=0.5, event=NOISE.event | other.event)), "cost more")
+    replay(lambda x: Release(twice(x), (NOISE.event | other.event) * 2), DATA, NEIGHBOUR)
+
+    def sides(x):
+        return Release([noise.release(float(sum(v > 0.3 for v in x) if side else sum(v <= 0.3 for v in x))).value
+                        for noise, side in ((NOISE, True), (other, False))], NOISE.event | other.event)
+
+    replay(sides, DATA, NEIGHBOUR)
+    replay(sides, [0.5, 0.25, 1.0], [0.5, 0.25, 0.2])
+
+
+def test_more_choices_of_parts_than_can_be_compared_are_not_covered():
+    leaf = [events.PureDP(epsilon=0.1 * (i + 1)) for i in range(24)]
+    many = events.Composed(events=tuple(a | b for a, b in zip(leaf[::2], leaf[1::2], strict=True)))
+    more = many + (leaf[3] | leaf[7]) + (leaf[2] | leaf[9])
+    assert covered(many, [leaf[0]])
+    assert not covered(more, [leaf[0]])
+    assert not covered(more * 9, [more])
+
+
 def test_sampled_steps_are_covered_by_the_sampled_event():
     noise = Gaussian(sensitivity=1.0, sigma=2.0)
     step = events.PoissonSampled(rate=0.5, event=noise.event)

@@ -106,6 +106,20 @@ def priced(text: str) -> Tampering:
     return lambda connection: append(connection, None, price=text)
 
 
+def raised(epsilon: float, delta: float) -> Tampering:
+    """A raise by hand, with all that follows from it."""
+
+    def run(connection: sa.Connection) -> None:
+        node = next(tree.parse(row) for row in tree.rows(connection) if row.name == BOOK)
+        node = replace(node, since=node.stage.next(epsilon, delta))
+        tree.save(connection, [node])
+        last, terms = last_entry(connection), json.dumps({"delta": delta, "epsilon": epsilon})
+        write(connection, replace(last, seq=last.seq + 1, previous=last.hash, book=BOOK, kind="raise", label="why", event="",
+                                  price="", terms=terms, **outcome(node)))  # fmt: skip
+
+    return run
+
+
 def swapped(one: int, other: int) -> Tampering:
     move = "UPDATE discreet_entries SET seq = {} WHERE seq = {}"
     return sql(move.format(99, one), move.format(one, other), move.format(other, 99))
@@ -195,6 +209,10 @@ FORGED: dict[str, Tampering] = {
     "a partition on its own": opened("west", Terms(epsilon=1.0, delta=0.0, kind="partition")),
     "a sub-book under another adjacency": opened("census/west", Terms(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE)),
     "a sub-book of another unit": opened("census/west", Terms(epsilon=1.0, delta=0.0, unit="day")),
+    "a charge as from before rules and units": forged(rules="", terms=""),
+    "a raise by nothing": raised(0.0, 0.0),
+    "a raise to a delta of one": raised(0.0, 1.0),
+    "a raise beyond floats": raised(1.7e308, 0.0),
     "a book without a name": opened(" ", Terms(epsilon=1.0, delta=0.0)),
 }
 

@@ -306,3 +306,32 @@ def test_a_short_search_finds_no_policy_that_learns_more_than_was_promised(capsy
     """Its long form: ``python -m searches raises``."""
     searches.raises.main(4)
     assert "policies" in capsys.readouterr().out
+
+
+def test_limits_and_rows_beyond_floats_are_refused_or_kept_and_crash_nothing(ledger: Ledger) -> None:
+    book = ledger.open("vast", epsilon=1e308, delta=1e-6)
+    book.charge(events.Gaussian(noise_multiplier=1.0))
+    assert book.spent().epsilon < 10
+    with pytest.raises(ValueError, match="must leave the book at"):
+        book.raise_limit(epsilon=1.7e308, why="more")
+    assert book.limit == (1e308, 1e-6)
+    book.charge(events.Gaussian(noise_multiplier=1.0))
+    with pytest.raises(ValueError, match="rows_per_unit"):
+        ledger.open("crowd", epsilon=1.0, unit="patient", rows_per_unit=10**400)
+    ledger.verify()
+
+
+def test_a_reason_with_half_a_character_is_refused_and_nothing_is_raised(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0)
+    with pytest.raises(ValueError, match="whole characters"):
+        book.raise_limit(epsilon=1.0, why="\ud800")
+    assert book.limit == (1.0, 0.0)
+
+
+def test_a_ceiling_or_a_unit_of_its_own_is_refused_for_a_sub_book_not_forgotten(tmp_path: Path) -> None:
+    """The command took the words and kept nothing of them: a ceiling that was asked for did not hold."""
+    address = ("--ledger", str(tmp_path / "budget.db"))
+    run("ledger", "open", "census", "--epsilon", "3", *address)
+    run("ledger", "open", "census/alice", "--epsilon", "1", "--max-epsilon", "2", *address, code=2)
+    run("ledger", "open", "census/alice", "--epsilon", "1", "--unit", "patient", *address, code=2)
+    run("ledger", "open", "census/alice", "--epsilon", "1", *address)

@@ -178,6 +178,17 @@ def test_a_price_agrees_within_rounding_only(factor: float) -> None:
         rules.judged(TENTH.to_json(), other.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
 
 
+@pytest.mark.parametrize("event", [events.ApproxDP(epsilon=0.1, delta=1e-15), events.PureDP(epsilon=1e-15)], ids=str)
+def test_a_cost_that_is_small_is_not_taken_for_none(event: events.Event) -> None:
+    """A book may keep less than any fixed tolerance: a delta of 1e-16, say."""
+    honest = price(event, Adjacency.ADD_REMOVE)
+    for name in ("delta", "pure"):
+        if getattr(honest, name):
+            low = replace(honest, **{name: 0 * getattr(honest, name)})
+            with pytest.raises(ChainBroken, match="does not follow"):
+                rules.judged(event.to_json(), low.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
+
+
 def test_older_entries_must_reach_todays_price(ledger: Ledger) -> None:
     """Their own rules are gone, and some were low: more than today's price is accepted, less is refused."""
     book = ledger.open(BOOK, epsilon=1.0)

@@ -17,7 +17,7 @@ from typing import Any
 from scipy.stats import binom
 
 from discreet import events as ev
-from discreet.accounting.outward import SMALLEST, times
+from discreet.accounting.outward import SMALLEST, growth, times
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
@@ -159,13 +159,23 @@ def _sampled(leaf: Any, count: int, wanted: Adjacency, group: int) -> Leaf:
         if wanted is not Adjacency.REPLACE:
             raise _refusal(leaf, wanted, "sampling a fixed number is proved under 'replace' only")
         return Leaf(leaf, wanted, count)
-    inside = {getattr(part, "adjacency", wanted) for part in ev.leaves(leaf.event)}
+    inside = set(_proved_under(leaf.event))
     if wanted is Adjacency.REPLACE:
         if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(leaf.event):
             raise _refusal(leaf, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
     elif inside - {wanted}:
         raise _refusal(leaf, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}")
     return Leaf(leaf, wanted, count)
+
+
+def _proved_under(event: ev.Event) -> Iterator[Adjacency]:
+    """What everything in an event was proved under, however deep: inside a sample nothing is restated."""
+    for leaf in ev.leaves(event):
+        if hasattr(leaf, "adjacency"):
+            yield leaf.adjacency
+        for part in getattr(leaf, "events", (getattr(leaf, "event", None),)):
+            if part is not None:
+                yield from _proved_under(part)
 
 
 def _all_gaussian(event: ev.Event) -> bool:
@@ -213,8 +223,8 @@ def enlarged(leaf: Any, k: int) -> Any:
         case ev.Exponential() | ev.PureDP():
             return replace(leaf, epsilon=leaf.epsilon * k)
         case ev.ApproxDP():
-            growth = sum(math.exp(min(i * leaf.epsilon, 700.0)) for i in range(k))
-            return replace(leaf, epsilon=leaf.epsilon * k, delta=min(1.0, leaf.delta * growth * (1 + 1e-12)))
+            delta = leaf.delta and min(1.0, math.nextafter(leaf.delta * growth(leaf.epsilon, k), math.inf))
+            return replace(leaf, epsilon=leaf.epsilon * k, delta=delta)
         case ev.ZCDP():
             return replace(leaf, rho=leaf.rho * k * k)
         case ev.GDP():

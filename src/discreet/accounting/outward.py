@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from discreet.errors import NotCertified
 
-__all__ = ["FLOOR", "SMALLEST", "inverse", "product", "proved", "root", "times"]
+__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
 FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
@@ -56,3 +56,15 @@ def root(count: int) -> float:
         return math.sqrt(count) if count < 1 << 1000 else float(math.isqrt(count) + 1)
     except OverflowError:
         return math.inf
+
+
+def growth(epsilon: float, k: int) -> float:
+    r""":math:`1 + e^\epsilon + \dots + e^{(k-1)\epsilon}`, by which a delta grows for k changes; infinite beyond floats.
+
+    >>> growth(0.0, 3), growth(800.0, 2)
+    (3.0, inf)
+    """
+    last = times(epsilon, k - 1)
+    if last > 700 or not epsilon:
+        return math.inf if epsilon else times(1.0, k)
+    return math.exp(last) * math.expm1(-times(epsilon, k)) / math.expm1(-epsilon) * (1 + 1e-12)

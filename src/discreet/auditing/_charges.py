@@ -16,12 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from discreet import events
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, NotCertified
 from discreet.events import Event
 
 __all__ = ["ALARM", "covered", "size_of_noise", "too_small"]
@@ -29,6 +30,7 @@ __all__ = ["ALARM", "covered", "size_of_noise", "too_small"]
 ALARM = 1e-12
 _DELTAS = (1e-3, 1e-6, 1e-9)
 _ROOM = 1 + 1e-9  # for rounding of the parameters
+_MOST = 10_000  # choices of parallel parts
 
 # What grows with the cost of a leaf; all of it must be at least as large in what was declared.
 _COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
@@ -43,17 +45,24 @@ _COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
 }
 
 
-def covered(declared: Event, drawn: Iterable[Event]) -> bool:
+def covered(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool:
     """Whether ``declared`` costs at least as much as ``drawn`` together: leaf by leaf, or else by their price.
+
+    Of parallel events only so many ``parts`` cover something: that of the one record in which the neighbours differ, or the
+    two that a replaced record leaves and enters.
 
     >>> one = events.Laplace(noise_multiplier=1.0)
     >>> covered(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
     (True, False, True)
     """
-    wanted: Counter[Event] = Counter()
-    for event in drawn:
-        wanted.update(_inner(event))
-    given = _inner(declared)
+    try:
+        given, wanted = _ways(declared, parts), _ways(events.Composed(events=tuple(drawn)), 1)
+    except NotCertified:
+        return False  # more choices than can be compared: what cannot be judged is not covered
+    return all(any(_covers(way, cost) for way in given) for cost in wanted)
+
+
+def _covers(given: Counter[Event], wanted: Counter[Event]) -> bool:
     if _matched(wanted, given.copy()):
         return True
     if all(isinstance(leaf, (events.Gaussian, events.GDP)) for leaf in (*wanted, *given)):
@@ -61,16 +70,21 @@ def covered(declared: Event, drawn: Iterable[Event]) -> bool:
     return bool(given) and _priced(wanted, given)
 
 
-def _inner(event: Event) -> Counter[Event]:
-    """The leaves with their counts, those inside samplers and parallel parts included."""
-    counts: Counter[Event] = Counter()
+def _ways(event: Event, parts: int) -> list[Counter[Event]]:
+    """The leaves with their counts, those inside samplers included, once for each choice of parallel parts."""
+    ways: list[Counter[Event]] = [Counter()]
     for leaf, count in events.leaves(event).items():
-        parts = list(_children(leaf))
-        for part in parts:
-            counts.update({inner: n * count for inner, n in _inner(part).items()})
-        if not parts:
-            counts[leaf] += count
-    return counts
+        inside = _distinct(way for child in _children(leaf) for way in _ways(child, parts)) or [Counter({leaf: 1})]
+        if isinstance(leaf, events.Parallel):
+            inside = [sum(chosen, Counter()) for chosen in combinations_with_replacement(inside, parts)]
+        if len(ways) * len(inside) > _MOST:
+            raise NotCertified(f"there are more than {_MOST:,} choices of parallel parts.")
+        ways = _distinct(way + Counter({each: n * count for each, n in more.items()}) for way in ways for more in inside)
+    return ways
+
+
+def _distinct(ways: Iterable[Counter[Event]]) -> list[Counter[Event]]:
+    return list({frozenset(way.items()): way for way in ways}.values())
 
 
 def _children(event: Event) -> Iterator[Event]:

@@ -170,7 +170,7 @@ def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event:
         _judge(first, second, allow, seeded)
         declared = event if event is not None else _declared(first.result)
         if declared is not None:
-            _charged(declared, cost)
+            _charged(declared, cost, 1 if _sizes(data, neighbour) else 2)
         found = difference(first.traces, second.traces)
         if found is None:
             return first
@@ -253,12 +253,17 @@ def _releases(result: Any) -> Iterator[Release[Any]]:
             yield from _releases(part)
 
 
-def _charged(declared: Event, cost: list[Event | None]) -> None:
+def _sizes(data: Any, neighbour: Any) -> bool:
+    """Whether the two are seen to differ in size, so that no record was replaced."""
+    return all(hasattr(each, "__len__") for each in (data, neighbour)) and len(data) != len(neighbour)
+
+
+def _charged(declared: Event, cost: list[Event | None], parts: int) -> None:
     priced = [event for event in cost if event is not None]
     if len(priced) < len(cost):
         raise ReplayError("A step does not say what it costs, so it cannot be compared with what is charged: "
                           "give noised() an event=.")
-    if not covered(declared, priced):
+    if not covered(declared, priced, parts):
         raise ReplayError(f"The neighbours differ in {len(cost)} noisy step(s), which together cost more than the event "
                           "that is charged.")
 

@@ -65,7 +65,10 @@ def open_book(
     with _ledger(ledger, create=True) as books:
         if "/" in name:
             above, inner = name.rsplit("/", 1)
-            book = books.book(above).sub(inner, epsilon=epsilon, delta=delta)
+            holder = books.book(above)
+            own = {"adjacency": adjacency, "unit": unit, "rows_per_unit": rows_per_unit, "filter": filter}
+            _refuse_own(own | {"max_epsilon": max_epsilon, "max_delta": max_delta}, holder)
+            book = holder.sub(inner, epsilon=epsilon, delta=delta)
         else:
             book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, rows_per_unit=rows_per_unit,
                               filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
@@ -188,6 +191,16 @@ def plot(
     with claimed(output, force=force) as file:
         file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
     say(str(output))
+
+
+def _refuse_own(asked: dict[str, object], holder: Book) -> None:
+    """Refuse what a sub-book cannot have of its own, rather than forget it; what the book above has may be said again."""
+    usual = {"adjacency": "add-remove", "unit": ONE_RECORD, "filter": "mixed"}
+    for name, value in asked.items():
+        inherited = None if name.startswith("max_") else getattr(holder.terms, name)
+        if value not in (usual.get(name), inherited):
+            raise ValueError(f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and filter from "
+                             f"{holder.name!r}, and has no ceiling of its own: leave it out.")
 
 
 def _ledger(address: str, create: bool = False) -> Ledger:

@@ -174,12 +174,10 @@ class Book:
         epsilon, delta = nonnegative("epsilon", epsilon), number("delta", delta, low=0, high=1, open_high=True)
         if not epsilon and not delta:
             raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
-        if not isinstance(why, str) or not why.strip():
-            raise ValueError("why is empty, but a raise needs its reason: the report repeats it.")
+        if not is_whole_text(why) or not why.strip():
+            raise ValueError("why is empty, or not of whole characters, but a raise needs its reason: the report repeats it.")
         with self.ledger._write([self.name]) as (connection, nodes):
             node = tree.path(nodes, self.name)[0].raised(epsilon, delta)
-            if node.stage.delta >= 1:
-                raise ValueError(f"delta is {delta:g}, but must leave the book below 1: at 1 nothing is promised.")
             tree.save(connection, [node])
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
             return self.ledger._append(connection, book=self.name, kind="raise", label=why, terms=terms, **outcome(node))

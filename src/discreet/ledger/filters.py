@@ -68,6 +68,7 @@ POLICIES: dict[str, dict[str, Fraction]] = {
     "basic": {"gaussian": Fraction(0), "renyi": Fraction(0), "approximate": Fraction(1)},
 }
 
+_LARGEST = 10**6  # thresholds for more than this are those for this: lower, and within floats
 _SLACK = 1e-12  # covers the rounding of the few float operations below; always added on the costly side
 
 
@@ -114,7 +115,7 @@ class _Terms:
 @lru_cache(maxsize=1024)
 def _terms(limit: Limit) -> _Terms:
     share = POLICIES[limit.policy]
-    epsilon, delta = float(limit.epsilon), float(limit.delta)
+    epsilon, delta = float(min(limit.epsilon, _LARGEST)), float(limit.delta)
     offsets = _offsets(epsilon, delta * float(share["renyi"]), float(limit.centre or limit.delta))
     return _Terms(
         approximate=limit.delta * share["approximate"],

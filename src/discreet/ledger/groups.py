@@ -34,6 +34,7 @@ from functools import lru_cache
 
 from discreet import accounting
 from discreet.accounting.neighbours import enlarged
+from discreet.accounting.outward import growth
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event, leaves
@@ -93,7 +94,7 @@ def _leaf(leaf: Event, adjacency: Adjacency, rows: int) -> Amounts:
     one = pricing.price(leaf, adjacency)
     pure = one.pure * rows
     if one.delta:  # approximate DP, whose price is that of its epsilon beside a delta
-        delta = one.delta * exact(_growth(float(one.pure), rows) * _UP)
+        delta = one.delta * exact(growth(float(one.pure), rows))
         return replace(_of_pure(pure), delta=min(Fraction(1), delta))
     bound = _of_pure(pure)
     try:
@@ -108,10 +109,3 @@ def _of_pure(epsilon: Number) -> Amounts:
     if epsilon == math.inf:
         return Amounts(pure=math.inf, mu2=math.inf, renyi=(math.inf,) * len(ORDERS))
     return replace(pricing.approximate(float(epsilon) * _UP, 0.0), pure=epsilon)
-
-
-def _growth(epsilon: float, rows: int) -> float:
-    r""":math:`1 + e^\epsilon + \dots + e^{(k-1)\epsilon}`, or infinity where it leaves the range of floats."""
-    if epsilon * rows > 700:
-        return math.inf
-    return math.expm1(rows * epsilon) / math.expm1(epsilon) if epsilon else float(rows)

@@ -15,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
 from discreet.events import Event
 from discreet.ledger import groups, pricing
-from discreet.ledger.amounts import Amounts, Number
+from discreet.ledger.amounts import ORDERS, Amounts, Number
 from discreet.ledger.errors import ChainBroken, LedgerError
 
 __all__ = ["BEFORE", "CURRENT", "judged"]
@@ -24,7 +24,9 @@ CURRENT = "1"  # written into every entry; a change of prices needs another name
 BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
 
 _ROUNDING = Fraction(1, 10**9)
-_UNITS = 16  # of 1e-15, for sums of squares and divergences that are nearly zero
+_UNITS = 16  # of 1e-15, for what numerics give near zero
+# The least room of each number: none for sums of parameters, which a book may keep smaller than any fixed room.
+_LEAST = (Fraction(_UNITS, 10**15), Fraction(0), Fraction(0), Fraction(0), *(Fraction(_UNITS),) * (1 + len(ORDERS)))
 
 
 @lru_cache(maxsize=4096)  # a history is mostly the same few events
@@ -60,14 +62,14 @@ def _prices(event: Event, recorded: Amounts, adjacency: Adjacency, rows: int) ->
 def _agrees(recorded: Amounts, expected: Amounts | None, rules: str) -> bool:
     if expected is None:
         return False
-    pairs = zip(_numbers(recorded), _numbers(expected), strict=True)
-    return all(_close(one, other, more=rules == BEFORE) for one, other in pairs)
+    numbers = zip(_numbers(recorded), _numbers(expected), _LEAST, strict=True)
+    return all(_close(one, other, least, more=rules == BEFORE) for one, other, least in numbers)
 
 
-def _close(recorded: Number, expected: Number, *, more: bool) -> bool:
+def _close(recorded: Number, expected: Number, least: Fraction, *, more: bool) -> bool:
     if recorded == expected or math.inf in (recorded, expected):
         return recorded == expected or (more and recorded == math.inf)
-    room = _ROUNDING * Fraction(expected) + (_UNITS if isinstance(expected, int) else Fraction(_UNITS, 10**15))
+    room = _ROUNDING * Fraction(expected) + least
     return recorded >= expected - room and (more or recorded <= expected + room)
 
 

@@ -19,6 +19,8 @@ from discreet.release import ONE_RECORD, unit_name
 __all__ = ["Terms", "check_name"]
 
 KINDS = ("book", "partition", "part")
+LARGEST = 1e300  # to which a limit can be raised: sums stay within floats
+_MOST_ROWS = 10**12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ class Terms:
             raise ValueError(f"kind is {self.kind!r}, but must be one of {', '.join(map(repr, KINDS))}.")
 
     def _check_rows(self) -> None:
-        whole("rows_per_unit", self.rows_per_unit, low=1)
+        number("rows_per_unit", whole("rows_per_unit", self.rows_per_unit), low=1, high=_MOST_ROWS)
         if self.unit == ONE_RECORD:
             raise ValueError(f"rows_per_unit is {self.rows_per_unit}, but the unit is one record: name the unit that has them.")
         if self.adjacency is Adjacency.REPLACE:

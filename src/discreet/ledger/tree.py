@@ -16,7 +16,7 @@ from discreet.ledger.amounts import NOTHING, Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
-from discreet.ledger.terms import Terms
+from discreet.ledger.terms import LARGEST, Terms
 
 __all__ = ["Node", "advance", "lineage", "load", "parse", "path", "rows"]
 
@@ -59,6 +59,10 @@ class Node:
     def raised(self, epsilon: float, delta: float) -> Node:
         """The book after its limit was raised by so much; beyond a declared ceiling it is refused."""
         stage = self.stage.next(epsilon, delta)
+        if stage.delta >= 1:
+            raise ValueError(f"delta is {delta:g}, but must leave the book below 1: at 1 nothing is promised.")
+        if stage.epsilon > LARGEST:
+            raise ValueError(f"epsilon is {epsilon:g}, but must leave the book at {LARGEST:g} or below.")
         self.terms.check_ceiling(self.name, stage.epsilon, stage.delta)
         return replace(self, since=stage)
 

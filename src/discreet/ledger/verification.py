@@ -66,6 +66,7 @@ class Replay:
         self.nodes: dict[str, Node] = {}
         self.seq, self.at, self.hash = 0, "", chain.GENESIS
         self._declaring = ""  # the partition whose parts come next
+        self._ruled: set[str] = set()  # the books that were opened by a version that names its rules
         self._moved: set[str] = set()
         self._said: dict[str, Entry] = {}  # the last entry of a book that has not moved since
 
@@ -97,6 +98,8 @@ class Replay:
         self.seq, self.at, self.hash = entry.seq, entry.at, entry.hash
 
     def _apply(self, entry: Entry) -> None:
+        if not entry.rules and self._ruled.intersection(tree.lineage(entry.book)):
+            raise ChainBroken(f"names no rules, as only older versions do, which did not know book {entry.book!r}.")
         if entry.kind == "open":
             self._open(entry)
         elif entry.kind in ("charge", "plan", "reserve"):
@@ -116,6 +119,8 @@ class Replay:
         self._check_place(terms, entry.book, self.nodes[above[0]] if above else None)
         self._declaring = entry.book if terms.kind == "partition" else self._declaring if terms.kind == "part" else ""
         self.nodes[entry.book] = Node(entry.book, terms)
+        if entry.rules:
+            self._ruled.add(entry.book)
 
     def _check_place(self, terms: Terms, name: str, above: Node | None) -> None:
         """Where a book may be: what ``Book.sub`` and ``Book.split`` make, and nothing else."""
@@ -148,8 +153,8 @@ class Replay:
         if entry.event or entry.price or not entry.label.strip():
             raise ChainBroken(f"raises book {entry.book!r} without a reason, or charges it at once.")
         epsilon, delta = entry.increment
-        if min(epsilon, delta) < 0 or not epsilon + delta < math.inf:
-            raise ChainBroken(f"lowers the limit of book {entry.book!r}, or takes it away.")
+        if min(epsilon, delta) < 0 or not 0 < epsilon + delta < math.inf:
+            raise ChainBroken(f"lowers the limit of book {entry.book!r}, leaves it, or takes it away.")
         try:
             self.nodes[entry.book] = self._way(entry)[0].raised(epsilon, delta)
         except BudgetExceeded:

@@ -36,6 +36,8 @@ from uuid import UUID
 
 import numpy as np
 
+from discreet.mechanisms._records import entries
+
 __all__ = ["UNKNOWN", "canonical", "keys"]
 
 UNKNOWN: Any = object()  # the form of what has none
@@ -73,7 +75,7 @@ def keys(values: Iterable[Any]) -> list[Any]:
         if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
             return [x if x == x else _NAN for x in (array.astype(np.float64) + 0.0).tolist()]
         values = array.tolist() if array.dtype.kind == "V" else array
-    return [form for form in map(canonical, values) if form is not UNKNOWN]
+    return [form for form in map(canonical, entries(values)) if form is not UNKNOWN]
 
 
 def _canonical(value: Any, depth: int) -> Any:
