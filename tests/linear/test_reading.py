@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.linear import LinearRegression, LogisticRegression
+from discreet.linear.inference import coefficients
 from discreet.linear.rows import Records
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
@@ -244,3 +245,10 @@ def test_a_sequence_of_any_kind_is_read_as_a_list_is(container, odd):
     """NumPy gave all records of a deque one type for the sake of one, or failed with their number in its message."""
     rows, labels = container([*X.tolist(), odd, [0.1, 0.1]]), container([*Y.tolist(), 1, "x"])
     assert np.array_equal(classifier().fit(rows, labels).coef_, PLAIN)
+
+
+@pytest.mark.parametrize("ask", [lambda model, *data: model.fit(*data), coefficients])
+def test_more_records_than_exact_sums_hold_are_refused_before_a_value_is_read(ask):
+    many = np.broadcast_to(0.0, (2**29 + 1,))
+    with pytest.raises(ValueError, match="2\\^29"):
+        ask(LinearRegression(feature_norm=1.0), many[:, None], many)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import extra
+from discreet.linear.rows import MOST
 
 with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
@@ -270,6 +271,8 @@ def column(y: Any, rows: int) -> Column:
     found = y if isinstance(y, Column) else _column(y)
     if len(found) != rows:
         raise ValueError("X and y have inconsistent numbers of samples.")
+    if rows > MOST:
+        raise ValueError("X has more records than sums of them are proved for, 2^29.")
     return found
 
 
