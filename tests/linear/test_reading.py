@@ -1,6 +1,7 @@
 """Every record is read by itself, whatever it came in; types and shapes are public, and looked at before the charge."""
 
 import warnings
+from collections import UserList, deque
 from decimal import Decimal
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.linear import LinearRegression, LogisticRegression
+from discreet.linear.inference import coefficients
 from discreet.linear.rows import Records
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
@@ -219,3 +221,34 @@ def test_a_table_model_reads_labels_by_themselves():
 
 def test_records_do_not_show_themselves():
     assert repr(Records(X, Y, Y > 0)) == "Records(...)"
+
+
+class Hostile:
+    """Fails at whatever is asked of it."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+
+def test_a_record_that_fails_when_it_is_looked_at_is_its_own_matter():
+    """As a row, an entry, a label or a target: nothing is raised, and other records are read as ever."""
+    for rows in ([*X.tolist(), Hostile()], [*X.tolist(), [Hostile(), 1.0]]):
+        assert np.array_equal(classifier().fit(rows, [*Y.tolist(), 1]).coef_, PLAIN)
+    assert np.array_equal(classifier().fit([*X.tolist(), [0.1, 0.1]], [*Y.tolist(), Hostile()]).coef_, PLAIN)
+    model = LinearRegression(epsilon=5.0, feature_norm=2.0, target_bounds=(0, 1), random_state=0)
+    assert np.array_equal(model.fit([*X.tolist(), [0.1, 0.1]], [*Y.tolist(), Hostile()]).coef_, model.fit(X, Y).coef_)
+
+
+@pytest.mark.parametrize("odd", [[1.0], ["x", 1.0], 1.0, None])
+@pytest.mark.parametrize("container", [deque, UserList])
+def test_a_sequence_of_any_kind_is_read_as_a_list_is(container, odd):
+    """NumPy gave all records of a deque one type for the sake of one, or failed with their number in its message."""
+    rows, labels = container([*X.tolist(), odd, [0.1, 0.1]]), container([*Y.tolist(), 1, "x"])
+    assert np.array_equal(classifier().fit(rows, labels).coef_, PLAIN)
+
+
+@pytest.mark.parametrize("ask", [lambda model, *data: model.fit(*data), coefficients])
+def test_more_records_than_exact_sums_hold_are_refused_before_a_value_is_read(ask):
+    many = np.broadcast_to(0.0, (2**29 + 1,))
+    with pytest.raises(ValueError, match="2\\^29"):
+        ask(LinearRegression(feature_norm=1.0), many[:, None], many)

@@ -235,3 +235,37 @@ def test_a_file_that_exists_is_opened_by_its_name(tmp_path, name):
     found = table.mean("x").count().release(**SHARP).value
     assert found["x_mean"][0] == pytest.approx(1, abs=0.1)
     assert found["count"][0] == 50
+
+
+# --- what one record can do to others --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lines", [3, 400])
+def test_lines_inside_of_a_quoted_entry_are_no_rows_wherever_in_a_large_file_the_entry_stands(tmp_path, lines):
+    """A reader that starts a thread every 8,000,000 bytes lost 2,000,000 rows, or found some, for one well-written record."""
+    path, row, entry = tmp_path / "large.csv", "1," + "a" * 795 + "\n", '1,"' + "1,a\n" * lines + '"\n'
+    before = (8_000_000 - len("x,k\n") - len(entry) // 2) // len(row)
+    filling = 8_000_000 - len("x,k\n") - len(entry) // 2 - before * len(row) - 3  # the entry's middle is at the boundary
+    path.write_text("x,k\n" + row * before + "1," + "a" * filling + "\n" + entry + row * 2000)
+    people = dp.table(path, schema=dp.Schema(x=dp.Bounded(0, 1)))
+    assert people.count().release(**SHARP).value["count"].to_list() == [before + 1 + 1 + 2000]
+
+
+@pytest.mark.parametrize("kind", ["object", "string[python]"])
+def test_text_that_is_no_unicode_is_missing_and_no_error(kind):
+    """Half of a surrogate pair in one entry of a pandas column made the whole table unreadable."""
+    rows = pd.DataFrame({"k": pd.Series(["a"] * 9 + ["\ud800"], dtype=kind), "x": [1.0] * 10})
+    found = dp.table(rows, schema=dp.Schema(k=dp.Categories(["a", "b"]))).group_by("k").count().release(**SHARP).value
+    assert found["count"].to_list() == [9, 0]
+    people = dp.table(rows, schema=dp.Schema(x=dp.Bounded(0, 1)), unit="k")
+    assert people.sum("x").release(**SHARP).value["x_sum"].round().to_list() == [2]  # "a", and the missing one
+
+
+def test_an_object_that_fails_when_it_is_looked_at_is_missing():
+    class Hostile:
+        @property
+        def __class__(self):
+            raise RuntimeError
+
+    assert math.isnan(number(Hostile()))
+    assert identity(Hostile()) is None

@@ -15,7 +15,7 @@ from discreet.errors import extra
 from discreet.linear import reading, solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
-from discreet.linear.rows import MOST, Map, declared_features
+from discreet.linear.rows import Map, declared_features
 from discreet.release import ONE_RECORD, Book, unit_name
 
 with extra("sklearn"):
@@ -134,8 +134,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """
         table = reading.held(self, X, declared=declared_features(self.bounds))
         targets = reading.column(y, len(table))
-        if len(table) > MOST:
-            raise ValueError("X has more records than sums of them are proved for, 2^29.")
         self._check_targets(targets)
         plan, mapping = self._plan(table.columns), self._mapping(table.columns)
         rng, unit = source(self.random_state), unit_name(self.unit)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import extra
+from discreet.linear.rows import MOST
 
 with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
@@ -46,12 +47,11 @@ def entry(value: Any) -> float:
     >>> entry(True), entry("2.5"), entry(10**400), entry(1j)
     (1.0, nan, nan, nan)
     """
-    if not isinstance(value, (Real, np.bool_, np.number, Decimal)) or isinstance(value, (np.complexfloating, np.timedelta64)):
-        return math.nan
     try:
+        real = isinstance(value, (Real, np.bool_, np.number, Decimal))
         with np.errstate(all="ignore"):  # a long double beyond all doubles
-            return float(value)
-    except Exception:  # a number may do anything in its __float__; it is its own record's matter
+            return float(value) if real and not isinstance(value, (np.complexfloating, np.timedelta64)) else math.nan
+    except Exception:  # an object may do anything when it is looked at; it is its own record's matter
         return math.nan
 
 
@@ -71,11 +71,10 @@ def number(value: Any) -> float:
 
 def _length(row: Any) -> int | None:
     """Of a row, if it is one."""
-    if isinstance(row, (str, bytes, bytearray, Mapping, Set)) or not (hasattr(row, "__len__") and hasattr(row, "__iter__")):
-        return None
     try:
-        return len(row)
-    except Exception:  # an array without dimensions; an object may do anything
+        listed = not isinstance(row, (str, bytes, bytearray, Mapping, Set)) and hasattr(row, "__iter__")
+        return len(row) if listed else None
+    except Exception:  # an array without dimensions; an object may do anything when it is looked at
         return None
 
 
@@ -101,6 +100,14 @@ def _usual_length(rows: Sequence[Any], declared: int | None) -> int | None:
     most = max(found.values())
     usual = [length for length, times in found.items() if times == most and length is not None]
     return declared if declared in usual else max(usual, default=None)
+
+
+def _listed(source: Any) -> Any:
+    """A container that states no type for its records (a deque, say) as a list: NumPy would find one for all of them."""
+    typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
+    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, Mapping, Set)):
+        return source
+    return list(source) if hasattr(source, "__len__") and hasattr(source, "__iter__") else source
 
 
 # --- X ---------------------------------------------------------------------------------------------------------------
@@ -135,7 +142,9 @@ def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = N
 
     ``declared`` is the number of columns that something else declares, for a list that is empty.
     """
-    source = X if _framed(X) or hasattr(X, "tocsr") or isinstance(X, (list, tuple)) else np.asarray(X)
+    source = X if _framed(X) else _listed(X)
+    if not (_framed(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
+        source = np.asarray(source)
     try:
         blank = validate_data(estimator, _blank(source, declared), reset=reset, dtype=np.float64, ensure_all_finite=False,
                               ensure_min_samples=0)
@@ -262,10 +271,13 @@ def column(y: Any, rows: int) -> Column:
     found = y if isinstance(y, Column) else _column(y)
     if len(found) != rows:
         raise ValueError("X and y have inconsistent numbers of samples.")
+    if rows > MOST:
+        raise ValueError("X has more records than sums of them are proved for, 2^29.")
     return found
 
 
 def _column(y: Any) -> Column:
+    y = _listed(y)
     if isinstance(y, (list, tuple)):
         return Column(y, "objects")
     kind = getattr(y, "dtype", getattr(y, "type", None))

@@ -22,7 +22,7 @@ from discreet.schema import Categories, Column, Schema, Unlisted
 from discreet.tables.bounding import Kind
 from discreet.tables.caches import empty_at_exit
 from discreet.tables.engines import DuckDB, Engine, Spark, quietly
-from discreet.tables.values import identity, number
+from discreet.tables.values import identity, number, text
 
 with extra("tables"):
     import narwhals as nw
@@ -100,10 +100,11 @@ def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
         if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
             raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
         # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
-        # What a folder is called says nothing about rows: a column is what the file holds.
+        # What a folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
+        # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
         return connection.read_csv(_literal(files), auto_detect=False, hive_partitioning=False, header=True,
                                    columns=dict.fromkeys(names, "VARCHAR"), sep=separator, quotechar='"', escapechar='"',
-                                   ignore_errors=True, strict_mode=False)
+                                   ignore_errors=True, strict_mode=False, parallel=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
 
 
@@ -165,10 +166,15 @@ def _converted(frame: Any, schema: Schema, pandas: bool) -> Any:
         frame = frame.collect("polars")
     if pandas:
         native = frame.to_native()
-        odd = [name for name in frame.columns if native[name].dtype == object or native[name].dtype.name == "category"]
+        odd = [name for name in frame.columns if _of_objects(native[name].dtype)]
         native = native.assign(**{name: _plain(native[name].astype(object), schema.get(name)) for name in odd})
         frame = nw.from_native(native, eager_only=True)
     return frame.to_arrow()
+
+
+def _of_objects(dtype: Any) -> bool:
+    """Whether pandas keeps Python's objects there: of anything, or of text, which then may be no Unicode (lone surrogates)."""
+    return dtype.name in ("object", "category") or getattr(dtype, "storage", None) == "python"
 
 
 def _plain(series: Any, column: Column | None) -> Any:
@@ -176,7 +182,7 @@ def _plain(series: Any, column: Column | None) -> Any:
     if column is None or isinstance(column, Unlisted):
         return series.map(identity).astype("str")
     if isinstance(column, Categories) and column.textual:
-        return series.map(lambda value: value if isinstance(value, str) else None).astype("str")
+        return series.map(text).astype("str")
     return series.map(number).astype("float64")
 
 

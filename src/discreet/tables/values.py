@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NUMERAL", "identity", "number"]
+__all__ = ["NUMERAL", "identity", "number", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
@@ -36,16 +36,26 @@ def number(value: Any) -> float:
     >>> number(" 1.5e1"), number(True), number(10**400), number("1_0"), number(b"1"), number(None)
     (15.0, 1.0, inf, nan, nan, nan)
     """
-    if isinstance(value, str):
-        return float(value) if re.fullmatch(NUMERAL, value) else nan
-    if not isinstance(value, (Real, Decimal, np.bool_)):
-        return nan
     try:
-        return float(value)
+        if isinstance(value, str):
+            return float(value) if re.fullmatch(NUMERAL, value) else nan
+        return float(value) if isinstance(value, (Real, Decimal, np.bool_)) else nan
     except OverflowError:
-        return inf if value > 0 else -inf  # type: ignore[operator]
-    except Exception:  # an object may do anything in its __float__
+        return inf if value > 0 else -inf
+    except Exception:  # an object may do anything when it is looked at
         return nan
+
+
+def text(value: Any) -> str | None:
+    """A text as it is; none for anything else, and for one with half of a surrogate pair, which no engine can hold.
+
+    >>> text("a"), text(1), text("\\ud800")
+    ('a', None, None)
+    """
+    try:
+        return value.encode().decode() if isinstance(value, str) else None
+    except Exception:  # as above
+        return None
 
 
 def identity(value: Any) -> str | None:
@@ -55,7 +65,7 @@ def identity(value: Any) -> str | None:
     ('number:1', 'number:1', 'number:1', '1', 'text:number:1', None)
     """
     try:
-        return _identity(value)
+        return text(_identity(value))
     except Exception:  # an object may do anything when it is looked at
         return None
 
