@@ -84,6 +84,13 @@ def test_calibration_finds_the_largest_rate_too():
     assert dp.epsilon(family(rate), 1e-5) <= 1.0 < dp.epsilon(family(rate * (1 + 3e-6)), 1e-5)
 
 
+def test_calibration_stops_at_the_end_of_a_family():
+    """Every rate meets the target, so the answer is the largest there is, to 1e-6; beyond 1 the family has no event."""
+    pure = ev.PureDP(epsilon=1.0)
+    rate = dp.calibrate(lambda rate: ev.PoissonSampled(rate=rate, event=pure), epsilon=2.0, delta=0, start=0.3)
+    assert 1 - 1e-6 <= rate <= 1
+
+
 def test_calibration_says_when_no_parameter_will_do():
     with pytest.raises(ValueError, match="No parameter of the family meets the target"):
         dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=1.0), epsilon=0.1, delta=1e-6)

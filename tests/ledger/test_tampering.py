@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -142,8 +143,14 @@ def test_old_entries_are_followed_from_one_to_the_next(ledger: Ledger) -> None:
 def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first charge of a process takes the lock when it has read everything, however long that took."""
     with Ledger(f"sqlite:///{path}") as ledger:
-        read, write = [], ledger._store.write
-        monkeypatch.setattr(ledger._store, "write", lambda: read.append(ledger._watch._replay.seq) or write())
+        read: list[int] = []
+        write = ledger._store.write
+
+        def noting() -> AbstractContextManager[sa.Connection]:
+            read.append(ledger._watch._replay.seq)
+            return write()
+
+        monkeypatch.setattr(ledger._store, "write", noting)
         ledger.book(BOOK).charge(TENTH)
     assert read == [10]
 
