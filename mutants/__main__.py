@@ -19,7 +19,7 @@ from pathlib import Path
 from mutants.changes import Change, sample
 from mutants.rooms import ROOMS, ROOT, files, tests
 
-IGNORED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", "site", "build", "*_cache", "docs", "benchmarks")
+IGNORED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", "site", "build", "*_cache", "docs")
 PYTEST = ("-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "mutants.cheapest_first", "-m", "not slow")
 
 

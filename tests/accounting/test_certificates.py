@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting.contour import Contour
 from discreet.accounting.decay import far_envelope, near_envelope
+from discreet.accounting.gaussian import profile_delta
 from discreet.accounting.mixtures import Mixtures
 from discreet.errors import NotCertified
 
@@ -107,3 +110,42 @@ def test_the_line_does_not_matter(log_rate, sigma, count, log_delta):
     except NotCertified:  # too few repetitions to decay: the grid's business
         reject()
     assert max(first[0], second[0]) <= min(first[1], second[1])
+
+
+def gaussian_line(mu=1.0, epsilon=1.0):
+    """A line of a plain Gaussian, whose delta is known in closed form, with nothing computed yet."""
+    return Contour(None, mu, (), 0.0)._line(epsilon=epsilon)
+
+
+@pytest.mark.parametrize("period", [2.0, 4.0, 8.0, 16.0])
+def test_however_short_the_period_its_aliases_are_paid_for(period):
+    """A period of 2 doubles the sum; the bounds know by how much at most. A long one costs next to nothing."""
+    line, exact = gaussian_line(), profile_delta(1.0, 1.0)
+    line.__dict__["period"] = period
+    low, high = line.delta(1.0)
+    assert low <= exact <= high
+    assert period > 2 or high > 1.5 * exact  # there was something to pay for
+
+
+@pytest.mark.parametrize("height", [1.0, 2.0, 4.0])
+def test_however_early_the_sum_stops_what_is_left_out_is_paid_for(height):
+    """Of a Gaussian the modulus beyond a height is known: exp(-t²/2) over each interval, whatever the first of them."""
+    line, exact = gaussian_line(), profile_delta(1.0, 1.0)
+    grid = np.geomspace(height, 40.0, 60)
+    line.__dict__["_cut"] = grid, -(grid**2) / 2
+    value, wrong = line._sum(1.0)
+    low, high = line.delta(1.0)
+    assert low <= exact <= high
+    nodes = line.step * np.arange(len(line._nodes[0]), 4000)
+    size = math.exp(float(line._nodes[1].real[0]) - line.c)
+    z = line.c + 1j * nodes
+    assert wrong >= size * float((np.exp(-(nodes**2) / 2) / abs(z * (z + 1))).sum()) * line.step / math.pi > 0
+    assert height < 4 or high <= 1.1 * value
+
+
+def test_the_sum_of_a_gaussian_stops_where_a_gaussian_is_small():
+    """exp(-(μt)²/2) is below 1e-14 at μt = 8: whoever looks beyond 12 has the wrong decay."""
+    for mu in (0.1, 1.0, 5.0):
+        height, bound = gaussian_line(mu, 0.5 * mu)._far
+        assert 5 < mu * height < 12
+        assert bound == pytest.approx(-((mu * height) ** 2) / 2)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import events as ev
+from discreet.accounting.grid import Composition
 from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.pairs import Atoms, BoundedRange, GaussianShift, LaplaceShift
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld import PLD, _contour
 from discreet.accounting.sampling import ReplaceSampledGaussian, Sampled, Supremum, Symmetric, reverse
 from discreet.adjacency import Adjacency
 
@@ -172,3 +173,43 @@ def test_contour_and_grid_agree(event, adjacency):
         assert high - low <= 1e-6 * high
         assert max(low, grid_low) <= min(high, grid_high)
         assert grid_high - grid_low <= 5e-3 * grid_high
+
+
+def test_atoms_are_symmetric_only_if_somebody_said_so():
+    """A loss of 1 with probability 1/4 under P has 1/4e under Q: the other direction is another pair, and is computed."""
+    masses = np.array([0.75, 0.25])
+    losses = np.array([math.log(0.75 / (1 - 0.25 / math.e)), 1.0])
+    pair, others = Atoms(losses, masses), masses * np.exp(-losses)
+    for epsilon in (0.0, 0.1, 0.2):
+        backward = float(np.maximum(others - math.exp(epsilon) * masses, 0).sum())
+        assert reverse(pair).profile(np.array([epsilon]))[0] == pytest.approx(backward, abs=1e-15)
+    assert reverse(pair).profile(np.zeros(1))[0] == pytest.approx(pair.profile(np.zeros(1))[0])
+    assert reverse(pair).profile(np.array([0.2]))[0] < pair.profile(np.array([0.2]))[0]
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 0.5])
+def test_the_smallest_loss_of_a_sample_is_an_outcome_of_its_own(rate):
+    """Where P has nothing, Q loses log(1 - rate): that point belongs to what is at or below it, under both laws."""
+    failing = Atoms(np.array([-1.0, 1.0]), np.array([0.9 / (1 + math.e), 0.9 * math.e / (1 + math.e)]), 0.1)
+    pair, edge = Sampled(rate, failing), np.array([np.log1p(-rate)])
+    for near in (edge, np.nextafter(edge, 0)):
+        (p, q), (p_head, q_head) = pair.tails(near), pair.heads(near)
+        assert q_head == pytest.approx(0.1)
+        assert p_head == pytest.approx(0.1 * (1 - rate))
+        assert (p + p_head, q + q_head) == (pytest.approx(1), pytest.approx(1))
+
+
+def test_a_lower_bound_counts_an_infinite_loss_once():
+    """Five events that fail with probability 1e-3: beyond every finite loss delta is 1 - 0.999⁵, from below too."""
+    failing = Atoms(np.array([-0.1, 0.1]), 0.999 * np.array([1.0, math.exp(0.1)]) / (1 + math.exp(0.1)), 1e-3, mirrored=True)
+    whole = Composition([(lower(failing, 1e-3, 1e-20), 5)])
+    low, _ = whole.delta(0.6)
+    assert low == pytest.approx(1 - 0.999**5, rel=1e-9)
+    assert low <= 1 - 0.999**5
+
+
+def test_a_contour_holds_sampled_gaussians_of_one_direction_only():
+    """It prices them by one formula; a composition of both directions is the grid's."""
+    forward = Sampled(0.1, GaussianShift(1.0))
+    assert _contour(((forward, 3), (reverse(forward), 3))) is None
+    assert all(_contour(((pair, 3),)) is not None for pair in (forward, reverse(forward)))

@@ -17,6 +17,7 @@ from discreet.accounting import gdp
 from discreet.accounting.basic import pure_epsilon
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.rdp import rdp_curve
+from discreet.accounting.views import solve_epsilon
 
 STEP = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
 
@@ -50,6 +51,19 @@ def test_a_guarantee_draws_itself(tmp_path):
     assert path.stat().st_size > 5_000
 
 
+def test_the_picture_is_the_unit_square_with_what_privacy_takes_from_an_attacker_shaded():
+    """The shade lies between the curve and guessing, and nowhere else."""
+    curve = dp.guarantee(ev.PureDP(epsilon=1.0))
+    (ax,) = curve.plot().axes
+    for low, high in (ax.get_xlim(), ax.get_ylim()):
+        assert -0.02 <= low <= 0 < 1 <= high <= 1.02
+    (shade,) = ax.collections
+    x, y = shade.get_paths()[0].vertices.T
+    assert np.all(y <= 1 - x + 1e-9)
+    assert np.all(y >= [curve.tradeoff(float(fpr)) - 1e-9 for fpr in x])
+    assert y.max() == 1
+
+
 @pytest.mark.parametrize("family", [
     lambda z: ev.Gaussian(noise_multiplier=z) * 5,
     lambda z: ev.PoissonSampled(rate=0.02, event=ev.Gaussian(noise_multiplier=z)) * 500,
@@ -68,6 +82,13 @@ def test_calibration_finds_the_largest_rate_too():
 
     rate = dp.calibrate(family, epsilon=1.0, delta=1e-5, start=0.01)
     assert dp.epsilon(family(rate), 1e-5) <= 1.0 < dp.epsilon(family(rate * (1 + 3e-6)), 1e-5)
+
+
+def test_calibration_stops_at_the_end_of_a_family():
+    """Every rate meets the target, so the answer is the largest there is, to 1e-6; beyond 1 the family has no event."""
+    pure = ev.PureDP(epsilon=1.0)
+    rate = dp.calibrate(lambda rate: ev.PoissonSampled(rate=rate, event=pure), epsilon=2.0, delta=0, start=0.3)
+    assert 1 - 1e-6 <= rate <= 1
 
 
 def test_calibration_says_when_no_parameter_will_do():
@@ -190,3 +211,36 @@ def test_optimal_composition_is_the_binomial_sum():
     for epsilon in (0.1, 0.6, 1.1):
         delta = p * p * -math.expm1(epsilon - 2 * e)
         assert dp.delta(ev.PureDP(epsilon=e) * 2, epsilon, accountant="optimal") == pytest.approx(delta, rel=1e-6)
+
+
+def test_advanced_composition_is_the_formula_of_its_theorem():
+    """Kairouz, Oh and Viswanath (2015), Theorem 3.5, at delta = 1e-6 for a thousand answers of epsilon 0.1."""
+    mean = 1000 * 0.1 * math.expm1(0.1) / (math.exp(0.1) + 1)
+    expected = mean + math.sqrt(2 * math.log(1e6) * 1000 * 0.1**2)
+    assert dp.epsilon(ev.PureDP(epsilon=0.1) * 1000, 1e-6, accountant="advanced") == pytest.approx(expected, rel=1e-9)
+
+
+def test_approximate_dp_without_a_delta_is_pure_to_the_moments_accountant():
+    same = [rdp_curve(event, [2.0, 30.0]) for event in (ev.ApproxDP(epsilon=0.7, delta=0.0), ev.PureDP(epsilon=0.7))]
+    assert same[0] == pytest.approx(same[1])
+    with pytest.raises(dp.errors.UnsupportedEvent, match="its delta allows any divergence"):
+        rdp_curve(ev.ApproxDP(epsilon=0.7, delta=1e-9), [2.0])
+
+
+def test_a_group_loses_no_more_than_its_members_one_after_the_other():
+    """Three records of a sample of pure events: beyond three times the largest loss of one there is nothing left."""
+    step = ev.PoissonSampled(rate=0.5, event=ev.PureDP(epsilon=1.0))
+    most = 3 * math.log1p(0.5 * math.expm1(1.0))
+    assert dp.delta(step, most * 1.01, group_size=3) == 0
+    assert dp.epsilon(step, 1e-12, group_size=3) <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1.0, 1e6])
+def test_a_solved_epsilon_keeps_its_digits_on_any_scale(scale):
+    """Where delta halves every ``scale``, it is 1/8 at twice that; no profile is asked for an epsilon below zero."""
+
+    def profile(epsilon):
+        assert epsilon >= 0
+        return 0.5 * 2 ** -(epsilon / scale)
+
+    assert solve_epsilon(profile, 0.125) == pytest.approx(2 * scale, rel=1e-10)

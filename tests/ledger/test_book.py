@@ -10,6 +10,7 @@ import discreet as dp
 from discreet import events
 from discreet.errors import BudgetExceeded, UnsupportedEvent
 from discreet.ledger import Ledger, LedgerError
+from discreet.ledger.terms import Terms
 from discreet.release import Book as Chargeable
 
 TENTH = events.PureDP(epsilon=0.1)
@@ -74,6 +75,12 @@ def test_what_has_no_protection_is_always_refused(ledger: Ledger, event: events.
 def test_limits_are_checked(ledger: Ledger, bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         ledger.open("census", **({"epsilon": 1.0} | bad))  # type: ignore[arg-type]
+
+
+def test_terms_are_given_by_name() -> None:
+    """Epsilon and delta in a row are too easily exchanged."""
+    with pytest.raises(TypeError, match="positional"):
+        Terms(1.0, 1e-6)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", ["", " x", "a/b", "a\nb", "x" * 201])

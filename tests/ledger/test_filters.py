@@ -119,6 +119,16 @@ def test_shares_of_delta_add_up_to_one() -> None:
         assert sum(shares.values()) == 1
 
 
+@pytest.mark.parametrize(("policy", "epsilon", "noise", "expected"), [
+    ("mixed", 0.5, 10.0, 0.4651017071), ("mixed", 3.0, 2.0, 2.6570166108),
+    ("renyi", 3.0, 2.0, 2.5424802693), ("renyi", 20.0, 2.0, 2.9375628426),
+])
+def test_the_thresholds_of_a_policy_never_change(policy: str, epsilon: float, noise: float, expected: float) -> None:
+    """Books were opened by them, and what they proved was written down: a better division gets a new name."""
+    spent = price(events.Gaussian(noise_multiplier=noise), Adjacency.ADD_REMOVE)
+    assert reading(Limit(exact(epsilon), exact(1e-6), policy), spent).epsilon == pytest.approx(expected, rel=1e-6)
+
+
 def test_delta_of_approximate_events_is_kept_within_its_share() -> None:
     limit = Limit(exact(10.0), exact(1e-6), "mixed")
     one = approximate(0.01, 1e-8)

@@ -173,6 +173,12 @@ def test_a_file_that_must_exist_is_not_made(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("address", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"])
+def test_every_way_to_write_memory_is_no_file(address: str) -> None:
+    assert Address.parse(address).memory
+    assert Address.parse(address).file is None
+
+
 # --- passwords -----------------------------------------------------------------------------------------------------
 
 SECRET = "hunter2"

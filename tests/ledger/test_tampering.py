@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,6 +125,36 @@ def test_old_entries_are_looked_at_in_turn(ledger: Ledger) -> None:
             book.charge(TENTH)
 
 
+def test_old_entries_are_followed_from_one_to_the_next(ledger: Ledger) -> None:
+    """An entry that was replaced by one with a hash of its own is whole; only the one after it tells."""
+    book, number = ledger.open(BOOK, epsilon=1000.0), watch.WINDOW + 5
+    for _ in range(2 * watch.WINDOW):
+        book.charge(TENTH)
+    other = replace(ledger.entries()[number - 1], label="x")
+    with ledger._store.write() as connection:
+        unguarded(connection)
+        text = sa.text("UPDATE discreet_entries SET label = 'x', hash = :hash WHERE seq = :seq")
+        connection.execute(text, {"hash": other.digest(), "seq": number})
+    with pytest.raises(ChainBroken, match=f"Entry {number + 1} does not follow the one before it"):  # noqa: PT012
+        for _ in range(5):
+            book.charge(TENTH)
+
+
+def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first charge of a process takes the lock when it has read everything, however long that took."""
+    with Ledger(f"sqlite:///{path}") as ledger:
+        read: list[int] = []
+        write = ledger._store.write
+
+        def noting() -> AbstractContextManager[sa.Connection]:
+            read.append(ledger._watch._replay.seq)
+            return write()
+
+        monkeypatch.setattr(ledger._store, "write", noting)
+        ledger.book(BOOK).charge(TENTH)
+    assert read == [10]
+
+
 def test_a_process_that_found_something_wrong_starts_from_the_first_entry_again(path: Path) -> None:
     """Found by the state machine: after a refusal, and a charge by somebody else, an entry in the middle went unseen."""
     url = f"sqlite:///{path}"
@@ -227,3 +258,14 @@ def test_a_ledger_of_the_first_schema_is_brought_forward_and_still_verifies(tmp_
         assert ledger.verify().entries == 2
         assert ledger.book(BOOK).charge(TENTH).rules == rules.CURRENT
         assert ledger.verify().entries == 3
+
+
+def test_a_ledger_whose_making_was_cut_short_is_made(tmp_path: Path) -> None:
+    """A version table without a version, and nothing else, is what comes before the first migration."""
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'budget.db'}")
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE discreet_schema (version_num VARCHAR(32) NOT NULL)"))
+    engine.dispose()
+    with Ledger(f"sqlite:///{tmp_path / 'budget.db'}") as ledger:
+        ledger.open(BOOK, epsilon=1.0).charge(TENTH)
+        assert ledger.verify().entries == 2
