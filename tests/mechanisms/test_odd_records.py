@@ -104,6 +104,7 @@ CLASSES = {
     "a double beyond 2^128": [1e300, int(1e300), Decimal(int(1e300)), Fraction(1e300)],
     "nan": [math.nan, np.float64("nan"), Decimal("NaN"), Decimal("sNaN"), -math.nan, np.datetime64("NaT"), complex(math.nan)],
     "infinity": [math.inf, Decimal("Infinity"), np.float32("inf"), np.longdouble("inf")],
+    "minus infinity": [-math.inf, Decimal("-Infinity"), np.float32("-inf"), np.longdouble("-inf")],
     "imaginary": [1j, complex(-0.0, 1), np.complex64(1j)],
     "text": ["secret", np.str_("secret"), Text("secret")],
     "bytes": [b"x", bytearray(b"x"), np.bytes_(b"x")],
