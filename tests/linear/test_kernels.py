@@ -1,5 +1,6 @@
 """Clipped sums are exact, in any order, and no record counts for more than the clip."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from discreet.auditing.strategies import awkward_floats
 from discreet.linear import kernels
 from discreet.linear.losses import HuberHinge, Logistic, OneVersusRest, Softmax, Squared
+from discreet.linear.problem import LARGEST
 from discreet.linear.rows import Map
 
 rows = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.just(3)), elements=st.floats(-1, 1))
@@ -31,6 +33,14 @@ def test_one_record_counts_for_at_most_the_clip(x, clip, seed):
     parts = [kernels.clipped_sum(x[i:i + 1], residuals[i:i + 1], clip) for i in range(len(x))]
     for at in np.ndindex(total.shape):
         assert Fraction(float(total[at])) == sum((Fraction(float(part[at])) for part in parts), Fraction(0))
+
+
+@pytest.mark.parametrize("clip", [0.7, 1.0, 1.9999, 2.0**-300])
+def test_the_largest_model_has_room_for_the_rounding_of_every_entry(clip):
+    """Shrunk to _INSIDE of the clip, each of 2^26 entries moved by half a step: at most the clip, exactly."""
+    step = Fraction(kernels.grid_step(clip))
+    assert Fraction(clip) / 2**33 < step <= Fraction(clip) / 2**32
+    assert Fraction(kernels._INSIDE) * Fraction(clip) + math.isqrt(LARGEST) * step / 2 <= Fraction(clip)
 
 
 @pytest.mark.parametrize(("row", "residual", "clip"), [
@@ -88,6 +98,15 @@ def test_rows_end_in_the_unit_ball_or_blank(x, declared):
             assert square(row) <= 2
         else:
             assert (row == 0).all()
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0**-400])
+def test_bounds_may_be_as_close_as_doubles_can_hold_the_coefficients_and_no_closer(norm):
+    """Half their distance times the norm: 2^-960 at least, so that a coefficient is below 2^1000 however large a weight is."""
+    least = 2 * 2.0**-960 / norm
+    assert Map.declared(norm, (0.0, least), 2, True).scale[0] * norm == 2.0**-960
+    with pytest.raises(ValueError, match="bounds lie too close"):
+        Map.declared(norm, (0.0, math.nextafter(least, 0.0)), 2, True)
 
 
 @settings(max_examples=40)

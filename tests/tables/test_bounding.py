@@ -103,6 +103,20 @@ def test_another_key_chooses_other_rows():
     assert "1" not in repr(SecretKey.draw(seeded(1)))
 
 
+@pytest.mark.parametrize("room", [21, 31])
+def test_every_bit_of_the_hash_is_a_fair_coin(room):
+    """Of the rows of one unit, which differ by one: each bit is set in half of them, and none beyond the room there is."""
+    engine, key = DuckDB(), SecretKey.draw(seeded(4))
+    frame = pl.DataFrame({"p": np.arange(6000), "unit_": np.full(6000, 12345)})
+    word = bounding._unit_word(engine, "integer", key)
+    relation = engine.project(frames.CONNECTION.from_arrow(frame.to_arrow()), ["p", word])
+    low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], 6000, 0.5)
+    for which in (0, 1):
+        found = np.array(bounding._hashed(engine, relation, ["p"], key, which, room).fetchall())[:, 1]
+        assert 0 <= found.min() <= found.max() < 2**room
+        assert all(low <= (found >> bit & 1).sum() <= high for bit in range(room))
+
+
 # --- the plan --------------------------------------------------------------------------------------------------------
 
 

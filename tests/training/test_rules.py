@@ -527,8 +527,13 @@ def test_layers_of_two_precisions_in_one_model():
 
 
 def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):
-    from discreet.training import clipped_sum
+    from discreet.training import clipped_sum, outer
 
+    found, measured = [], clipped_sum._tied
     monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    monkeypatch.setattr(outer, "KEPT", 10)
+    monkeypatch.setattr(clipped_sum, "_tied", lambda uses: found.append(measured(uses)) or found[-1])
     torch.manual_seed(5)
-    agree(Tied(300), (ints(B, 6, high=300),), square_loss)
+    agree(Tied(300), (ints(B, 3, high=300),), square_loss)
+    assert found
+    assert all(norms is not None and norms.shape == (B,) for norms in found)
