@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import special
 
 from discreet.auditing.strategies import awkward_floats
 from discreet.linear import kernels
@@ -85,6 +86,15 @@ def test_columns_agree_with_the_losses(kind, loss, targets):
     expected = loss.residual(scores[:, None], y)[:, 0] * x
     assert found[0] == pytest.approx(expected.sum(), abs=1e-7)
     assert kernels.inside_count(kind, x, scores, signs, 0.5, 1e-12) == int((np.abs(expected) <= 1e-12).sum())
+
+
+def test_the_sigmoid_is_off_by_less_than_1e_13():
+    """And by little of itself where it is tiny: no term of the polynomial may be missing."""
+    t = np.concatenate([np.linspace(-40, 40, 4001), [-599.0, 599.0, -1e4, 1e4, 0.0, -0.0]])
+    found = np.array([kernels._sigmoid(x) for x in t])
+    assert np.allclose(found, special.expit(t), rtol=0, atol=1e-13)
+    assert np.allclose(found[:-4], special.expit(t[:-4]), rtol=1e-12, atol=0)
+    assert found[-4:].tolist() == [pytest.approx(0, abs=1e-250), 1, 0.5, 0.5]
 
 
 @given(hnp.arrays(np.float64, st.tuples(st.integers(0, 4), st.just(3)), elements=awkward_floats()),

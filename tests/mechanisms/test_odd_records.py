@@ -13,6 +13,9 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,6 +34,7 @@ from discreet.mechanisms import (
     StableMode,
     TopK,
 )
+from discreet.mechanisms._records import column
 from discreet.mechanisms.canonical import UNKNOWN, canonical, keys
 from discreet.random import seeded
 from discreet.random.tap import listening
@@ -301,3 +305,13 @@ def test_the_median_reads_every_record_by_itself():
     for odd in ("4.0", None, math.nan, 1j, [1], -(10**400)):
         assert mechanism.smooth_bound([1.0, 2.0, 3.0, odd]) == plain
     assert Counter(keys([math.nan, "nan"])) == {"nan": 2}
+
+
+@pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, pa.array, lambda x: pd.Series(x).convert_dtypes()],
+                         ids=["numpy", "polars", "pandas", "arrow", "pandas' own"])
+def test_a_container_says_whether_it_holds_numbers(make):
+    """By its type alone: numbers and truth values are read, text is refused."""
+    for numbers in ([1, 2], [0.5, 1.5], [True, False]):
+        assert column(make(numbers)).tolist() == numbers
+    with pytest.raises(ValueError, match="must hold integers or floats"):
+        column(make(["1", "2"]) if make is not pd.Series else pd.Series(["1", "2"], dtype="string"))

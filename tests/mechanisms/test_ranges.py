@@ -1,5 +1,6 @@
 """Both ends of every parameter's range: the last value that is allowed, and the first that is refused, by name."""
 
+import dataclasses
 import math
 
 import pytest
@@ -25,8 +26,8 @@ from discreet.mechanisms import (
 )
 
 ABOVE, BUDGET, CLUSTER = {"threshold": 0.0}, {"epsilon": 1.0, "delta": 1e-6}, {"radius": 1.0, "dimension": 1, "size": 16}
-SELECTING = [(Exponential, {}), (NoisyMax, {}), (PermuteAndFlip, {}), (TopK, {"k": 1}), (AboveThreshold, ABOVE),
-             (SparseVector, {**ABOVE, "max_positives": 1})]
+SELECTING = [(Exponential, {"epsilon": 1.0}), (NoisyMax, {"epsilon": 1.0}), (PermuteAndFlip, {"epsilon": 1.0}),
+             (TopK, {"k": 1}), (AboveThreshold, ABOVE), (SparseVector, {**ABOVE, "max_positives": 1})]
 
 # kind, other facts, parameter, its least value, its largest one (None: no end there)
 CLOSED = [
@@ -91,3 +92,21 @@ def test_bounds_are_ordered_and_far_from_the_largest_double():
     for bad in ((0.0, 0.0), (-(2.0**901), 0.0), (0.0, 2.0**901)):
         with pytest.raises(ValueError, match="bounds"):
             SmoothMedian(bounds=bad, epsilon=1.0)
+
+
+@pytest.mark.parametrize(("kind", "given"), [
+    *SELECTING, (ProposeTestRelease, BUDGET), (StableMode, BUDGET), (StabilityHistogram, BUDGET),
+    (Laplace, {"sensitivity": 1.0, "scale": 1.0}), (DiscreteLaplace, {"scale": 1.0}),
+    (Gaussian, {"sensitivity": 1.0, "sigma": 1.0}), (DiscreteGaussian, {"sigma": 1.0}),
+    (RandomizedResponse, {"epsilon": 1.0}), (ClusteredMean, {**CLUSTER, **BUDGET}),
+    (SmoothSensitivity, {"epsilon": 1.0, "resolution": 1.0}), (SmoothMedian, {"epsilon": 1.0, "bounds": (0.0, 1.0)})])
+def test_every_mechanism_is_a_value_that_is_made_by_names(kind, given):
+    mechanism = kind(**given)
+    assert mechanism == kind(**given)
+    assert hash(mechanism) == hash(kind(**given))
+    assert not hasattr(mechanism, "__dict__")
+    with pytest.raises(TypeError, match="positional"):
+        kind(*given.values())
+    for name in given:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(mechanism, name, given[name])

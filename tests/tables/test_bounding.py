@@ -97,6 +97,15 @@ def test_every_row_of_a_unit_is_equally_likely_to_stay(key, fields, text, monkey
     assert fields is WIDE or stats.chisquare(shares(6000, key, fields, text)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.parametrize(("kind", "values"), [("integer", [2**60, 2**60 + 1, 2**60 + 7, -(2**62), 3]),
+                                              ("number", [0.25, 0.5, 0.75, -1e9, 7.125])])
+def test_values_that_only_their_last_bits_tell_apart_are_chosen_evenly(kind, values):
+    """Whole numbers beyond 2^53, and fractions: each is hashed by all of its bits, or the smallest would always stay."""
+    frame = pl.DataFrame({"unit_": np.repeat(np.arange(3000), 5), "v0": values * 3000})
+    found = [value for value, in kept(frame, [Field("v0", kind=kind)])]
+    assert stats.chisquare([found.count(value) for value in values]).pvalue > FALSE_ALARM
+
+
 def test_another_key_chooses_other_rows():
     """The key is drawn afresh for each release."""
     assert kept(crowd(50, 5), PACKED, key=1) != kept(crowd(50, 5), PACKED, key=2)
