@@ -1,5 +1,6 @@
 """Clipped sums are exact, in any order, and no record counts for more than the clip."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import special
 
 from discreet.auditing.strategies import awkward_floats
 from discreet.linear import kernels
 from discreet.linear.losses import HuberHinge, Logistic, OneVersusRest, Softmax, Squared
+from discreet.linear.problem import LARGEST
 from discreet.linear.rows import Map
 
 rows = hnp.arrays(np.float64, st.tuples(st.integers(0, 6), st.just(3)), elements=st.floats(-1, 1))
@@ -31,6 +34,14 @@ def test_one_record_counts_for_at_most_the_clip(x, clip, seed):
     parts = [kernels.clipped_sum(x[i:i + 1], residuals[i:i + 1], clip) for i in range(len(x))]
     for at in np.ndindex(total.shape):
         assert Fraction(float(total[at])) == sum((Fraction(float(part[at])) for part in parts), Fraction(0))
+
+
+@pytest.mark.parametrize("clip", [0.7, 1.0, 1.9999, 2.0**-300])
+def test_the_largest_model_has_room_for_the_rounding_of_every_entry(clip):
+    """Shrunk to _INSIDE of the clip, each of 2^26 entries moved by half a step: at most the clip, exactly."""
+    step = Fraction(kernels.grid_step(clip))
+    assert Fraction(clip) / 2**33 < step <= Fraction(clip) / 2**32
+    assert Fraction(kernels._INSIDE) * Fraction(clip) + math.isqrt(LARGEST) * step / 2 <= Fraction(clip)
 
 
 @pytest.mark.parametrize(("row", "residual", "clip"), [
@@ -77,6 +88,15 @@ def test_columns_agree_with_the_losses(kind, loss, targets):
     assert kernels.inside_count(kind, x, scores, signs, 0.5, 1e-12) == int((np.abs(expected) <= 1e-12).sum())
 
 
+def test_the_sigmoid_is_off_by_less_than_1e_13():
+    """And by little of itself where it is tiny: no term of the polynomial may be missing."""
+    t = np.concatenate([np.linspace(-40, 40, 4001), [-599.0, 599.0, -1e4, 1e4, 0.0, -0.0]])
+    found = np.array([kernels._sigmoid(x) for x in t])
+    assert np.allclose(found, special.expit(t), rtol=0, atol=1e-13)
+    assert np.allclose(found[:-4], special.expit(t[:-4]), rtol=1e-12, atol=0)
+    assert found[-4:].tolist() == [pytest.approx(0, abs=1e-250), 1, 0.5, 0.5]
+
+
 @given(hnp.arrays(np.float64, st.tuples(st.integers(0, 4), st.just(3)), elements=awkward_floats()),
        st.sampled_from([(1.0, None), (1e-100, None), (1e100, None), (None, (-2.0, 3.0)), (0.5, (-2.0, 3.0))]))
 def test_rows_end_in_the_unit_ball_or_blank(x, declared):
@@ -88,6 +108,15 @@ def test_rows_end_in_the_unit_ball_or_blank(x, declared):
             assert square(row) <= 2
         else:
             assert (row == 0).all()
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0**-400])
+def test_bounds_may_be_as_close_as_doubles_can_hold_the_coefficients_and_no_closer(norm):
+    """Half their distance times the norm: 2^-960 at least, so that a coefficient is below 2^1000 however large a weight is."""
+    least = 2 * 2.0**-960 / norm
+    assert Map.declared(norm, (0.0, least), 2, True).scale[0] * norm == 2.0**-960
+    with pytest.raises(ValueError, match="bounds lie too close"):
+        Map.declared(norm, (0.0, math.nextafter(least, 0.0)), 2, True)
 
 
 @settings(max_examples=40)

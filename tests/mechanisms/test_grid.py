@@ -101,11 +101,20 @@ def test_rounding_to_the_grid_moves_a_value_by_at_most_half_a_step(value, scale)
         assert abs(Fraction(placed) - Fraction(value)) <= grid.step / 2
 
 
+@pytest.mark.parametrize("steps", [2.0**51 + 0.5, 2.0**52 - 0.5, 2.0**52 + 1])
+def test_the_last_doubles_between_two_grid_points_are_rounded(steps):
+    """Up to 2^52 steps a double may lie between two of them; beyond, every one is a whole number of steps."""
+    grid = Grid.inside(1.0)
+    for sign in (1, -1):
+        placed = grid.place(np.array([sign * steps * float(grid.step)]), 1)[0]
+        assert (Fraction(placed) / grid.step).denominator == 1
+        assert abs(Fraction(placed) - sign * Fraction(steps) * grid.step) <= grid.step / 2
+
+
 def test_scalars_arrays_fractions_and_integers_are_accepted():
     mechanism = Laplace(sensitivity=1.0, epsilon=1.0)
-    assert isinstance(mechanism.release(3).value, float)
-    assert isinstance(mechanism.release(np.float32(3)).value, float)
-    assert isinstance(mechanism.release(Fraction(1, 3)).value, float)
+    for scalar in (3, 3.0, np.float32(3), np.array(3.0), Fraction(1, 3)):
+        assert type(mechanism.release(scalar).value) is float
     assert mechanism.release(np.zeros((2, 3))).value.shape == (2, 3)
     assert mechanism.release([1, 2, 2**60]).value.shape == (3,)
     assert mechanism.release(np.zeros(0)).value.shape == (0,)

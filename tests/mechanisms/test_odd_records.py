@@ -13,6 +13,8 @@ from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,6 +34,7 @@ from discreet.mechanisms import (
     StableMode,
     TopK,
 )
+from discreet.mechanisms._records import column
 from discreet.mechanisms.canonical import UNKNOWN, canonical, keys
 from discreet.random import seeded
 from discreet.random.tap import listening
@@ -105,6 +108,7 @@ CLASSES = {
     "a double beyond 2^128": [1e300, int(1e300), Decimal(int(1e300)), Fraction(1e300)],
     "nan": [math.nan, np.float64("nan"), Decimal("NaN"), Decimal("sNaN"), -math.nan, np.datetime64("NaT"), complex(math.nan)],
     "infinity": [math.inf, Decimal("Infinity"), np.float32("inf"), np.longdouble("inf")],
+    "minus infinity": [-math.inf, Decimal("-Infinity"), np.float32("-inf"), np.longdouble("-inf")],
     "imaginary": [1j, complex(-0.0, 1), np.complex64(1j)],
     "text": ["secret", np.str_("secret"), Text("secret")],
     "bytes": [b"x", bytearray(b"x"), np.bytes_(b"x")],
@@ -309,3 +313,13 @@ def test_an_arrow_column_is_read_like_the_list_of_its_values():
     for column in (pa.array(words), pa.chunked_array([words])):
         assert StableMode(epsilon=1.0, delta=1e-6).release(column, rng=1).value == "a"
         assert list(StabilityHistogram(epsilon=1.0, delta=1e-6).release(column, rng=1).value) == ["a"]
+
+
+@pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, pa.array, lambda x: pd.Series(x).convert_dtypes()],
+                         ids=["numpy", "polars", "pandas", "arrow", "pandas' own"])
+def test_a_container_says_whether_it_holds_numbers(make):
+    """By its type alone: numbers and truth values are read, text is refused."""
+    for numbers in ([1, 2], [0.5, 1.5], [True, False]):
+        assert column(make(numbers)).tolist() == numbers
+    with pytest.raises(ValueError, match="must hold integers or floats"):
+        column(make(["1", "2"]) if make is not pd.Series else pd.Series(["1", "2"], dtype="string"))

@@ -147,6 +147,19 @@ def test_a_single_record_shows_with_probability_delta_and_no_more():
     assert shown >= stats.binom.ppf(FALSE_ALARM, 200_000, 0.05 / math.e)
 
 
+def test_a_bin_of_one_record_is_released_as_often_as_the_law_says():
+    """Twenty thousand such bins in one release: shown above the threshold, not at it, which would be e times as often."""
+    histogram = StabilityHistogram(epsilon=1.0, delta=0.05)
+    shown, chance = len(histogram.release(range(20_000), rng=4).value), tail(histogram.scale, histogram.threshold - 1)
+    low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], 20_000, chance)
+    assert low <= shown <= high < 20_000 * 0.05
+    assert stats.binom.ppf(FALSE_ALARM, 20_000, chance * math.e) > high
+
+
+def test_a_mean_of_points_without_weight_is_zero():
+    assert _weighted_mean(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1])).tolist() == [0, 0]
+
+
 def test_bad_parameters_are_named():
     for kind in (ProposeTestRelease, StableMode, StabilityHistogram):
         for name, bad in (("epsilon", 0.0), ("epsilon", math.nan), ("delta", 0.0), ("delta", 1.0)):

@@ -129,6 +129,16 @@ def test_neighbouring_scores_stay_within_reach(scores, shift):
     assert gaps.tolist() == [min(best - grid.steps(s), 2**61) for s in scores]
 
 
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=5), st.sampled_from([0, 2**60, -(2**60), 2**70]), st.data())
+def test_a_shift_of_all_scores_changes_no_gap_with_or_without_a_base_measure(scores, shift, data):
+    """Whole numbers beyond 2^53 take the exact path, which must agree with the fast one."""
+    grid = ScoreGrid.paying(1.0, 1.0, 2)
+    offsets = np.array(data.draw(st.lists(st.integers(-(2**40), 0), min_size=len(scores), max_size=len(scores))))
+    for given_offsets in (None, offsets):
+        shifted = grid.gaps([score + shift for score in scores], given_offsets)
+        assert shifted.tolist() == grid.gaps(scores, given_offsets).tolist()
+
+
 def test_large_sets_and_huge_scores():
     scores = np.zeros(1_000_000)
     scores[123_456] = 200.0

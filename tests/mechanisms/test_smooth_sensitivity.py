@@ -1,6 +1,7 @@
 """Smooth sensitivity: the bound is smooth and above the local one; noise is small where data are dense."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -50,6 +51,12 @@ def test_laplace_stretch_costs_half_epsilon_except_with_probability_delta(epsilo
     worst = (epsilon / 2 + beta) / math.expm1(beta)
     assert math.exp(-worst) <= delta * (1 + 1e-9)
     assert beta <= epsilon / 2
+
+
+@pytest.mark.parametrize("low", [3 * 2.0**-55, 5 * 2.0**-56, 0.1, 1 / 3])
+def test_bound_is_not_below_the_exact_distance_that_a_double_rounds_down(low):
+    """1 - 3/2^55 rounds down to 1 - 2^-53: the records beside a median may lie that much further apart than doubles say."""
+    assert Fraction(UNIT.smooth_bound([low, 1.0])) >= 1 - Fraction(low)
 
 
 def test_noise_follows_the_data():

@@ -97,10 +97,33 @@ def test_every_row_of_a_unit_is_equally_likely_to_stay(key, fields, text, monkey
     assert fields is WIDE or stats.chisquare(shares(6000, key, fields, text)).pvalue < FALSE_ALARM
 
 
+@pytest.mark.parametrize(("kind", "values"), [("integer", [2**60, 2**60 + 1, 2**60 + 7, -(2**62), 3]),
+                                              ("number", [0.25, 0.5, 0.75, -1e9, 7.125])])
+def test_values_that_only_their_last_bits_tell_apart_are_chosen_evenly(kind, values):
+    """Whole numbers beyond 2^53, and fractions: each is hashed by all of its bits, or the smallest would always stay."""
+    frame = pl.DataFrame({"unit_": np.repeat(np.arange(3000), 5), "v0": values * 3000})
+    found = [value for value, in kept(frame, [Field("v0", kind=kind)])]
+    assert stats.chisquare([found.count(value) for value in values]).pvalue > FALSE_ALARM
+
+
 def test_another_key_chooses_other_rows():
     """The key is drawn afresh for each release."""
     assert kept(crowd(50, 5), PACKED, key=1) != kept(crowd(50, 5), PACKED, key=2)
     assert "1" not in repr(SecretKey.draw(seeded(1)))
+
+
+@pytest.mark.parametrize("room", [21, 31])
+def test_every_bit_of_the_hash_is_a_fair_coin(room):
+    """Of the rows of one unit, which differ by one: each bit is set in half of them, and none beyond the room there is."""
+    engine, key = DuckDB(), SecretKey.draw(seeded(4))
+    frame = pl.DataFrame({"p": np.arange(6000), "unit_": np.full(6000, 12345)})
+    word = bounding._unit_word(engine, "integer", key)
+    relation = engine.project(frames.CONNECTION.from_arrow(frame.to_arrow()), ["p", word])
+    low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], 6000, 0.5)
+    for which in (0, 1):
+        found = np.array(bounding._hashed(engine, relation, ["p"], key, which, room).fetchall())[:, 1]
+        assert 0 <= found.min() <= found.max() < 2**room
+        assert all(low <= (found >> bit & 1).sum() <= high for bit in range(room))
 
 
 # --- the plan --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from scipy import stats
 import discreet as dp
 from discreet import events
 from discreet.auditing import replay
+from discreet.tables.aggregates import Mean, Variance
+from discreet.tables.binned import Histogram
 
 FALSE_ALARM = 1e-9
 GROUPS = 10_000
@@ -116,3 +118,49 @@ def test_quantiles_of_units_with_several_rows_pass_replay():
     assert dp.epsilon(table.median("x").event(epsilon=1.0), delta=0) <= 1.0
     with pytest.raises(ValueError, match="epsilon of one selection"):
         table.median("x").event(epsilon=1e-10)
+
+
+# --- what explain() prints -------------------------------------------------------------------------------------------
+
+LOG = math.log(20)  # of 1/(1 - 0.95)
+
+
+def by_rows(one, most):
+    return ", ".join(f"±{min(one / n, most):.4g} at {n:,} rows" for n in (100, 1_000, 10_000))
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_the_printed_errors_are_the_theorems(m):
+    """At ε = 1/2, for units of one and of three rows: Laplace noise of scale 2m·Δ, a choice among a hundred bins."""
+    schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Bounded(-100.5, 5), name=dp.Unlisted())
+    frame = pl.DataFrame({"u": [1], "x": [1.5], "y": [2.5], "name": ["a"]})
+    table = dp.table(frame, schema=schema, unit="u", max_rows_per_unit=m)
+    count = math.ceil(2 * m * math.log(20 * 2 / (1 + math.exp(-1 / (2 * m)))) - 1)  # the least whole number that suffices
+    wanted = {
+        "count": f"±{count}", "x_sum": f"±{20 * m * LOG:.4g}", "y_sum": f"±{201 * m * LOG:.4g}",
+        "x_mean": by_rows(20 * m * LOG, 10), "y_mean": by_rows(211 * m * LOG, 105.5), "x_variance": by_rows(600 * m * LOG, 25),
+        "x_median": f"rank off by at most {2 * m * math.log(2000):.4g} rows, and half a bin of 0.1",
+        "x_q0.9": f"rank off by at most {3.6 * m * math.log(2000):.4g} rows, and half a bin of 0.1",
+        "x_histogram": f"±{count} in each of 5 bins", "name_distinct": f"±{count}",
+    }
+    queries = [table.count(), table.sum("x"), table.sum("y"), table.mean("x"), table.mean("y"), table.variance("x"),
+               table.median("x", bins=100), table.quantile("x", 0.9, bins=100), table.histogram("x", 5),
+               table.count_distinct("name")]
+    told = {name: error for query in queries for name, error in query.explain(epsilon=0.5).errors.items()}
+    assert told == wanted
+
+
+def test_a_group_that_noise_has_emptied_is_answered_with_the_middle():
+    """No positive count, zero included: the middle of the bounds, the largest variance; otherwise what the parts say."""
+    rows = dp.table(pl.DataFrame({"x": [1.5]}), schema=dp.Schema(x=dp.Bounded(2, 10))).count().rows
+    nothing = [[-3.0, 1.0], [0.0, 0.0], [5.0, -5.0]]
+    assert Mean("x").estimate(rows, np.array([*nothing, [1.0, 3.0], [5.0, -1.0], [-1.0, 5.0]])).tolist() == [6, 6, 6, 4, 10, 2]
+    parts = np.array([[-3.0, 0.0, 1.0], [0.0, 0.0, 0.0], [2.0, 2.0, 1.0], [1.0, 0.0, 1.0], [4.0, 0.0, 0.0]])
+    assert Variance("x").estimate(rows, parts) == pytest.approx([16, 16, (2 / 5 - 9 / 25) * 64, 16, 0])
+
+
+def test_a_million_bins_are_the_most():
+    table = dp.table(pl.DataFrame({"x": [1.5]}), schema=dp.Schema(x=dp.Bounded(0, 1)))
+    assert Histogram("x", 2**20).entries(table.count().rows) == 2**20
+    with pytest.raises(ValueError, match=r"bins is 1,048,577, but may be 1,048,576 at most"):
+        table.histogram("x", 2**20 + 1).event(epsilon=1.0)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from discreet.training import Quantile, Rule, register_layer
+from discreet.training import Quantile, Rule, clipped_sum, register_layer
 from discreet.training.calls import LAYERS
 from discreet.training.clipped_sum import ClippedSum
 from discreet.training.clipping import Clipping
@@ -205,6 +205,25 @@ def test_a_record_made_to_cancel_does_not_pass_the_clip_norm():
         loss(model, x).backward()
     clipped.add(None, 1.0)
     assert float(clipped.total.double().norm()) <= clipped.sensitivity(1.0)
+
+
+def test_a_table_made_to_cancel_with_its_output_layer_does_not_pass_the_clip_norm(monkeypatch):
+    """The two uses differ by a hundred-thousandth, ten times the clip norm: single precision may take that for zero."""
+    found, measured = [], clipped_sum._tied
+    monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    monkeypatch.setattr(clipped_sum, "_tied", lambda uses: found.append(measured(uses)) or found[-1])
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"word": nn.Embedding(300, 64), "out": nn.Linear(64, 300, bias=False)})
+    model["out"].weight = model["word"].weight
+    rows, c = torch.randint(300, (16, 1)), F.normalize(torch.randn(16, 1, 64), dim=2) * 1e6
+
+    def loss(m, a, b):
+        return (m["word"](a) * b).sum() - m["out"](b * (1 + 1e-5)).gather(2, a[:, :, None]).sum()
+
+    each = contributions(model, (rows, c), loss, "sum", clip_norm=1.0)
+    assert found
+    assert all(norms is not None for norms in found)  # measured without forming a table for each record
+    assert float(each.double().norm(dim=1).max()) <= ClippedSum(trained(model), Clipping(), "sum").sensitivity(1.0)
 
 
 @pytest.mark.parametrize("sampler", ["poisson", "truncated-poisson", "balls-in-bins"])

@@ -25,6 +25,7 @@ from discreet.training import (
     replace_batch_norm,
 )
 from discreet.training.loader import PLACEHOLDER
+from discreet.training.noise import streams
 from discreet.training.private import SAMPLERS
 
 N = 60
@@ -517,6 +518,17 @@ def test_without_a_seed_two_runs_differ_and_with_one_they_agree():
     assert torch.equal(weights(run(*private())), weights(run(*private())))
     _, optimizer, _ = private(rng=None)
     assert not optimizer.privacy.reproducible
+
+
+def test_under_a_seed_every_purpose_and_step_has_a_stream_of_its_own_that_repeats():
+    (first, repeats), (again, _) = streams(7), streams(7)
+    words = {(purpose, step): first(purpose, step).word() for purpose in range(3) for step in range(3)}
+    assert repeats
+    assert len(set(words.values())) == 9
+    assert all(again(*place).word() == word for place, word in words.items())
+    free, repeats = streams(None)
+    assert not repeats
+    assert free(0, 0).word() != free(0, 0).word()
 
 
 def test_a_gan_trains_with_one_private_optimizer():

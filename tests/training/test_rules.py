@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from discreet.training import MixedRecords
+from discreet.training.clipped_sum import ClippedSum
 from discreet.training.clipping import Clipping
 from tests.training.oracle import agree, clipped, close, gradients, naive, ours, trained
 
@@ -526,9 +527,39 @@ def test_layers_of_two_precisions_in_one_model():
         close(found, naive(model, inputs, square_loss, Clipping(), clip_norm), torch.float32)
 
 
-def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):
-    from discreet.training import clipped_sum
+class LookedUpTwice(Tied):
+    def forward(self, x):
+        return self.out(torch.tanh(self.mix(self.word(x) + F.embedding(x.flip(1), self.word.weight))))
+
+
+def test_a_table_that_is_looked_up_twice_and_tied_counts_all_three_uses(monkeypatch):
+    from discreet.training import clipped_sum, outer
 
     monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    monkeypatch.setattr(outer, "KEPT", 10)
     torch.manual_seed(5)
-    agree(Tied(300), (ints(B, 6, high=300),), square_loss)
+    agree(LookedUpTwice(300), (ints(B, 3, high=300),), square_loss)
+
+
+@pytest.mark.parametrize("scope", ["flat", "per-layer", {"a": 3.0, "": 4.0, "b.c": 0.5}])
+def test_the_blocks_share_the_clip_norm(scope):
+    """Squares of the shares add to one, and rounding widens the sensitivity by a little."""
+    block, shares = Clipping(scope=scope).blocks(["a.weight", "a.bias", "b.c.weight", "d"])
+    assert sum(share**2 for share in shares) == pytest.approx(1.0)
+    assert set(block) == set(range(len(shares)))
+    for dtype, most in ((torch.float64, 2.0**-39), (torch.float32, 2.0**-9)):
+        found = ClippedSum({"a": torch.zeros(1, dtype=dtype)}, Clipping(), "sum").sensitivity(3.0)
+        assert 3 < found < 3 * (1 + most)
+
+
+def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):
+    from discreet.training import clipped_sum, outer
+
+    found, measured = [], clipped_sum._tied
+    monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    monkeypatch.setattr(outer, "KEPT", 10)
+    monkeypatch.setattr(clipped_sum, "_tied", lambda uses: found.append(measured(uses)) or found[-1])
+    torch.manual_seed(5)
+    agree(Tied(300), (ints(B, 3, high=300),), square_loss)
+    assert found
+    assert all(norms is not None and norms.shape == (B,) for norms in found)

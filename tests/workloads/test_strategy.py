@@ -198,7 +198,7 @@ def test_a_tree_whose_noise_was_left_open_is_chosen_by_the_querys():
         workload=w, strategy=hierarchy(w, None, noise="gaussian", weighted=True), rho=0.5).rmse
     said = hierarchy(w, None, noise="gaussian", weighted=True)
     assert Query(workload=w, strategy=said, epsilon=0.1).rmse == pytest.approx(250.7, abs=0.1)
-    table = Product(AllRanges(64), AllRanges(64))
+    table = Product((AllRanges(64), AllRanges(64)))
     assert Query(workload=table, strategy=hierarchy(table, None), epsilon=1.0).rmse == pytest.approx(Query(
         workload=table, strategy=hierarchy(table, None, noise="laplace"), epsilon=1.0).rmse)
 

@@ -190,7 +190,7 @@ def _joint_norms(uses: list[Use]) -> Tensor:
     if all(use.instances is None and isinstance(use.rule, Outer) for use in uses):
         _join(uses)
         return _joint_norms(uses)
-    if small := _tied(uses):
+    if (small := _tied(uses)) is not None:  # a tensor, whose truth is another question
         return small
     merged = sum(use.formed() for use in uses)
     uses[:] = [Use(uses[0].target, Rule(), None, None, merged)]  # type: ignore[arg-type]
