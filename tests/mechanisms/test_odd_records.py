@@ -310,9 +310,9 @@ def test_the_median_reads_every_record_by_itself():
 def test_an_arrow_column_is_read_like_the_list_of_its_values():
     """Its entries are Arrow's own scalars: taken as they are, none had a form, and the answer was silently empty."""
     words = ["a"] * 60 + ["b"]
-    for column in (pa.array(words), pa.chunked_array([words])):
-        assert StableMode(epsilon=1.0, delta=1e-6).release(column, rng=1).value == "a"
-        assert list(StabilityHistogram(epsilon=1.0, delta=1e-6).release(column, rng=1).value) == ["a"]
+    for arrow in (pa.array(words), pa.chunked_array([words])):
+        assert StableMode(epsilon=1.0, delta=1e-6).release(arrow, rng=1).value == "a"
+        assert list(StabilityHistogram(epsilon=1.0, delta=1e-6).release(arrow, rng=1).value) == ["a"]
 
 
 @pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, pa.array, lambda x: pd.Series(x).convert_dtypes()],
