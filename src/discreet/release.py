@@ -1,10 +1,9 @@
-"""What an operation promises, what it gives back, and what it needs of a book.
+"""What an operation promises, what it gives back, and the one path on which a book is charged before data is read.
 
-An operation is built from public facts alone. It states its ``event`` (the cost) and its ``error`` before any
-data is read; ``release`` is the only place that reads private rows. Charge first, then release:
+An operation is built from public facts alone. It states its ``event`` (the cost) and its ``unit`` (whom it protects) before
+any data is read; ``release`` is the only place that reads private rows. ``charged`` is the path:
 
-    book.charge(operation.event, label="income mean", unit=operation.unit)
-    answer = operation.release(data)
+    what public facts can refuse  ─►  book.charge(event, label, unit)  ─►  operation.release(data)  ─►  Release
 
 A cost is the cost of somebody: the *unit*, a record unless something else is said. Where the library bounds what a unit
 contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it is the user's word, and a book says so.
@@ -12,12 +11,15 @@ contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import html
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.events import Event
 
-__all__ = ["ONE_RECORD", "Book", "Enforced", "Operation", "Release", "unit_name"]
+__all__ = ["ONE_RECORD", "Book", "Chargeable", "Enforced", "Operation", "Preparing", "Release", "charged", "pay",
+           "unit_name"]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -44,21 +46,33 @@ def unit_name(unit: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[T_co]):
-    """A value that may be published, with what it cost.
+    """A value that may be published, with what it cost and whom that protects.
 
     ``reproducible`` is true when a seed was given: such a value serves tests and experiments, and is not private,
-    because whoever knows the seed can subtract the noise.
+    because whoever knows the seed can subtract the noise. ``error`` is what the operation said of its error before it read
+    anything, with 95 % confidence: a number, or one for each column of the answer; none where it cannot say.
     """
 
     value: T_co
     event: Event
     reproducible: bool = False
     label: str = field(default="", compare=False)
+    unit: str = field(default=ONE_RECORD, compare=False)
+    error: Any = field(default=None, compare=False)
+
+    def _repr_html_(self) -> str:
+        inner = getattr(self.value, "_repr_html_", None)
+        shown = inner() if inner is not None else f"<pre>{html.escape(repr(self.value))}</pre>"
+        facts = {"label": self.label, "cost": str(self.event), "protects": self.unit, "error (95 %)": self.error,
+                 "": "made with a seed: not private" if self.reproducible else None}
+        rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(fact))}</td></tr>"
+                       for name, fact in facts.items() if fact is not None and fact != "")
+        return f"{shown}<table>{rows}</table>"
 
 
 @runtime_checkable
 class Operation(Protocol):
-    """Anything that can say what it costs before it reads data."""
+    """Anything that can say what it costs, and whom it protects, before it reads data."""
 
     @property
     def event(self) -> Event:
@@ -70,14 +84,26 @@ class Operation(Protocol):
         """Whom it protects: ``ONE_RECORD``, or the name of a unit."""
         ...
 
-    def release(self, value: Any, rng: Any = None) -> Release[Any]:
-        """Read the data and return a noisy answer."""
+    def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+        """Read the data and return a noisy answer. An operation that is bound to its source takes no data."""
         ...
 
 
 @runtime_checkable
-class Book(Protocol):
-    """What the other rooms know of a ledger: something that can be charged, and may refuse."""
+class Preparing(Protocol):
+    """An operation that can find out, before it is paid for, whether it suits the container it will read."""
+
+    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Any]]:
+        """Refuse what public facts can tell (types, shapes, columns), read nothing, and return what reads.
+
+        ``release(data, rng)`` is ``prepared(data, rng)()``.
+        """
+        ...
+
+
+@runtime_checkable
+class Chargeable(Protocol):
+    """Something that can be charged, and may refuse."""
 
     def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> object:
         """Record the cost durably, or raise ``BudgetExceeded`` and change nothing.
@@ -85,3 +111,43 @@ class Book(Protocol):
         ``unit`` says whom the event protects; a book that keeps another raises ``UnitMismatch``.
         """
         ...
+
+
+@runtime_checkable
+class Book(Chargeable, Protocol):
+    """A ledger's book, which can also set an amount aside for an adaptive run."""
+
+    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Any:
+        """Set the cost aside, durably, for charges still to come."""
+        ...
+
+
+def pay(operation: Operation | Any, book: Chargeable | None, label: str = "") -> None:
+    """Charge ``book`` with what the operation states; nothing where there is none.
+
+    ``charged`` calls it; a training run, which the user's own loop releases step by step, calls it alone. ``operation``
+    needs no more than an event and a unit.
+    """
+    if book is not None:
+        book.charge(operation.event, label=label or _label(operation), unit=operation.unit)
+
+
+def charged(operation: Operation, data: Any = None, *, book: Chargeable | None = None, label: str = "",
+            rng: Any = None) -> Release[Any]:
+    """The one path: refuse what is publicly wrong, charge the book, then read the data.
+
+    >>> from discreet.statistics import Count
+    >>> charged(Count(epsilon=1.0), [3, 1, 2], label="visits", rng=1).label
+    'visits'
+    """
+    prepare = getattr(operation, "prepared", None)
+    run = prepare(data, rng) if prepare is not None else lambda: operation.release(data, rng)
+    pay(operation, book, label)
+    answer: Release[Any] = run()
+    return replace(answer, label=label or answer.label or _label(operation), unit=operation.unit)
+
+
+def _label(operation: Any) -> str:
+    """What the operation calls itself in a book: its own words, or none."""
+    return str(getattr(operation, "label", ""))
+
