@@ -14,9 +14,10 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.columns import Data, read_columns
+from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 
-__all__ = ["predict"]
+__all__ = ["predict", "register"]
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
 Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.",
@@ -24,6 +25,11 @@ Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a 
 Statement = Annotated[bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")]
 Trust = Annotated[bool, typer.Option("--trust-pickle", help="Read the model as joblib, which runs whatever code the file "
                                      "holds: only for files that you made yourself.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(predict)
 
 
 def predict(model: Model, data: Data = "", out: Out = None, statement: Statement = False, force: ForceOption = False,
