@@ -11,6 +11,7 @@ lower bound on the attacker's errors, so the curve here is certified, and sharp 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,12 @@ class TradeOff:
         reach = next((e for e in (account.epsilon(d) for d in (start * 1e-9, start * 1e-5, start * 1e-2)) if e < math.inf), 0.0)
         epsilons = reach * np.linspace(0, 1, _LINES) ** 1.5
         return cls(epsilons, np.array([start, *(account.delta(float(e)) for e in epsilons[1:])]))
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[float, float]]) -> TradeOff:
+        """The curve of what satisfies all of some (delta, epsilon) at once; an infinite epsilon says nothing."""
+        lines = [(epsilon, delta) for delta, epsilon in pairs if math.isfinite(epsilon)] or [(0.0, 1.0)]
+        return cls(*(np.array(column) for column in zip(*lines, strict=True)))
 
     def __call__(self, fpr: float) -> float:
         """Smallest false-negative rate at a false-positive rate."""
