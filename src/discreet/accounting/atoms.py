@@ -97,7 +97,7 @@ class Atoms(Pair):
 
 @dataclass(frozen=True)
 class DiscreteGaussianShift(Atoms):
-    """Discrete Gaussian noise shifted by an integer: the atoms within forty standard deviations; the rest is below 1e-340.
+    """Discrete Gaussian noise shifted by an integer: the atoms within forty standard deviations, all but 1e-340.
 
     Its Rényi divergences are at most those of the Gaussian (Canonne, Kamath and Steinke 2020, Proposition 5).
     """

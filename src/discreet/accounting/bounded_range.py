@@ -49,7 +49,7 @@ class BoundedRange(Pair):
 
     @property
     def attainable(self) -> tuple[Pair, ...]:
-        """Some mechanisms of this range, with losses t and t - epsilon: each is a lower bound on what the worst does."""
+        """Some mechanisms of this range, with losses t and t - epsilon: each bounds from below what the worst does."""
         e = self.epsilon
         chances = [(t, -math.expm1(t - e) / -math.expm1(-e)) for t in (0.5 * e, 0.6 * e, 0.75 * e, 0.9 * e)]
         return tuple(Atoms(np.array([t - e, t]), np.array([1 - p, p])) for t, p in chances)

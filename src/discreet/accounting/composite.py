@@ -1,4 +1,4 @@
-"""Pairs of compositions: of each part in turn, and of a whole as one pair, for use inside a sampler or a parallel part."""
+"""Pairs of compositions: of each part in turn, and of a whole as one pair, inside a sampler or a parallel part."""
 
 from __future__ import annotations
 

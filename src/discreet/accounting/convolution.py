@@ -3,14 +3,13 @@ r"""Composition of lattice laws: exponential tilting and one Fourier transform, 
 The masses of each loss are tilted by exp(c·l) so that the composed law is centred where delta is decided, transformed,
 raised to their repetitions, multiplied and transformed back. The tilt makes relative accuracy independent of delta.
 
-Errors, all explicit: wrap-around of the circular convolution (Chernoff bounds on both sides), rounding of the transforms;
-discretisation is the lattices' own.
+Errors, all explicit: wrap-around of the circular convolution (Chernoff bounds on both sides), rounding of the
+transforms; discretisation is the lattices' own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -89,7 +88,8 @@ class Composition:
         mean, variance = self.moments(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         curvature = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        return epsilon, self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
+        log_delta = self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c)
+        return epsilon, log_delta - math.log(2 * math.pi * curvature) / 2
 
     def _window(self, *, epsilon: float | None = None, log_delta: float = 0.0) -> Window:
         """A tilt that suits the question, from a fixed set so that transforms are reused."""
@@ -115,25 +115,25 @@ class Composition:
         high = solve_epsilon(lambda e: window.delta(e)[1], delta)
         low, gentler = 0.0, window
         while low == 0 and gentler.c > 1e-3:  # near the largest loss the best tilt is steep, and its rounding large
-            low = _last_above(lambda e, tilt=gentler: tilt.delta(e)[0], delta, high, 1e-6 / window.c)  # type: ignore[misc]
+            low = _last_above(gentler, delta, high, 1e-6 / window.c)
             gentler = Window(self, gentler.c / 30)
         return low, high
 
 
-def _last_above(low_delta: Callable[[float], float], delta: float, start: float, stride: float) -> float:
+def _last_above(window: Window, delta: float, start: float, stride: float) -> float:
     """A point below ``start``, about as large as possible, where a lower bound on delta still reaches the target.
 
     The bound is sharp only near the tilt's own epsilon, so the search goes down from there.
     """
     high = point = start
-    while low_delta(point) < delta:
+    while window.delta(point)[0] < delta:
         if point == 0:
             return 0.0
         high, point, stride = point, max(0.0, point - stride), 4 * stride
     low = point
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if low_delta(middle) >= delta else (low, middle)
+        low, high = (middle, high) if window.delta(middle)[0] >= delta else (low, middle)
     return low
 
 

@@ -1,13 +1,14 @@
 r"""What is proved of each kind of leaf, and what follows from it.
 
-A kind of event is priced by what is stated of it in one place: ``register(kind, Facts(...))``. The kinds of the library are
-registered in :mod:`discreet.accounting.leaves`, one file a family. Every view asks the functions here and only folds.
+A kind of event is priced by what is stated of it in one place: ``register(kind, Facts(...))``. The kinds of the library
+are registered in :mod:`discreet.accounting.leaves`, one file a family. Views ask the functions here, and only fold.
 
 What is not stated is derived, where a theorem allows it, and otherwise refused:
 
 ==========  =======================================================================================================
 pure        from ``approximate`` at delta zero; what is free in one currency is free in all
-rho         from ``mu`` (:math:`\mu^2/2`), else from ``pure`` (:math:`\min(\epsilon^2/2, \epsilon)`; Bun and Steinke 2016)
+rho         from ``mu`` (:math:`\mu^2/2`), else from ``pure`` (:math:`\min(\epsilon^2/2, \epsilon)`): Bun and Steinke
+            (2016)
 pair        from ``mu`` (a shift of a Gaussian, by definition), else randomized response, which dominates all that is
             ``pure`` or ``approximate`` (Kairouz, Oh and Viswanath 2015)
 curve       from the stated pair, else the line :math:`\rho\alpha`, else from the derived pair
@@ -68,7 +69,7 @@ Fact = Callable[[Any, Adjacency], T | None]
 class Facts:
     """What is proved of one kind of leaf: functions of the event and of the adjacency it is priced for.
 
-    A fact that is left out, or is None of an event, is not proved. Nothing here needs to be tight; everything must hold.
+    A fact that is left out, or is None of an event, is not proved. Nothing needs to be tight; everything must hold.
 
     ``pure``
         Epsilon at delta zero; infinite where there is none.
@@ -85,10 +86,10 @@ class Facts:
     ``enlarged``
         Of the event and a number k: the event that holds of the same mechanism for data sets k changes apart.
     ``restated``
-        For wrappers. Of the event, a count, the adjacency asked for and a group's size: what is to be priced instead. Left
-        out, an event has an ``adjacency`` of its own, and is restated by ``enlarged``.
+        For wrappers. Of the event, a count, the adjacency asked for and a group's size: what is to be priced instead.
+        Left out, an event has an ``adjacency`` of its own, and is restated by ``enlarged``.
     ``envelope``
-        Whether the pair is worse than every mechanism it stands for, so that other accounts may be below the numerical one.
+        Whether the pair is worse than every mechanism it stands for: other accounts may be below the numerical one.
     ``hopeless``
         Whether nothing is protected at all.
     """
@@ -110,7 +111,7 @@ _STATED: dict[type[Event], Facts] = {}
 
 
 def register(kind: type[Event], facts: Facts) -> None:
-    """State what is proved of a kind of event. What has been stated is not changed: a stored price must stay what it was."""
+    """State what is proved of a kind of event, once: a price that was stored must stay what it was."""
     if _STATED.setdefault(kind, facts) is not facts:
         raise ValueError(f"kind is {kind.tag}, of which facts are stated already.")
 

@@ -1,7 +1,7 @@
 """The grid engine: certified bounds for one direction of a composition, from lattices fine enough for the question.
 
-It serves what the contour cannot: losses with atoms, whose characteristic functions do not decay. A pair that runs alone is
-answered from its own profile; anything else is put on a lattice twice, never too low and never too high
+It serves what the contour cannot: losses with atoms, whose characteristic functions do not decay. A pair that runs
+alone is answered from its own profile; anything else is put on a lattice twice, never too low and never too high
 (:mod:`discreet.accounting.lattice`), and composed (:mod:`discreet.accounting.convolution`).
 """
 

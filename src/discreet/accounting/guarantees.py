@@ -68,7 +68,7 @@ class Tightest:
         """The accounts that may be below the numerical one; usually none.
 
         All of them for an envelope that nothing attains, such as that of bounded range. Sums for leaves with a delta of
-        their own, where epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid only nearly.
+        their own, where epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid nearly.
         """
         leaves = list(each_leaf(self._resolved.parts))
         if any(facts_of(leaf.event).envelope for leaf in leaves):
@@ -120,7 +120,8 @@ def _event(of: object) -> Event:
 
 def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, group_size: int) -> Account:
     if accountant is not None and accountant not in ACCOUNTANTS:
-        raise ValueError(f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None.")
+        known = ", ".join(map(repr, ACCOUNTANTS))
+        raise ValueError(f"accountant is {accountant!r}, but must be one of {known}, or None.")
     view = Tightest if accountant is None else ACCOUNTANTS[accountant]
     relation = Adjacency(adjacency)
     size = whole("group_size", group_size, low=1)

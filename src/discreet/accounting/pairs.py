@@ -6,8 +6,8 @@ transform E_P[exp(zL)] where that has a closed form, which the contour engine us
 coordinate at a time shows that a shift of given L1 norm (Laplace) or L2 norm (Gaussian) is dominated by the same shift
 of a single coordinate.
 
-Here are the base of all pairs and shifts of continuous noise; ``atoms`` has losses on finitely many points, ``bounded_range``
-the exponential mechanism, ``sampling`` pairs made of pairs. Reference: Zhu, Dong and Wang (2022).
+Here are the base of all pairs and shifts of continuous noise; ``atoms`` has losses on finitely many points,
+``bounded_range`` the exponential mechanism, ``sampling`` pairs made of pairs. Reference: Zhu, Dong and Wang (2022).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Pair:
 
     @property
     def attained(self) -> bool:
-        """Whether some mechanism has exactly this pair; an envelope or a rounded law has not, and gives no lower bound."""
+        """Whether some mechanism has exactly this pair; an envelope or a rounded law gives no lower bound."""
         return True
 
     @property
@@ -97,7 +97,7 @@ class Pair:
         return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
 
     def divergence(self, order: Array) -> Array | None:
-        """Upper bounds on the Rényi divergences of what the pair stands for, where they are known to be below its own."""
+        """Bounds on the Rényi divergences of what the pair stands for, where they are known to be below its own."""
         return None
 
     def log_moment_beyond(self, loss: float, c: Array) -> Array:

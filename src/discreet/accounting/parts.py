@@ -52,8 +52,8 @@ class Resolved:
         """What is priced, where that is the whole truth."""
         if self.slack:
             raise UnsupportedEvent(
-                "TruncatedPoissonSampled cannot be priced here: its overflow is a delta of the whole event, which neither "
-                "a curve nor a part of an event can hold."
+                "TruncatedPoissonSampled cannot be priced here: its overflow is a delta of the whole event, which "
+                "neither a curve nor a part of an event can hold."
             )
         return self.ideal
 

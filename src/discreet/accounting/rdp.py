@@ -129,7 +129,7 @@ def _mixture_curve(kind: Kind, rate: float, sigma: float, alpha: Array) -> Array
 
 
 def _lattice_curve(pair: Pair, alpha: Array) -> Array:
-    """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders that is nearly all of them."""
+    """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders nearly all of them."""
     step = Grid(((pair, 1),)).step()
     law = upper(pair, step, 1e-300)
     inside = np.array([log_sum(law, c) for c in alpha - 1])

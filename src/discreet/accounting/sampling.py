@@ -113,7 +113,7 @@ class Sampled(Pair):
         return self.rate <= SMALLEST or self.pair.raised
 
     def log_moment_beyond(self, loss: float, c: Array) -> Array:
-        """The sampled loss is at most L + log(q + (1-q)exp(-l)) where L > l; P' has density e^{L'} over Q, P has e^L."""
+        """The sampled loss is at most L + log(q + (1-q)e^{-l}) where L > l; P' has density e^{L'} over Q, P has e^L."""
         inner = float(self._inner(np.array([loss]))[0])
         less = math.log(self.rate + (1 - self.rate) * math.exp(-max(inner, 0.0)))
         return (c + 1) * less + self.pair.log_moment_beyond(inner, c)

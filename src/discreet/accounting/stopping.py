@@ -1,8 +1,8 @@
 """Where the contour's sum may stop, and a bound on what it then leaves out.
 
-The integrand's modulus along the line is at most |φ(t)|/t², φ the characteristic function of the tilted loss. Envelopes of |φ|
-(:mod:`discreet.accounting.decay`) are laid over a grid of heights, a coarse one far up and a fine one below it; the sum stops
-at the lowest height above which every interval is small enough.
+The integrand's modulus along the line is at most |φ(t)|/t², φ the characteristic function of the tilted loss. Envelopes
+of |φ| (:mod:`discreet.accounting.decay`) are laid over a grid of heights, a coarse one far up and a fine one below it;
+the sum stops at the lowest height above which every interval is small enough.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Stop"]
 
 @dataclass(frozen=True)
 class Stop:
-    """The end of a sum with nodes ``step`` apart on the line through c: sampled Gaussians and a plain one of total ``mu``.
+    """The end of a sum with nodes ``step`` apart on the line through c: sampled Gaussians and a plain one of ``mu``.
 
     ``goal`` says how small the integrand must be on the real axis' scale, in logs, before it may be dropped.
     """

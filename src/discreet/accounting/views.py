@@ -26,7 +26,7 @@ class Account(Protocol):
 
 
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
-    """Smallest epsilon, from above and to about eleven digits, at which a decreasing delta(epsilon) is at most ``delta``."""
+    """Smallest epsilon, from above and to some eleven digits, at which a decreasing delta(epsilon) is at most delta."""
     if proved(delta_of(0.0)) <= delta:
         return 0.0
     low, high = 0.0, start

@@ -1,4 +1,4 @@
-"""Accounts that widen another: for a group of records, and for a process that is only nearly the one that was priced."""
+"""Accounts that widen another: for a group of records, and for a process that is only nearly the priced one."""
 
 from __future__ import annotations
 

@@ -50,7 +50,8 @@ class Event:
         Numbers have six digits; ``to_json`` has all of them, and every part of a long sum.
 
         >>> from discreet.events import Gaussian, Laplace, PoissonSampled
-        >>> print(PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=4.0)) * 10_000 + Laplace(noise_multiplier=2.5))
+        >>> step = PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=4.0))
+        >>> print(step * 10_000 + Laplace(noise_multiplier=2.5))
         Laplace(noise_multiplier=2.5) + 10000 x PoissonSampled(rate=0.01, Gaussian(noise_multiplier=4))
         """
         told = [f"{'' if count == 1 else f'{count} x '}{_told(leaf)}" for leaf, count in leaves(self).items()]
@@ -58,7 +59,8 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary, with the event's kind under ``type``."""
-        return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        named = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"type": self.tag} | {name: _encode(value) for name, value in named.items()}
 
     def to_json(self) -> str:
         """Canonical JSON: equal events give equal text."""
@@ -187,14 +189,15 @@ def leaves(event: Event) -> dict[Event, int]:
 def _told(leaf: Event) -> str:
     if isinstance(leaf, Parallel):
         return f"({_few(list(map(str, leaf.events)), ' | ')})"
-    named = {f.name: getattr(leaf, f.name) for f in fields(leaf) if getattr(leaf, f.name) != f.default}  # type: ignore[arg-type]
-    return f"{leaf.tag}({', '.join(_parameter(name, value) for name, value in named.items())})"
+    named = [(f, getattr(leaf, f.name)) for f in fields(leaf)]  # type: ignore[arg-type]
+    return f"{leaf.tag}({', '.join(_parameter(f.name, value) for f, value in named if value != f.default)})"
 
 
 def _parameter(name: str, value: Any) -> str:
     if isinstance(value, Event):
         return str(value)
-    return f"{name}=({_few(list(map(_number, value)), ', ')})" if isinstance(value, tuple) else f"{name}={_number(value)}"
+    told = f"({_few(list(map(_number, value)), ', ')})" if isinstance(value, tuple) else _number(value)
+    return f"{name}={told}"
 
 
 def _number(value: Any) -> str:

@@ -50,7 +50,9 @@ def _doubled_curve(event: ev.RDP) -> ev.RDP:
         if above:
             result[target] = (target - 0.5) / (target - 1) * above[0] + above[0]
     if not result:
-        raise UnsupportedAdjacency("RDP needs an order at least twice as large as another to be restated for two changes.")
+        raise UnsupportedAdjacency(
+            "RDP needs an order at least twice as large as another to be restated for two changes."
+        )
     return replace(event, orders=tuple(result), epsilons=tuple(result.values()))
 
 

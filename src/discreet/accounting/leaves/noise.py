@@ -22,7 +22,9 @@ _MAX_ATOMS = 200_000
 def _discrete_laplace_pair(event: ev.DiscreteLaplace) -> Pair:
     k, s = event.sensitivity, event.scale
     if k > _MAX_ATOMS:
-        raise UnsupportedEvent(f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}.")
+        raise UnsupportedEvent(
+            f"The pld accountant cannot price DiscreteLaplace of sensitivity {k}, above {_MAX_ATOMS}."
+        )
     if not k / s <= LARGEST:
         return too_large()
     if k / s < SMALLEST:
@@ -43,7 +45,8 @@ def _discrete_gaussian_pair(event: ev.DiscreteGaussian) -> Pair:
     reach = math.ceil(min(40 * sigma, _MAX_ATOMS)) + 1
     if 2 * reach > _MAX_ATOMS:
         raise UnsupportedEvent(
-            f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. Use accountant='rdp'."
+            f"The pld accountant cannot price DiscreteGaussian with sigma {sigma:g}: too many atoms. "
+            "Use accountant='rdp'."
         )
     x = np.arange(reach, -reach - 1, -1.0)
     with np.errstate(under="ignore"):

@@ -1,7 +1,7 @@
 """Facts of samplers: what amplification by a secret sample proves, and under which adjacency.
 
-``sampling`` has the pairs, with a table of the theorems. References: Zhu, Dong and Wang (2022) for Poisson samples; Balle,
-Barthe and Gaboardi (2018) for a fixed size; Chua et al. (2024) for truncated batches.
+``sampling`` has the pairs, with a table of the theorems. References: Zhu, Dong and Wang (2022) for Poisson samples;
+Balle, Barthe and Gaboardi (2018) for a fixed size; Chua et al. (2024) for truncated batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__: list[str] = []
 
 _UP = 1 + 1e-14
 
-# --- what is to be priced ----------------------------------------------------------------------------------------------
+# --- what is to be priced --------------------------------------------------------------------------------------------
 
 
 def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int) -> Resolved:
@@ -42,7 +42,8 @@ def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int
         if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(event.event):
             raise refusal(event, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
     elif inside - {wanted}:
-        raise refusal(event, wanted, f"what runs inside was proved under {', '.join(sorted(map(repr, map(str, inside))))}")
+        found = ", ".join(sorted(map(repr, map(str, inside))))
+        raise refusal(event, wanted, f"what runs inside was proved under {found}")
     return Resolved((Leaf(event, wanted, count),))
 
 
@@ -104,7 +105,7 @@ def _all_gaussian(event: ev.Event) -> bool:
     return all(stated_mu(Leaf(leaf, Adjacency.ADD_REMOVE)) is not None for leaf in ev.leaves(event))
 
 
-# --- what it costs -----------------------------------------------------------------------------------------------------
+# --- what it costs ---------------------------------------------------------------------------------------------------
 
 
 def _pure(event: Any, adjacency: Adjacency) -> float:
@@ -131,10 +132,12 @@ def _amplified(epsilon: float, rate: float) -> float:
 def _poisson_pair(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
     if adjacency is not Adjacency.REPLACE:
         return Sampled(computable(event.rate), composed_pair(event.event, adjacency))
-    inside = next((leaf.adjacency for leaf in ev.leaves(event.event) if hasattr(leaf, "adjacency")), Adjacency.ADD_REMOVE)
-    mu = gaussian_mu(resolve(event.event, inside).parts)
+    inside = (leaf.adjacency for leaf in ev.leaves(event.event) if hasattr(leaf, "adjacency"))
+    mu = gaussian_mu(resolve(event.event, next(inside, Adjacency.ADD_REMOVE)).parts)
     assert mu is not None  # _poisson admits Gaussians only
-    return too_large(event.rate) if mu > LARGEST_MU else ReplaceSampledGaussian(computable(event.rate), 1 / computable(mu))
+    if mu > LARGEST_MU:
+        return too_large(event.rate)
+    return ReplaceSampledGaussian(computable(event.rate), 1 / computable(mu))
 
 
 def _fixed_size_pair(event: ev.FixedSizeSampled, adjacency: Adjacency) -> Pair:

@@ -29,7 +29,8 @@ def _shuffled(event: ev.Shuffled, count: int, wanted: Adjacency, group: int) -> 
 
 def _proved_under(event: ev.ProvedUnder, count: int, wanted: Adjacency, group: int) -> Resolved:
     if wanted is not event.adjacency:
-        raise refusal(event, wanted, f"it holds under '{event.adjacency}' only, because it takes another fact as public")
+        only = f"it holds under '{event.adjacency}' only, because it takes another fact as public"
+        raise refusal(event, wanted, only)
     return _inside(event, count, wanted, group)
 
 
