@@ -132,7 +132,7 @@ def test_however_early_the_sum_stops_what_is_left_out_is_paid_for(height):
     """Of a Gaussian the modulus beyond a height is known: exp(-t²/2) over each interval, whatever the first of them."""
     line, exact = gaussian_line(), profile_delta(1.0, 1.0)
     grid = np.geomspace(height, 40.0, 60)
-    line.__dict__["_cut"] = grid, -(grid**2) / 2
+    line._stop.__dict__["_cut"] = grid, -(grid**2) / 2
     value, wrong = line._sum(1.0)
     low, high = line.delta(1.0)
     assert low <= exact <= high
@@ -146,6 +146,6 @@ def test_however_early_the_sum_stops_what_is_left_out_is_paid_for(height):
 def test_the_sum_of_a_gaussian_stops_where_a_gaussian_is_small():
     """exp(-(μt)²/2) is below 1e-14 at μt = 8: whoever looks beyond 12 has the wrong decay."""
     for mu in (0.1, 1.0, 5.0):
-        height, bound = gaussian_line(mu, 0.5 * mu)._far
+        height, bound = gaussian_line(mu, 0.5 * mu)._stop._far
         assert 5 < mu * height < 12
         assert bound == pytest.approx(-((mu * height) ** 2) / 2)

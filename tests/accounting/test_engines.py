@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting.grid import Composition
+from discreet.accounting.atoms import Atoms
+from discreet.accounting.bounded_range import BoundedRange
+from discreet.accounting.convolution import Composition
 from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.pairs import Atoms, BoundedRange, GaussianShift, LaplaceShift
+from discreet.accounting.pairs import GaussianShift, LaplaceShift, reverse
 from discreet.accounting.pld import PLD, _contour
-from discreet.accounting.sampling import ReplaceSampledGaussian, Sampled, Supremum, Symmetric, reverse
+from discreet.accounting.replaced import ReplaceSampledGaussian
+from discreet.accounting.sampling import Sampled, Supremum, Symmetric
 from discreet.adjacency import Adjacency
 
 PAIRS = {
@@ -100,7 +103,7 @@ def test_bounded_range_is_the_worst_of_all_its_members():
 def test_the_bounded_range_curve_is_the_largest_of_its_members():
     pair = BoundedRange(1.3)
     for order in (1.2, 2.0, 9.0, 60.0):
-        members = [np.log(m.masses @ np.exp((order - 1) * m.losses)) / (order - 1) for m in pair.members]
+        members = [np.log(m.masses @ np.exp((order - 1) * m.losses)) / (order - 1) for m in pair.attainable]
         assert max(members) <= pair.divergence(np.array([order]))[0] <= min(1.3, order * 1.3**2 / 8) + 1e-9
 
 

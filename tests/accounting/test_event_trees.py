@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting import basic
+from discreet.accounting.leaves import samplers as leaf_samplers
 from discreet.adjacency import Adjacency
 from searches._truth import Draw, law, lower_delta, sides, swarm_delta
 from searches.event_trees import Checker, Violation, check
@@ -57,7 +57,7 @@ def test_the_oracle_attains_much_of_what_a_cut_gaussian_leaks():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_price_that_was_wrong_is_found(seed, monkeypatch):
     """Power: the amplification that once refunded is put back, and the same checks tell."""
-    monkeypatch.setattr(basic, "_amplified", lambda epsilon, rate: max(0.0, epsilon * rate * 0.5))
+    monkeypatch.setattr(leaf_samplers, "_amplified", lambda epsilon, rate: max(0.0, epsilon * rate * 0.5))
     one = Checker(seed)
     one.wanted = one.grower.wanted = one.grower.own = Adjacency.ADD_REMOVE
     one.count, one.tree = 1, ev.PoissonSampled(rate=0.5, event=ev.PureDP(epsilon=1.0))

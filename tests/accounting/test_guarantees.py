@@ -14,9 +14,9 @@ from scipy.stats import norm
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import gdp
-from discreet.accounting.basic import pure_epsilon
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.rdp import rdp_curve
+from discreet.accounting.sums import pure_epsilon
 from discreet.accounting.views import solve_epsilon
 
 STEP = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))

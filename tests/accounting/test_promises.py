@@ -15,11 +15,12 @@ import pytest
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import ACCOUNTANTS, views
-from discreet.accounting.basic import pure_epsilon
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
-from discreet.accounting.guarantees import Slackened, Tightest
+from discreet.accounting.guarantees import Tightest
 from discreet.accounting.neighbours import enlarged, resolve
 from discreet.accounting.rdp import rdp_curve
+from discreet.accounting.sums import pure_epsilon
+from discreet.accounting.widened import Slackened
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedAdjacency
 from discreet.ledger import Ledger

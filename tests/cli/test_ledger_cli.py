@@ -66,7 +66,7 @@ def test_show_lists_books_and_the_head(url: str) -> None:
 def test_history_prints_labels_as_they_are(url: str) -> None:
     shown = run("history", "census", "-l", url).output
     assert "[red]ages[/red]" in shown
-    assert "Laplace(noise multiplier 4)" in shown
+    assert "Laplace(noise_multiplier=4)" in shown
     data = json.loads(run("history", "census", "-n", "1", "--json", "-l", url).output)
     assert [entry["book"] for entry in data] == ["census/bob"]
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.accounting.basic import Basic, divided, leaf_epsilon, smallest_delta
-from discreet.accounting.neighbours import Leaf, Resolved
+from discreet.accounting.basic import Basic, divided, leaf_epsilon
 from discreet.accounting.outward import product, times
-from discreet.accounting.views import fold, hopeless
+from discreet.accounting.parts import Leaf, Resolved, fold
+from discreet.accounting.sums import hopeless
+from discreet.accounting.views import smallest_delta
 
 __all__ = ["Advanced"]
 

@@ -7,95 +7,34 @@ own exact profile gives at that share. Reference: Dwork and Roth (2014), Theorem
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from discreet import events as ev
-from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.outward import SMALLEST, inverse, product, times
-from discreet.accounting.views import fold, hopeless
-from discreet.adjacency import Adjacency
+from discreet.accounting.facts import approximate_of, facts_of, own_delta, pure_of
+from discreet.accounting.outward import times
+from discreet.accounting.parts import Leaf, Resolved, fold
+from discreet.accounting.pld import PLD
+from discreet.accounting.rdp import Renyi
+from discreet.accounting.sums import hopeless
+from discreet.accounting.views import smallest_delta
 from discreet.errors import NotCertified, UnsupportedEvent
 
-__all__ = ["Basic", "pure_epsilon", "pure_sum", "single_epsilon"]
-
-_UP = 1 + 1e-14
-
-
-def pure_of(leaf: Leaf) -> float:
-    """Epsilon at delta zero, or infinity."""
-    event = leaf.event
-    match event:
-        case ev.Laplace():
-            return inverse(event.noise_multiplier)
-        case ev.DiscreteLaplace():
-            return times(inverse(event.scale), event.sensitivity)
-        case ev.Exponential() | ev.PureDP() | ev.RandomizedResponse():
-            return event.epsilon
-        case ev.ApproxDP():
-            return event.epsilon if event.delta == 0 else math.inf
-        case ev.GDP():
-            return 0.0 if event.mu == 0 else math.inf
-        case ev.ZCDP():
-            return 0.0 if event.rho == 0 else math.inf
-        case ev.PoissonSampled() | ev.FixedSizeSampled():
-            if event.rate == 0:
-                return 0.0
-            inner = pure_epsilon(event.event, leaf.adjacency)
-            return _amplified(inner, event.rate)
-    return math.inf
-
-
-def _amplified(epsilon: float, rate: float) -> float:
-    """log(1 + q(e^ε - 1)): Poisson for add/remove, fixed size for replace (Balle, Barthe and Gaboardi 2018).
-
-    Where e^ε leaves floats, log(1 + q·e^ε) with log q + ε rounded up, which keeps its digits near zero too.
-    """
-    if epsilon == 0 or not math.isfinite(epsilon):
-        return epsilon
-    if epsilon < 300:
-        value = math.log1p(product(rate, math.expm1(epsilon))) * _UP
-    else:
-        log = math.log(rate) + epsilon
-        log += 1e-15 * (epsilon - math.log(rate))  # more than both can have lost
-        value = (max(log, 0.0) + math.log1p(math.exp(-abs(log)))) * _UP
-    return min(epsilon, value + SMALLEST)
-
-
-def pure_epsilon(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
-    """Sum of the pure epsilons of all leaves; infinity if one of them is not pure.
-
-    >>> pure_epsilon(ev.Laplace(noise_multiplier=2.0) * 4)
-    2.0
-    """
-    return pure_sum(resolve(event, Adjacency(adjacency)))
-
-
-def pure_sum(resolved: Resolved) -> float:
-    """The same for a resolved event; a truncated sampler is not pure."""
-    return math.inf if resolved.slack else fold(resolved.parts, pure_of, lambda a, b: a + b, times, max, 0.0)
+__all__ = ["Basic", "divided", "leaf_epsilon", "single_epsilon"]
 
 
 def single_epsilon(leaf: Leaf, delta: float) -> float:
     """The exact epsilon of one leaf at delta, from its own privacy profile."""
-    from discreet.accounting.pld import PLD
-    from discreet.accounting.rdp import Renyi
-
     pure = pure_of(leaf)
     if pure < math.inf or delta <= 0:
         return pure
-    if isinstance(leaf.event, ev.ApproxDP) and leaf.event.delta == delta:
-        return leaf.event.epsilon
-    one = Resolved((Leaf(leaf.event, leaf.adjacency, 1, leaf.flip),))
+    both = approximate_of(leaf)
+    if both is not None and both[1] == delta:
+        return both[0]
+    one = Resolved((replace(leaf, count=1),))
     try:
         return PLD(one).epsilon(delta)
     except (UnsupportedEvent, NotCertified):
         return Renyi(one).epsilon(delta)
-
-
-def own_delta(leaf: Leaf) -> float:
-    """The delta a leaf brings with it."""
-    return leaf.event.delta if isinstance(leaf.event, ev.ApproxDP) else 0.0
 
 
 def divided(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, float] | None:
@@ -128,9 +67,8 @@ def divided(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, flo
 
 def leaf_epsilon(leaf: Leaf, share: float) -> float:
     """Epsilon of one repetition at its share of delta."""
-    if isinstance(leaf.event, ev.ApproxDP) and leaf.event.delta:
-        return leaf.event.epsilon
-    return single_epsilon(leaf, share)
+    both = approximate_of(leaf)
+    return both[0] if both is not None and both[1] else single_epsilon(leaf, share)
 
 
 @dataclass(frozen=True)
@@ -166,26 +104,6 @@ class Basic:
 
 def _check(leaf: Leaf) -> None:
     """Refuse now what no single-leaf account can price."""
-    if not isinstance(leaf.event, (ev.NonPrivate, ev.ApproxDP)) and pure_of(leaf) == math.inf:
+    stated = facts_of(leaf.event).hopeless or approximate_of(leaf) is not None
+    if not stated and pure_of(leaf) == math.inf:
         single_epsilon(leaf, 0.5)
-
-
-def smallest_delta(epsilon_of: object, epsilon: float) -> float:
-    """Invert a decreasing epsilon(delta), from above, on a logarithmic scale down to 1e-300."""
-
-    def excess(x: float) -> float:
-        value: float = epsilon_of(math.exp(-x))  # type: ignore[operator]
-        return value - epsilon
-
-    if epsilon_of(0.0) <= epsilon:  # type: ignore[operator]
-        return 0.0
-    if excess(0.0) > 0:
-        return 1.0
-    # solve_epsilon finds where a decreasing function falls below a level: here -x ↦ ε(e^{-x}) grows with x
-    low, high = 0.0, 690.0
-    if excess(high) <= 0:
-        return math.exp(-high)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
-    return math.exp(-low)

@@ -80,4 +80,6 @@ def _bracket(excess: Callable[[float], float], first: float, sign: float) -> tup
         if (after > 0) != (value > 0):
             return (nearby, point) if value > 0 else (point, nearby)
         point = nearby
-    raise ValueError("No parameter of the family meets the target: it does not change epsilon enough in this direction.")
+    raise ValueError(
+        "No parameter of the family meets the target: it does not change epsilon enough in this direction."
+    )

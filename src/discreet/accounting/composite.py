@@ -1,25 +1,70 @@
-"""A composition as one pair, for use inside a sampler or a parallel part: certified under both of its laws."""
+"""Pairs of compositions: of each part in turn, and of a whole as one pair, inside a sampler or a parallel part."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from discreet import events as ev
 from discreet.accounting.arrays import Array
-from discreet.accounting.grid import OUTSIDE, Composition, Grid, Window
+from discreet.accounting.atoms import NOTHING, Atoms
+from discreet.accounting.convolution import OUTSIDE, Composition, Window
+from discreet.accounting.facts import LARGEST_MU, pair_of, stated_mu, within
+from discreet.accounting.grid import Grid
 from discreet.accounting.lattice import lower, upper
-from discreet.accounting.pairs import Atoms, Pair
+from discreet.accounting.neighbours import resolve
+from discreet.accounting.pairs import GaussianShift, Pair, reverse
+from discreet.accounting.parts import Choice, Leaf, Part
+from discreet.accounting.sampling import Supremum
+from discreet.accounting.sums import mu_sum
+from discreet.adjacency import Adjacency
 
-__all__ = ["NOTHING", "Composite", "compose"]
+__all__ = ["Composite", "compose", "composed_pair", "gaussian_mu", "pairs_of"]
 
 _TAIL = 1e-18
 
-NOTHING = Atoms(np.zeros(1), np.ones(1), mirrored=True)
-"""The pair of what says nothing: below every other."""
+
+def gaussian_mu(parts: tuple[Part, ...]) -> float | None:
+    """The mu of an event made of plain Gaussians alone, which are then priced exactly. None for any other event."""
+    plain = all(isinstance(part, Leaf) and stated_mu(part) is not None for part in parts)
+    return mu_sum(parts) if plain else None
+
+
+@lru_cache(maxsize=8)  # a composition is costly, and asked for again at every point of a curve
+def composed_pair(event: ev.Event, adjacency: Adjacency) -> Pair:
+    """The pair of everything that runs on one sample."""
+    parts = resolve(event, adjacency).parts
+    mu = gaussian_mu(parts)
+    if mu is not None:
+        return within(mu, LARGEST_MU, GaussianShift)
+    return _one(list(pairs_of(parts, forward=True)))
+
+
+def pairs_of(parts: tuple[Part, ...], *, forward: bool) -> Iterator[tuple[Pair, int]]:
+    """The pair of each part, with its repetitions, in one direction."""
+    for part in parts:
+        if isinstance(part, Choice):
+            yield _supremum(part, forward=forward), part.count
+        else:
+            pair = pair_of(part)
+            yield (pair if forward != part.flip else reverse(pair)), part.count
+
+
+def _supremum(choice: Choice, *, forward: bool) -> Pair:
+    options = [_one(list(pairs_of(option, forward=forward))) for option in choice.options]
+    if all(isinstance(pair, GaussianShift) for pair in options):
+        return max(options, key=lambda pair: pair.mu)  # type: ignore[attr-defined]
+    return Supremum(tuple(options)) if len(options) > 1 else options[0]
+
+
+def _one(pairs: list[tuple[Pair, int]]) -> Pair:
+    """A composition as one pair that knows its tails; a lone pair as it is, unless it is known by its profile only."""
+    only = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else None
+    return compose(pairs) if only is None or isinstance(only, Supremum) else only
 
 
 @dataclass(frozen=True)
@@ -33,11 +78,22 @@ class Composite(Atoms):
     others: Array | None = None
     lost: float = 0.0
     below: Atoms = NOTHING
+    rounded: bool = False  # whether a part's parameters were rounded up
 
     @property
     def attained(self) -> bool:
         """A rounded law."""
         return False
+
+    @property
+    def attainable(self) -> tuple[Pair, ...]:
+        """What lies below."""
+        return (self.below,)
+
+    @property
+    def raised(self) -> bool:
+        """If a part was."""
+        return self.rounded
 
     @cached_property
     def q_masses(self) -> Array:
@@ -53,7 +109,8 @@ class Composite(Atoms):
     @property
     def mirror(self) -> Composite:
         """P and Q exchanged; what is below in one direction says nothing of the other."""
-        return Composite(-self.losses[::-1], self.q_masses[::-1], self.lost, False, self.masses[::-1], self.infinite)
+        others, lost = self.masses[::-1], self.infinite
+        return Composite(-self.losses[::-1], self.q_masses[::-1], self.lost, False, others, lost, rounded=self.rounded)
 
 
 def compose(parts: Sequence[tuple[Pair, int]]) -> Composite:
@@ -77,7 +134,8 @@ def compose(parts: Sequence[tuple[Pair, int]]) -> Composite:
     wrong = p_lost + q_lost
     infinite, lost = min(1.0, whole.infinity + wrong), min(1.0, whole.missing + wrong)
     mirrored = all(pair.symmetric for pair, _ in parts)
-    return Composite(losses, masses, infinite, mirrored, others, lost, _below(lattice, step))
+    raised = any(pair.raised for pair, _ in parts)
+    return Composite(losses, masses, infinite, mirrored, others, lost, _below(lattice, step), raised)
 
 
 def _masses(whole: Composition, c: float) -> tuple[Array, Array, float]:

@@ -15,7 +15,7 @@ aliasing
     The sum equals :math:`\sum_m e^{mcP}\delta(\epsilon + mP)` (Poisson summation): every term is non-negative, so the
     sum is never too low. Terms m < 0 are at most :math:`e^{-|m|cP}`; terms m > 0 obey Chernoff's bound at a larger c.
 truncation
-    :mod:`discreet.accounting.decay` bounds the integrand beyond the last node.
+    :mod:`discreet.accounting.stopping` bounds the integrand beyond the last node.
 quadrature
     The error of K (:meth:`Rule.error`), times the repetitions.
 rounding
@@ -34,9 +34,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.decay import far_envelope, near_envelope
 from discreet.accounting.mixtures import Mixtures, Rule
 from discreet.accounting.outward import FLOOR
+from discreet.accounting.stopping import Stop
 from discreet.accounting.transforms import Transform
 from discreet.errors import NotCertified
 
@@ -180,61 +180,17 @@ class Line:
         """Distance between nodes."""
         return 2 * math.pi / self.period
 
-    # --- where to stop ---------------------------------------------------------------------------------------------
-
     @cached_property
-    def _goal(self) -> float:
-        """How small the integrand must be on the real axis' scale, in logs, before it may be dropped."""
-        return -(self.parts.digits + self._cumulants[0] - self.c * self.centre - self.log_delta)
-
-    @cached_property
-    def _far(self) -> tuple[float, float]:
-        """A height and a bound on log|φ| that holds there and beyond, small enough to drop everything above."""
-        t = 2 / math.sqrt(self._cumulants[2]) * 1.15 ** np.arange(140)
-        bound = -((self.parts.mu * t) ** 2) / 2
-        for piece in self.parts.pieces():
-            scan = piece.rule(self.c, 0.0, self.parts.digits + 11 + math.log(self.parts.repetitions))
-            cells = scan.refined(0.05 / max(1.0, float(np.max((self.c + 1) ** 0.5 / piece.sigmas))))
-            bound = bound + piece.counts @ np.log(far_envelope(cells, t))
-        done = np.flatnonzero(bound - np.log(math.pi * t) <= self._goal)
-        if not len(done):
-            raise NotCertified("the characteristic function decays too slowly for the contour.")
-        return float(t[done[0]]), float(bound[done[0]])
-
-    def _near(self, ratio: float) -> tuple[Array, Array]:
-        """A grid of heights up to the far one, and a bound on log|φ| over each interval; the last is unbounded."""
-        top, floor = self._far
-        start = min(2 / math.sqrt(self._cumulants[2]), top)
-        grid = np.geomspace(start, top, 2 + int(math.log(top / start) / math.log(ratio))) if top > start else np.array([top])
-        bound = -((self.parts.mu * grid[:-1]) ** 2) / 2
-        for piece in self.parts.pieces():
-            for first in range(0, len(bound), 10):  # low heights need fewer quadrature nodes
-                heights = grid[first : first + 11]
-                rule = piece.rule(self.c, float(heights[-1]), 16.0 + math.log(self.parts.repetitions))
-                bound[first : first + 10] += piece.counts @ np.log(near_envelope(rule, heights))
-        return grid, np.append(bound, floor)
-
-    @cached_property
-    def _cut(self) -> tuple[Array, Array]:
-        """The grid beyond the last node, and the bounds over its intervals."""
-        best: tuple[Array, Array] | None = None
-        for ratio in (1.15, 1.05):  # a finer grid proves an earlier stop where rare losses are large
-            grid, bound = self._near(ratio)
-            excess = bound - np.log(math.pi * grid) - self._goal
-            first = int(np.flatnonzero(np.append(True, excess > 0))[-1])  # every later interval is small enough
-            if best is None or grid[first] < best[0][0]:
-                best = grid[first:], bound[first:]
-            if best[0][0] < 2000 * self.step:
-                break
-        assert best is not None
-        return best
-
-    # --- the sum ---------------------------------------------------------------------------------------------------
+    def _stop(self) -> Stop:
+        k, _, variance = self._cumulants
+        parts = self.parts
+        goal = -(parts.digits + k - self.c * self.centre - self.log_delta)
+        return Stop(parts.pieces(), parts.mu, self.c, self.step, variance, goal, parts.digits, parts.repetitions)
 
     @cached_property
     def _nodes(self) -> tuple[Array, Array, Array]:
         """z, K(z) and a bound on the error of K at every node."""
-        count = int(self._cut[0][0] / self.step) + 2
+        count = int(self._stop.height / self.step) + 2
         if count > _MAX_TERMS:
             raise NotCertified(f"the contour needs {count} terms.")
         t = self.step * np.arange(count)
@@ -276,14 +232,7 @@ class Line:
         slack = error + _UNIT * (8 * np.abs(z) * epsilon + 8 * np.abs(exponent) + len(z))
         size = math.exp(min(shift, 700.0))
         wrong = float(np.abs(terms) @ np.expm1(np.minimum(slack, 700.0))) * self.step / (2 * math.pi)
-        return size * float(terms.real.sum()) * self.step / (2 * math.pi), size * (wrong + self._truncation)
-
-    @cached_property
-    def _truncation(self) -> float:
-        """The terms beyond the last node: (step/π)·Σ|φ|/t², at most ∫|φ|/t² dt/π plus one leading term an interval."""
-        t, bound = self._cut
-        weight = 1 / t - 1 / np.append(t[1:], np.inf)
-        return float(np.exp(bound) @ (weight + self.step / t**2)) / math.pi
+        return size * float(terms.real.sum()) * self.step / (2 * math.pi), size * (wrong + self._stop.truncation)
 
     def _aliases(self, epsilon: float) -> float:
         points, values = self._chernoff

@@ -33,7 +33,8 @@ def rdp_to_epsilon(orders: ArrayLike, curve: ArrayLike, delta: float) -> float:
     alpha, r = np.asarray(orders, float), np.asarray(curve, float)
     price = (-math.log(delta) - np.log(alpha)) / (alpha - 1)
     values = r + np.log1p(-1 / alpha) + price
-    values = values + 1e-15 * (np.abs(values) + np.abs(r) + np.abs(price) + 1 / alpha)  # more than the sum can have lost
+    # more than the sum can have lost
+    values = values + 1e-15 * (np.abs(values) + np.abs(r) + np.abs(price) + 1 / alpha)
     return float(max(0.0, np.min(values)))
 
 

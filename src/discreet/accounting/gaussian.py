@@ -52,7 +52,7 @@ def _mills_drop(low: float, width: float) -> float:
 
 
 def _delta(mu: float, epsilon: float, side: int = 1) -> float:
-    """The profile at mu, which decreases in ``low``: that is moved by what it may have lost, up (side 1) or down (-1)."""
+    """The profile at mu; it decreases in ``low``, which is moved by what it may have lost, up (side 1) or down (-1)."""
     if mu in (0.0, math.inf):
         return 0.0 if mu == 0 else 1.0
     low = epsilon / mu - mu / 2

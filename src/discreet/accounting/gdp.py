@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet import events as ev
+from discreet.accounting.facts import stated_mu, unsupported
 from discreet.accounting.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -20,9 +21,9 @@ from discreet.accounting.gaussian import (
     profile_delta,
     profile_epsilon,
 )
-from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.outward import inverse, root
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.neighbours import resolve
+from discreet.accounting.parts import Leaf, Resolved
+from discreet.accounting.sums import hopeless, mu_sum
 from discreet.adjacency import Adjacency
 
 __all__ = [
@@ -34,18 +35,6 @@ __all__ = [
     "gaussian_noise_multiplier",
     "mu",
 ]
-
-
-def mu_of(leaf: Leaf) -> float:
-    """The exact mu of one leaf."""
-    match leaf.event:
-        case ev.Gaussian(noise_multiplier=z):
-            return inverse(z)
-        case ev.GDP(mu=value):
-            return value
-        case ev.NonPrivate():
-            return math.inf
-    raise unsupported("gdp", leaf.event, "it is not Gaussian, and a central limit theorem is not a guarantee")
 
 
 def mu(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
@@ -69,7 +58,7 @@ class GaussianDP:
     @cached_property
     def mu(self) -> float:
         """Total mu: squares add up."""
-        return fold(self.resolved.parts, mu_of, math.hypot, lambda mu, n: mu * root(n), max, 0.0)
+        return mu_sum(self.resolved.parts)
 
     def epsilon(self, delta: float) -> float:
         """Exact, rounded up."""
@@ -98,8 +87,8 @@ def clt_mu(event: ev.Event) -> float:
         match leaf:
             case ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=z)):
                 total += count * rate**2 * math.expm1(min(1 / z**2, 700.0))
-            case ev.Gaussian() | ev.GDP():
-                total += count * mu_of(Leaf(leaf, Adjacency.ADD_REMOVE, 1)) ** 2
+            case _ if (plain := stated_mu(Leaf(leaf, Adjacency.ADD_REMOVE))) is not None:
+                total += count * plain**2
             case _:
                 raise unsupported("clt", leaf, "the approximation is known for sampled and plain Gaussians")
     return math.sqrt(total)

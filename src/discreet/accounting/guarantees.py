@@ -11,21 +11,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 from discreet.accounting.advanced import Advanced
-from discreet.accounting.basic import Basic, own_delta, pure_sum
+from discreet.accounting.basic import Basic
+from discreet.accounting.facts import facts_of, own_delta
 from discreet.accounting.gdp import GaussianDP
-from discreet.accounting.neighbours import Resolved, each_leaf, resolve
+from discreet.accounting.neighbours import resolve
 from discreet.accounting.optimal import Optimal
-from discreet.accounting.outward import FLOOR, proved, times
+from discreet.accounting.outward import proved
+from discreet.accounting.parts import Resolved, each_leaf
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
+from discreet.accounting.sums import pure_sum
 from discreet.accounting.tradeoff import TradeOff
-from discreet.accounting.views import Account, solve_epsilon
+from discreet.accounting.views import Account
+from discreet.accounting.widened import Grouped, Slackened
 from discreet.accounting.zcdp import ZeroConcentrated
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedAdjacency, UnsupportedEvent, nonnegative, probability, whole
-from discreet.events import Event, Exponential
+from discreet.events import Event
+from discreet.release import Release
 
 __all__ = ["ACCOUNTANTS", "Guarantee", "delta", "epsilon", "epsilon_bounds", "guarantee"]
 
@@ -42,8 +48,6 @@ ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType(
 )
 """The views, tightest first."""
 
-
-_LARGEST_GROUP = 100_000  # beyond this only pure sums say something of a group
 
 
 class Tightest:
@@ -63,11 +67,11 @@ class Tightest:
     def _beside(self) -> list[Account]:
         """The accounts that may be below the numerical one; usually none.
 
-        All of them for bounded range, whose envelope nothing attains. Sums for leaves with a delta of their own, where
-        epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid only nearly.
+        All of them for an envelope that nothing attains, such as that of bounded range. Sums for leaves with a delta of
+        their own, where epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid nearly.
         """
         leaves = list(each_leaf(self._resolved.parts))
-        if any(isinstance(leaf.event, Exponential) for leaf in leaves):
+        if any(facts_of(leaf.event).envelope for leaf in leaves):
             return self._others
         return [Basic(self._resolved)] if any(map(own_delta, leaves)) else []
 
@@ -106,67 +110,18 @@ class Tightest:
         return min([proved(best), *(proved(view.delta(epsilon)) for view in views)])
 
 
-class Grouped:
-    r"""A group of k records, for events that cannot be restated leaf by leaf.
-
-    k steps of one record lead from one data set to the other, so
-    :math:`\delta_k(\epsilon) \le \delta(\epsilon/k)\sum_{i<k} e^{i\epsilon/k}` (Vadhan 2017, Lemma 2.2).
-    """
-
-    def __init__(self, one: Account, size: int) -> None:
-        self._one, self._size = one, size
-
-    def epsilon(self, delta: float) -> float:
-        """Upper bound."""
-        return times(self._one.epsilon(0.0), self._size) if delta == 0 else solve_epsilon(self.delta, delta)
-
-    def delta(self, epsilon: float) -> float:
-        """Upper bound."""
-        each = math.nextafter(epsilon / self._size, 0.0)
-        one = self._one.delta(each)
-        if self._size > _LARGEST_GROUP:
-            return 0.0 if one == 0 else 1.0
-        logs = [math.log(one) + i * each for i in range(self._size)] if one else [-math.inf]
-        return min(1.0, math.fsum(math.exp(min(log, 1.0)) for log in logs) * (1 + 1e-12) + (FLOOR if one else 0.0))
-
-
-class Slackened:
-    r"""An account of a process that differs from the real one with total probability ``slack`` on either data set.
-
-    Then :math:`\delta(\epsilon)` grows by at most :math:`(1 + e^\epsilon)\cdot` slack: truncated Poisson sampling
-    (Chua et al. 2024, Theorem 3.4).
-    """
-
-    def __init__(self, ideal: Account, slack: float) -> None:
-        self._ideal, self._slack = ideal, slack
-
-    def epsilon(self, delta: float) -> float:
-        """Upper bound, by the increasing fixed-point iteration from below."""
-        epsilon = 0.0
-        for _ in range(200):
-            left = (delta - self._lost(epsilon)) * (1 - 1e-15)
-            if left <= 0:
-                return math.inf
-            needed = self._ideal.epsilon(left)
-            if needed <= epsilon:
-                return epsilon  # what is left of delta at this very epsilon pays for it
-            epsilon = needed * (1 + 1e-12)
-        return math.inf
-
-    def delta(self, epsilon: float) -> float:
-        """Upper bound."""
-        return min(1.0, self._ideal.delta(epsilon) + self._lost(epsilon))
-
-    def _lost(self, epsilon: float) -> float:
-        """(1 + e^ε)·slack, rounded up, and no more than one."""
-        return min(1.0, self._slack + math.exp(min(math.log(self._slack) + epsilon, 1.0)) * (1 + 1e-12) + FLOOR)
+def _event(of: object) -> Event:
+    """An event, or that of a release."""
+    event = of.event if isinstance(of, Release) else of
+    if not isinstance(event, Event):
+        raise ValueError(f"event is a {type(event).__name__}, but must be an Event, or a Release, which has one.")
+    return event
 
 
 def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, group_size: int) -> Account:
     if accountant is not None and accountant not in ACCOUNTANTS:
-        raise ValueError(f"accountant is {accountant!r}, but must be one of {', '.join(map(repr, ACCOUNTANTS))}, or None.")
-    if not isinstance(event, Event):
-        raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
+        known = ", ".join(map(repr, ACCOUNTANTS))
+        raise ValueError(f"accountant is {accountant!r}, but must be one of {known}, or None.")
     view = Tightest if accountant is None else ACCOUNTANTS[accountant]
     relation = Adjacency(adjacency)
     size = whole("group_size", group_size, low=1)
@@ -183,14 +138,14 @@ def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, g
 
 
 def epsilon(
-    event: Event,
+    event: Event | Release[Any],
     delta: float,
     *,
     accountant: str | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     group_size: int = 1,
 ) -> float:
-    """Smallest proved epsilon of an event at delta.
+    """Smallest proved epsilon of an event, or of a release's, at delta.
 
     ``accountant=None`` takes the tightest account that can price every leaf; a named one that cannot raises
     ``UnsupportedEvent`` and names the leaf.
@@ -201,32 +156,32 @@ def epsilon(
     >>> round(epsilon(ev.Gaussian(noise_multiplier=1.0), delta=1e-5, adjacency="replace"), 4)
     9.9973
     """
-    return proved(_account(event, accountant, adjacency, group_size).epsilon(probability("delta", delta)))
+    return proved(_account(_event(event), accountant, adjacency, group_size).epsilon(probability("delta", delta)))
 
 
 def delta(
-    event: Event,
+    event: Event | Release[Any],
     epsilon: float,
     *,
     accountant: str | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     group_size: int = 1,
 ) -> float:
-    """Smallest proved delta of an event at epsilon.
+    """Smallest proved delta of an event, or of a release's, at epsilon.
 
     >>> from discreet import events as ev
     >>> round(delta(ev.Laplace(noise_multiplier=1.0), epsilon=0.5), 6)
     0.221199
     """
-    return proved(_account(event, accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
+    return proved(_account(_event(event), accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
 
 
-def epsilon_bounds(event: Event, delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> tuple[float, float]:
+def epsilon_bounds(
+    event: Event | Release[Any], delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE
+) -> tuple[float, float]:
     """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides."""
     delta = probability("delta", delta)
-    if not isinstance(event, Event):
-        raise ValueError(f"event is a {type(event).__name__}, but must be an Event.")
-    resolved = resolve(event, Adjacency(adjacency))
+    resolved = resolve(_event(event), Adjacency(adjacency))
     account = PLD(Resolved(resolved.ideal))
     pure = pure_sum(resolved)
     if delta == 0:
@@ -252,6 +207,7 @@ class Guarantee:
     _account: Account = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "event", _event(self.event))
         object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
         object.__setattr__(self, "_account", _account(self.event, self.accountant, self.adjacency, self.group_size))
 
@@ -285,17 +241,17 @@ class Guarantee:
 
 
 def guarantee(
-    event: Event,
+    event: Event | Release[Any],
     *,
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     accountant: str | None = None,
     group_size: int = 1,
 ) -> Guarantee:
-    """What an event guarantees.
+    """What an event, or a release by its event, guarantees.
 
     >>> from discreet import events as ev
     >>> g = guarantee(ev.Gaussian(noise_multiplier=1.0))
     >>> round(g.advantage(), 4), round(g.tpr_at(0.01), 3)
     (0.3829, 0.093)
     """
-    return Guarantee(event, Adjacency(adjacency), accountant, group_size)
+    return Guarantee(_event(event), Adjacency(adjacency), accountant, group_size)

@@ -162,7 +162,8 @@ class Rule:
         shift = (tilt + log_normal).max(axis=1)
         with np.errstate(under="ignore"):
             large = shift + np.log(np.exp(tilt + log_normal - shift[:, None]).sum(axis=1))
-        return np.asarray(np.where(large < 0.5, np.log1p(np.where(large[:, None] < 0.5, self._excess, 0.0).sum(axis=1)), large))
+        small = np.log1p(np.where(large[:, None] < 0.5, self._excess, 0.0).sum(axis=1))
+        return np.asarray(np.where(large < 0.5, small, large))
 
     @cached_property
     def _excess(self) -> Array:

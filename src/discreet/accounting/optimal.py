@@ -18,10 +18,12 @@ import numpy as np
 from scipy.stats import binom
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.basic import Basic, divided, leaf_epsilon, own_delta, pure_of, smallest_delta
-from discreet.accounting.neighbours import Choice, Leaf, Resolved
+from discreet.accounting.basic import Basic, divided, leaf_epsilon
+from discreet.accounting.facts import own_delta, pure_of
 from discreet.accounting.outward import times
-from discreet.accounting.views import hopeless, solve_epsilon
+from discreet.accounting.parts import Choice, Leaf, Resolved
+from discreet.accounting.sums import hopeless
+from discreet.accounting.views import smallest_delta, solve_epsilon
 from discreet.errors import UnsupportedEvent
 
 __all__ = ["Optimal"]

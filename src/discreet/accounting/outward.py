@@ -59,7 +59,7 @@ def root(count: int) -> float:
 
 
 def growth(epsilon: float, k: int) -> float:
-    r""":math:`1 + e^\epsilon + \dots + e^{(k-1)\epsilon}`, by which a delta grows for k changes; infinite beyond floats.
+    r""":math:`1 + e^\epsilon + \dots + e^{(k-1)\epsilon}`, by which a delta grows for k changes; infinite past floats.
 
     >>> growth(0.0, 3), growth(800.0, 2)
     (3.0, inf)

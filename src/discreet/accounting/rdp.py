@@ -5,7 +5,7 @@ loss, so sampled Gaussians share the certified quadrature of :mod:`discreet.acco
 Losses without a closed form use their upper lattice, whose moments dominate. Both directions, the worse at each order.
 
 References: Mironov (2017); Mironov, Talwar and Zhang (2019); Wang, Balle and Kasiviswanathan (2019) for fixed-size
-sampling, which the exact replace profile of :class:`discreet.accounting.pairs.Symmetric` sharpens.
+sampling, which the exact replace profile of :class:`discreet.accounting.sampling.Symmetric` sharpens.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import events as ev
-from discreet.accounting import grid
 from discreet.accounting.arrays import Array
-from discreet.accounting.basic import pure_of
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
+from discreet.accounting.convolution import log_sum
+from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, stated_curve, unsupported
+from discreet.accounting.grid import Grid
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
-from discreet.accounting.neighbours import Leaf, Resolved, resolve
+from discreet.accounting.neighbours import resolve
 from discreet.accounting.outward import product, times
-from discreet.accounting.pairs import BoundedRange, GaussianShift, Pair
-from discreet.accounting.pld import pair_of
-from discreet.accounting.sampling import ReplaceSampledGaussian, Reversed, Sampled, reverse
+from discreet.accounting.pairs import GaussianShift, Pair, reverse
+from discreet.accounting.parts import Leaf, Resolved, fold
+from discreet.accounting.replaced import ReplaceSampledGaussian
+from discreet.accounting.sampling import Reversed, Sampled
+from discreet.accounting.sums import hopeless
 from discreet.accounting.transforms import Transform
-from discreet.accounting.views import fold, hopeless, unsupported
-from discreet.accounting.zcdp import rho_of
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 
@@ -79,33 +80,24 @@ def leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
 @lru_cache(maxsize=512)
 def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     alpha = np.array(orders)
-    match leaf.event:
-        case ev.NonPrivate():
-            return np.full(len(alpha), np.inf)
-        case ev.RDP():
-            return _known_orders(leaf.event, alpha)
-        case ev.Gaussian() | ev.GDP() | ev.ZCDP() | ev.DiscreteGaussian():
-            return rho_of(leaf) * alpha
-        case ev.ApproxDP() if leaf.event.delta > 0:
-            raise unsupported("rdp", leaf.event, "its delta allows any divergence")
+    if facts_of(leaf.event).hopeless:
+        return np.full(len(alpha), np.inf)
+    if (curve := stated_curve(leaf, alpha)) is not None:
+        return curve
+    if own_delta(leaf):
+        raise unsupported("rdp", leaf.event, "its delta allows any divergence")
     try:
         pair = pair_of(leaf)
     except UnsupportedEvent as reason:
         raise unsupported("rdp", leaf.event, "no curve is proved for it") from reason
     if pair.infinity > 0:
         raise unsupported("rdp", leaf.event, "its loss may be infinite, by a delta inside it or by rounding")
-    if isinstance(pair, BoundedRange):
-        return pair.divergence(alpha)
+    if (known := pair.divergence(alpha)) is not None:
+        return known
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]
     curve = np.max([_pair_curve(each, alpha) for each in directions], axis=0)
     pure = pure_of(leaf)  # a bound of its own, and the only sharp one where losses are tiny
     return np.asarray(np.minimum(curve, np.minimum(product(pure, pure, 0.5) * alpha, pure)))
-
-
-def _known_orders(event: ev.RDP, alpha: Array) -> Array:
-    """Divergences grow with the order: an unknown order is bounded by the next known one above it."""
-    known = np.append(np.array(event.epsilons), np.inf)
-    return known[np.searchsorted(np.array(event.orders), alpha * (1 - 1e-12))]
 
 
 def _pair_curve(pair: Pair, alpha: Array) -> Array:
@@ -137,10 +129,10 @@ def _mixture_curve(kind: Kind, rate: float, sigma: float, alpha: Array) -> Array
 
 
 def _lattice_curve(pair: Pair, alpha: Array) -> Array:
-    """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders that is nearly all of them."""
-    step = grid.Grid(((pair, 1),)).step()
+    """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders nearly all of them."""
+    step = Grid(((pair, 1),)).step()
     law = upper(pair, step, 1e-300)
-    inside = np.array([grid.log_sum(law, c) for c in alpha - 1])
+    inside = np.array([log_sum(law, c) for c in alpha - 1])
     total = np.logaddexp(inside, pair.log_moment_beyond(float(law.losses[-1]), alpha - 1))
     return np.asarray(np.maximum(total, 0.0) / (alpha - 1) * (1 + 1e-9) + 1e-15 / (alpha - 1))
 

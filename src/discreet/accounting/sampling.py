@@ -1,10 +1,10 @@
-"""Pairs made of pairs: what sampling, reversing, replacing inside a sample and parallel composition do to them.
+"""Pairs made of pairs: what sampling, reversing and parallel composition do to them.
 
 ================================  ===========================================  =======================================
 sampler                           theorem                                      adjacency
 ================================  ===========================================  =======================================
 Poisson                           ``Sampled`` and its reverse                  add-remove, zero-out
-Poisson, Gaussian inside          ``ReplaceSampledGaussian``                   replace
+Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace
 truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    add-remove, zero-out
 fixed size, without replacement   ``Symmetric(Sampled(...))``                  replace
 shuffled, balls in bins           one event a pass, no amplification           replace; add-remove
@@ -14,16 +14,21 @@ shuffled, balls in bins           one event a pass, no amplification           r
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.pairs import Atoms, Pair, Tails
-from discreet.errors import UnsupportedEvent
+from discreet.accounting.atoms import NOTHING
+from discreet.accounting.pairs import SMALLEST, Pair, Tails, reverse
 
-__all__ = ["ReplaceSampledGaussian", "Reversed", "Sampled", "Supremum", "Symmetric", "reverse"]
+__all__ = ["Reversed", "Sampled", "Supremum", "Symmetric"]
+
+
+def _over(outer: Any, inside: tuple[Pair, ...]) -> tuple[Pair, ...]:
+    """What is attainable with a pair around another, of which ``inside`` is."""
+    return (outer,) if inside[0] is outer.pair else tuple(replace(outer, pair=choice) for choice in inside)
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,24 @@ class Reversed(Pair):
         return q, p
 
     @property
+    def mirror(self) -> Pair:
+        """The pair as it was."""
+        return self.pair
+
+    @property
     def attained(self) -> bool:
         """As the pair."""
         return self.pair.attained
+
+    @property
+    def attainable(self) -> tuple[Pair, ...]:
+        """Around what is attainable inside; nothing where that was computed for the other direction."""
+        return _over(self, self.pair.attainable) if self.attained else (NOTHING,)
+
+    @property
+    def raised(self) -> bool:
+        """As the pair."""
+        return self.pair.raised
 
     def log_mgf(self, z: Array) -> Array:
         """E_Q[exp(-zL)] = E_P[exp(-(z+1)L)]."""
@@ -73,12 +93,27 @@ class Sampled(Pair):
     pair: Pair
 
     @property
+    def mirror(self) -> Pair:
+        """The two laws in the other order."""
+        return Reversed(self)
+
+    @property
     def attained(self) -> bool:
         """As the pair."""
         return self.pair.attained
 
+    @property
+    def attainable(self) -> tuple[Pair, ...]:
+        """Around what is attainable inside."""
+        return _over(self, self.pair.attainable)
+
+    @property
+    def raised(self) -> bool:
+        """If the rate is the smallest there is, or as the pair."""
+        return self.rate <= SMALLEST or self.pair.raised
+
     def log_moment_beyond(self, loss: float, c: Array) -> Array:
-        """The sampled loss is at most L + log(q + (1-q)exp(-l)) where L > l; P' has density e^{L'} over Q, P has e^L."""
+        """The sampled loss is at most L + log(q + (1-q)e^{-l}) where L > l; P' has density e^{L'} over Q, P has e^L."""
         inner = float(self._inner(np.array([loss]))[0])
         less = math.log(self.rate + (1 - self.rate) * math.exp(-max(inner, 0.0)))
         return (c + 1) * less + self.pair.log_moment_beyond(inner, c)
@@ -151,6 +186,16 @@ class Symmetric(Pair):
         """As the pair."""
         return self.pair.attained
 
+    @property
+    def attainable(self) -> tuple[Pair, ...]:
+        """Around what is attainable inside."""
+        return _over(self, self.pair.attainable)
+
+    @property
+    def raised(self) -> bool:
+        """As the pair."""
+        return self.pair.raised
+
     def log_moment_beyond(self, loss: float, c: Array) -> Array:
         """Above zero the losses are the pair's."""
         return self.pair.log_moment_beyond(loss, c)
@@ -180,65 +225,6 @@ class Symmetric(Pair):
 
 
 @dataclass(frozen=True)
-class ReplaceSampledGaussian(Pair):
-    """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1): a sampled record replaced (``mixtures`` has the proof)."""
-
-    rate: float
-    sigma: float
-
-    @property
-    def symmetric(self) -> bool:
-        """Q is the mirror image of P."""
-        return True
-
-    def _threshold(self, losses: Array) -> Array:
-        """The x at which the loss is l: a quadratic in exp(x/σ²), solved without cancellation."""
-        q, s = self.rate, self.sigma
-        bound = 1e4 * (1 + 1 / s**2)
-        half = np.clip(losses, -bound, bound) / 2
-        # q k y² - (1-q)(e^l - 1) y - q k e^l = 0 with y = e^{l/2} w: w - 1/w = 2(1-q) sinh(l/2)/(q k)
-        log_ratio = math.log(1 - q) - math.log(q) + 0.5 / s**2
-        with np.errstate(divide="ignore"):
-            log_sinh = np.abs(half) + np.log1p(-np.exp(-2 * np.abs(half))) - math.log(2)
-        log_w = np.sign(half) * _asinh_of_exp(log_sinh + log_ratio)
-        return np.asarray(s**2 * (half + log_w))
-
-    def tails(self, losses: Array) -> Tails:
-        """Mixtures of normal tails."""
-        q, s = self.rate, self.sigma
-        x = self._threshold(losses)
-        middle = (1 - q) * ndtr(-x / s)
-        return middle + q * ndtr((1 - x) / s), middle + q * ndtr((-1 - x) / s)
-
-    def heads(self, losses: Array) -> Tails:
-        """Mirror image of the tails: the pair is symmetric."""
-        q, p = self.tails(-losses)
-        return p, q
-
-
-def reverse(pair: Pair) -> Pair:
-    """The pair of the other direction: the same one where its kind proves that, never by default."""
-    if pair.symmetric:
-        return pair
-    match pair:
-        case Sampled():
-            return Reversed(pair)
-        case Reversed():
-            return pair.pair
-        case Supremum():
-            return Supremum(tuple(reverse(part) for part in pair.pairs))
-        case Atoms():
-            return pair.mirror
-    raise UnsupportedEvent(f"The pld accountant does not know the other direction of {type(pair).__name__}.")
-
-
-def _asinh_of_exp(log_x: Array) -> Array:
-    """asinh(exp(log_x)), also where exp would overflow."""
-    with np.errstate(over="ignore"):
-        return np.where(log_x > 20, log_x + math.log(2), np.arcsinh(np.exp(np.minimum(log_x, 20.0))))
-
-
-@dataclass(frozen=True)
 class Supremum(Pair):
     """Pointwise largest profile of several pairs: parallel composition, where the neighbour chooses the part."""
 
@@ -250,9 +236,24 @@ class Supremum(Pair):
         return all(pair.symmetric for pair in self.pairs)
 
     @property
+    def mirror(self) -> Pair:
+        """Each part's."""
+        return Supremum(tuple(reverse(part) for part in self.pairs))
+
+    @property
     def attained(self) -> bool:
         """An envelope."""
         return False
+
+    @property
+    def attainable(self) -> tuple[Pair, ...]:
+        """Every part's."""
+        return tuple(choice for part in self.pairs for choice in part.attainable)
+
+    @property
+    def raised(self) -> bool:
+        """If any part is."""
+        return any(pair.raised for pair in self.pairs)
 
     @property
     def infinity(self) -> float:

@@ -11,6 +11,7 @@ lower bound on the attacker's errors, so the curve here is certified, and sharp 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +41,16 @@ class TradeOff:
             return cls(np.zeros(1), np.zeros(1))
         if start >= 1:
             return cls(np.zeros(1), np.ones(1))
-        reach = next((e for e in (account.epsilon(d) for d in (start * 1e-9, start * 1e-5, start * 1e-2)) if e < math.inf), 0.0)
+        ends = (account.epsilon(start * share) for share in (1e-9, 1e-5, 1e-2))
+        reach = next((e for e in ends if e < math.inf), 0.0)
         epsilons = reach * np.linspace(0, 1, _LINES) ** 1.5
         return cls(epsilons, np.array([start, *(account.delta(float(e)) for e in epsilons[1:])]))
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[float, float]]) -> TradeOff:
+        """The curve of what satisfies all of some (delta, epsilon) at once; an infinite epsilon says nothing."""
+        lines = [(epsilon, delta) for delta, epsilon in pairs if math.isfinite(epsilon)] or [(0.0, 1.0)]
+        return cls(*(np.array(column) for column in zip(*lines, strict=True)))
 
     def __call__(self, fpr: float) -> float:
         """Smallest false-negative rate at a false-positive rate."""
@@ -65,7 +73,8 @@ class TradeOff:
         ax.plot([0, 0, 1], [1, 0, 0], color="0.55", linestyle=":", linewidth=1.2, label="no privacy")
         ax.plot(x, y, color="#1f5fa8", linewidth=2.2, label="no attacker is below this curve")
         ax.fill_between(x, y, 1 - x, color="#1f5fa8", alpha=0.12, linewidth=0)
-        ax.set(xlim=(-0.01, 1), ylim=(-0.01, 1.01), xlabel="false-positive rate", ylabel="false-negative rate", title=title)
+        ax.set(xlim=(-0.01, 1), ylim=(-0.01, 1.01), title=title)
+        ax.set(xlabel="false-positive rate", ylabel="false-negative rate")
         ax.set_aspect("equal")
         ax.legend(frameon=False, loc="upper right", fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.pairs import Atoms, BoundedRange, LaplaceShift
+from discreet.accounting.atoms import Atoms
+from discreet.accounting.bounded_range import BoundedRange
+from discreet.accounting.pairs import LaplaceShift
 
 __all__ = ["Transform"]
 

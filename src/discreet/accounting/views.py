@@ -1,21 +1,16 @@
-"""What every accountant promises: upper bounds on epsilon and on delta for a resolved event, or a refusal by name."""
+"""What every accountant promises, and how one bound is turned into the other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from scipy.optimize import brentq
 
-from discreet import events as ev
-from discreet.accounting.neighbours import Choice, Leaf, Resolved, each_leaf
 from discreet.accounting.outward import proved
-from discreet.errors import UnsupportedEvent
 
-__all__ = ["Account", "fold", "solve_epsilon", "unsupported"]
-
-T = TypeVar("T")
+__all__ = ["Account", "smallest_delta", "solve_epsilon"]
 
 
 class Account(Protocol):
@@ -30,40 +25,8 @@ class Account(Protocol):
         ...
 
 
-def fold(
-    parts: tuple[Leaf | Choice, ...],
-    price: Callable[[Leaf], T],
-    add: Callable[[T, T], T],
-    times: Callable[[T, int], T],
-    worst: Callable[[T, T], T],
-    nothing: T,
-) -> T:
-    """Price every leaf, add up, and take the worst option of a parallel part: the only loop over parts there is."""
-    total = nothing
-    for part in parts:
-        if isinstance(part, Leaf):
-            cost = price(part)
-        else:
-            options = [fold(option, price, add, times, worst, nothing) for option in part.options]
-            cost = options[0]
-            for option in options[1:]:
-                cost = worst(cost, option)
-        total = add(total, times(cost, part.count))
-    return total
-
-
-def unsupported(accountant: str, event: ev.Event, reason: str) -> UnsupportedEvent:
-    """The refusal of an accountant that has no theorem for a leaf."""
-    return UnsupportedEvent(f"The {accountant} accountant cannot price {event.tag}: {reason}.")
-
-
-def hopeless(resolved: Resolved) -> bool:
-    """Whether something was published without protection."""
-    return any(isinstance(leaf.event, ev.NonPrivate) for leaf in each_leaf(resolved.parts))
-
-
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
-    """Smallest epsilon, from above and to about eleven digits, at which a decreasing delta(epsilon) is at most ``delta``."""
+    """Smallest epsilon, from above and to some eleven digits, at which a decreasing delta(epsilon) is at most delta."""
     if proved(delta_of(0.0)) <= delta:
         return 0.0
     low, high = 0.0, start
@@ -83,3 +46,18 @@ def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float
     while delta_of(root) > delta:  # only the safe side counts
         root, move = root + move, 2 * move
     return root
+
+
+def smallest_delta(epsilon_of: Callable[[float], float], epsilon: float) -> float:
+    """Invert a decreasing epsilon(delta), from above, on a logarithmic scale down to 1e-300."""
+    if epsilon_of(0.0) <= epsilon:
+        return 0.0
+    if epsilon_of(1.0) > epsilon:
+        return 1.0
+    low, high = 0.0, 690.0  # of -log delta, along which epsilon grows
+    if epsilon_of(math.exp(-high)) <= epsilon:
+        return math.exp(-high)
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if epsilon_of(math.exp(-middle)) <= epsilon else (low, middle)
+    return math.exp(-low)

@@ -15,42 +15,15 @@ from functools import cached_property
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.basic import pure_of
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
-from discreet.accounting.neighbours import Leaf, Resolved, resolve
-from discreet.accounting.outward import inverse, product, times
-from discreet.accounting.views import fold, hopeless, unsupported
+from discreet.accounting.neighbours import resolve
+from discreet.accounting.parts import Resolved
+from discreet.accounting.sums import hopeless, rho_sum
 from discreet.adjacency import Adjacency
 
 __all__ = ["ZeroConcentrated", "rho"]
 
 _ORDERS = 1 + np.geomspace(1e-6, 1e8, 2000)
-
-
-def rho_of(leaf: Leaf) -> float:
-    """The smallest proved rho of one leaf."""
-    event = leaf.event
-    match event:
-        case ev.Gaussian():
-            return _half_square(inverse(event.noise_multiplier))
-        case ev.GDP():
-            return _half_square(event.mu)
-        case ev.DiscreteGaussian():
-            return _half_square(times(inverse(event.sigma), event.sensitivity))
-        case ev.ZCDP():
-            return event.rho
-        case ev.Exponential():
-            return product(event.epsilon, event.epsilon, 0.125)
-    epsilon = pure_of(leaf)
-    if epsilon < math.inf:
-        # the exact supremum over orders for randomized response is below both of these
-        return min(_half_square(epsilon), epsilon)
-    raise unsupported("zcdp", event, "no rho is proved for it")
-
-
-def _half_square(value: float) -> float:
-    """x²/2, rounded up where squares vanish."""
-    return product(value, value, 0.5)
 
 
 def rho(event: ev.Event, adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> float:
@@ -74,9 +47,7 @@ class ZeroConcentrated:
     @cached_property
     def rho(self) -> float:
         """Total rho."""
-        if hopeless(self.resolved):
-            return math.inf
-        return fold(self.resolved.parts, rho_of, lambda a, b: a + b, times, max, 0.0)
+        return math.inf if hopeless(self.resolved) else rho_sum(self.resolved.parts)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""

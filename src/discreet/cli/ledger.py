@@ -142,7 +142,7 @@ def history(
         return
     rows = []
     for entry in entries:
-        what = words.describe(entry.cost) if entry.cost else words.agreed(entry)
+        what = str(entry.cost) if entry.cost else words.agreed(entry)
         after = words.number(float(entry.epsilon)) if entry.epsilon else ""
         rows.append((str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
                      words.protected(entry), what, after))  # fmt: skip

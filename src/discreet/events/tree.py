@@ -44,9 +44,23 @@ class Event:
             return NotImplemented
         return Parallel(events=(*_parts(self, Parallel), *_parts(other, Parallel)))
 
+    def __str__(self) -> str:
+        """What was done, on one line: each leaf with its repetitions and the parameters that are not the default.
+
+        Numbers have six digits; ``to_json`` has all of them, and every part of a long sum.
+
+        >>> from discreet.events import Gaussian, Laplace, PoissonSampled
+        >>> step = PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=4.0))
+        >>> print(step * 10_000 + Laplace(noise_multiplier=2.5))
+        Laplace(noise_multiplier=2.5) + 10000 x PoissonSampled(rate=0.01, Gaussian(noise_multiplier=4))
+        """
+        told = [f"{'' if count == 1 else f'{count} x '}{_told(leaf)}" for leaf, count in leaves(self).items()]
+        return _few(told, " + ") or "nothing"
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary, with the event's kind under ``type``."""
-        return {"type": self.tag} | {f.name: _encode(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        named = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {"type": self.tag} | {name: _encode(value) for name, value in named.items()}
 
     def to_json(self) -> str:
         """Canonical JSON: equal events give equal text."""
@@ -167,3 +181,28 @@ def leaves(event: Event) -> dict[Event, int]:
     for leaf, count in _walk(an_event(event), 1):
         counts[leaf] = counts.get(leaf, 0) + count
     return dict(sorted(counts.items(), key=lambda item: item[0].to_json())) if len(counts) > 1 else counts
+
+
+# --- one line ------------------------------------------------------------------------------------------------------
+
+
+def _told(leaf: Event) -> str:
+    if isinstance(leaf, Parallel):
+        return f"({_few(list(map(str, leaf.events)), ' | ')})"
+    named = [(f, getattr(leaf, f.name)) for f in fields(leaf)]  # type: ignore[arg-type]
+    return f"{leaf.tag}({', '.join(_parameter(f.name, value) for f, value in named if value != f.default)})"
+
+
+def _parameter(name: str, value: Any) -> str:
+    if isinstance(value, Event):
+        return str(value)
+    told = f"({_few(list(map(_number, value)), ', ')})" if isinstance(value, tuple) else _number(value)
+    return f"{name}={told}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _few(parts: list[str], joint: str, most: int = 6) -> str:
+    return joint.join([*parts[:most], *([f"... {len(parts) - most} more"] if len(parts) > most else [])])

@@ -14,9 +14,11 @@ from functools import lru_cache, reduce
 from scipy.special import erfinv, expit, ndtri
 
 from discreet import accounting, events
-from discreet.accounting import basic, gdp, rdp
-from discreet.accounting.neighbours import Choice, Leaf, resolve
+from discreet.accounting import rdp
+from discreet.accounting.facts import approximate_of, mu_of, pure_of, quotient_of
+from discreet.accounting.neighbours import resolve
 from discreet.accounting.outward import SMALLEST
+from discreet.accounting.parts import Choice, Leaf
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event
@@ -103,29 +105,24 @@ def _total(parts: Iterable[Leaf | Choice], times: int = 1) -> Amounts:
 
 def _leaf(leaf: Leaf, count: int) -> Amounts:
     """The price of all repetitions of a leaf."""
-    if isinstance(leaf.event, events.ApproxDP):
-        return approximate(leaf.event.epsilon, leaf.event.delta, count)
+    if (both := approximate_of(leaf)) is not None:
+        return approximate(*both, count)
     pure = _pure_leaf(leaf)
     return Amounts(pure=pure * count, mu2=_mu2(leaf, pure, count), renyi=_renyi(leaf, count))
 
 
 def _pure_leaf(leaf: Leaf) -> Number:
     """Exact where the parameter says it: a float quotient rounded up would make three thirds exceed one."""
-    match leaf.event:
-        case events.PureDP(epsilon=epsilon) | events.Exponential(epsilon=epsilon):
-            return exact(epsilon)
-        case events.RandomizedResponse(epsilon=epsilon):
-            return exact(epsilon)
-        case events.Laplace(noise_multiplier=noise):
-            return 1 / exact(noise)
-        case events.DiscreteLaplace(scale=scale, sensitivity=sensitivity):
-            return sensitivity / exact(scale)
-    return exact(basic.pure_of(leaf) * (1 + _SLACK))
+    quotient = quotient_of(leaf)
+    if quotient is None:
+        return exact(pure_of(leaf) * (1 + _SLACK))
+    above, below = (Fraction(value) if isinstance(value, int) else exact(value) for value in quotient)
+    return above / below
 
 
 def _mu2(leaf: Leaf, pure: Number, count: int) -> Number:
     try:
-        mu = gdp.mu_of(leaf)
+        mu = mu_of(leaf)
     except UnsupportedEvent:
         mu = _pure_mu(pure)
     return _squared(mu, count)

@@ -29,10 +29,11 @@ this point. It is not a bound for the book as it goes on; that one is "at the li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
+
+from discreet.accounting.tradeoff import TradeOff
 
 __all__ = ["true_positive_rate"]
 
@@ -40,21 +41,15 @@ __all__ = ["true_positive_rate"]
 def true_positive_rate(false_positive_rate: float, pairs: Iterable[tuple[float, float]]) -> float:
     """The best true-positive rate that the (delta, epsilon) pairs leave possible.
 
-    >>> true_positive_rate(0.01, [(0.0, 0.0)])
+    >>> round(true_positive_rate(0.01, [(0.0, 0.0)]), 15)
     0.01
     >>> round(true_positive_rate(0.01, [(1e-6, 1.0)]), 4)
     0.0272
     """
-    best = 1.0
-    for delta, epsilon in pairs:
-        if math.isfinite(epsilon):
-            growth = math.exp(min(epsilon, 700.0)) * false_positive_rate + delta
-            decay = 1 - math.exp(-epsilon) * max(0.0, 1 - delta - false_positive_rate)
-            best = min(best, growth, decay)
-    return best
+    return 1 - TradeOff.from_pairs(pairs)(false_positive_rate)
 
 
 def trade_off(pairs: list[tuple[float, float]], points: int = 201) -> tuple[list[float], list[float]]:
     """False-positive rates and the false-negative rates below which no attacker can get."""
     rates = [float(x) for x in np.linspace(0, 1, points)]
-    return rates, [1 - true_positive_rate(x, pairs) for x in rates]
+    return rates, list(map(TradeOff.from_pairs(pairs), rates))

@@ -173,7 +173,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "kind": entry.kind,
         "label": entry.label,
         "unit": words.protected(entry),
-        "what": words.describe(event) if event else words.agreed(entry),
+        "what": str(event) if event else words.agreed(entry),
         "event": event.to_dict() if event else None,
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
         "delta": float(entry.delta) if entry.delta else None,

@@ -1,19 +1,16 @@
-"""Events and numbers in words a privacy officer can read."""
+"""Numbers, units and theorems in words a privacy officer can read."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
 
 from discreet.adjacency import Adjacency
-from discreet.events import Composed, Event, Parallel, Repeated
 from discreet.ledger.chain import Entry
 from discreet.release import ONE_RECORD
 
-__all__ = ["agreed", "alike", "balance", "describe", "neighbours", "number", "percent", "protected", "raised",
+__all__ = ["agreed", "alike", "balance", "neighbours", "number", "percent", "protected", "raised",
            "theorem", "whom"]
 
 _NEIGHBOURS = {
@@ -36,39 +33,6 @@ _THEOREMS = {
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",
 }
-
-
-def describe(event: Event) -> str:
-    """An event on one line.
-
-    >>> from discreet.events import Gaussian, PoissonSampled
-    >>> describe(PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=4.0)) * 1000)
-    'PoissonSampled(rate 0.01, Gaussian(noise multiplier 4)) × 1,000'
-    """
-    if isinstance(event, Repeated):
-        return f"{_grouped(event.event)} × {event.count:,}"
-    if isinstance(event, Composed):
-        return _few([describe(part) for part in event.events], " + ") or "nothing"
-    if isinstance(event, Parallel):
-        return "in parallel: " + _few([_grouped(part) for part in event.events], " | ")
-    parts = [_parameter(f.name, getattr(event, f.name)) for f in fields(event) if f.name != "adjacency"]  # type: ignore[arg-type]
-    return f"{event.tag}({', '.join(parts)})"
-
-
-def _grouped(event: Event) -> str:
-    return f"({describe(event)})" if isinstance(event, Composed | Parallel) else describe(event)
-
-
-def _few(parts: list[str], joint: str, most: int = 4) -> str:
-    return joint.join(parts[:most]) + (f"{joint}… {len(parts) - most} more" if len(parts) > most else "")
-
-
-def _parameter(name: str, value: Any) -> str:
-    if isinstance(value, Event):
-        return describe(value)
-    if isinstance(value, tuple):
-        return f"{len(value)} {name}"
-    return f"{name.replace('_', ' ')} {number(value) if isinstance(value, float) else value}"
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -232,16 +232,10 @@ class Explanation:
         by = f"by {', '.join(self.keys)} ({self.groups})" if self.keys else "all rows together"
         lines = [f"table   {self.source}", f"unit    {self.unit}", f"groups  {by}",
                  f"rows    {f'those that pass {self.filters} filter(s)' if self.filters else 'all'}, read {self.scans} time(s)",
-                 f"cost    {' + '.join(_told(leaf, count) for leaf, count in events.leaves(self.event).items())}"]
+                 f"cost    {self.event}"]
         return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
 
     __repr__ = __str__
-
-
-def _told(leaf: events.Event, count: int) -> str:
-    facts = ", ".join(f"{name}={value:.6g}" for name, value in leaf.to_dict().items()
-                      if isinstance(value, (int, float)) and not isinstance(value, bool))
-    return f"{'' if count == 1 else f'{count} x '}{leaf.tag}({facts})"
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:

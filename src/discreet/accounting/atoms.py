@@ -1,0 +1,148 @@
+"""Dominating pairs whose losses take finitely many values: local reports, bare guarantees, discrete noise, lattices."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from discreet.accounting.arrays import Array, Interval
+from discreet.accounting.pairs import SMALLEST, Pair, Tails, chernoff_beyond
+
+__all__ = ["NOTHING", "Atoms", "DiscreteGaussianShift", "TooLarge", "binary", "too_large"]
+
+
+@dataclass(frozen=True)
+class Atoms(Pair):
+    """Finitely many losses, in increasing order, with their P-probabilities (the Q-probabilities are P·exp(-l)).
+
+    ``mirrored`` is said by who made them of a symmetric mechanism.
+    """
+
+    losses: Array
+    masses: Array
+    infinite: float = 0.0
+    mirrored: bool = False
+
+    @property
+    def symmetric(self) -> bool:
+        """As said."""
+        return self.mirrored
+
+    @property
+    def raised(self) -> bool:
+        """If the largest loss is the smallest there is; never for no loss at all."""
+        return 0 < self.highest <= SMALLEST
+
+    @property
+    def infinity(self) -> float:
+        """As given."""
+        return self.infinite
+
+    @property
+    def support(self) -> Interval:
+        """The smallest loss."""
+        return float(self.losses[0]), float(self.losses[-1])
+
+    @property
+    def atom(self) -> float:
+        """The largest loss, where few atoms carry everything."""
+        return float(self.losses[-1]) if len(self.losses) <= 4 else 0.0
+
+    @cached_property
+    def q_masses(self) -> Array:
+        """Q-probabilities."""
+        with np.errstate(divide="ignore", under="ignore"):
+            return np.asarray(np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0)))
+
+    @property
+    def missing(self) -> float:
+        """Q's mass where P has none: a loss of minus infinity."""
+        return max(0.0, 1 - float(self.q_masses.sum()))
+
+    @property
+    def mirror(self) -> Atoms:
+        """P and Q exchanged."""
+        return Atoms(-self.losses[::-1], self.q_masses[::-1], self.missing)
+
+    @cached_property
+    def _sums(self) -> tuple[Tails, Tails]:
+        p, q = self.masses, self.q_masses
+        up = tuple(np.append(np.cumsum(x[::-1])[::-1], 0.0) for x in (p, q))
+        down = np.append(0.0, np.cumsum(p)), np.append(self.missing, self.missing + np.cumsum(q))
+        return (up[0] + self.infinite, up[1]), down
+
+    def tails(self, losses: Array) -> Tails:
+        """Partial sums."""
+        (p, q), _ = self._sums
+        index = np.searchsorted(self.losses, losses, side="right")
+        return p[index], q[index]
+
+    def heads(self, losses: Array) -> Tails:
+        """Partial sums."""
+        _, (p, q) = self._sums
+        index = np.searchsorted(self.losses, losses, side="right")
+        return p[index], q[index]
+
+    def log_mgf(self, z: Array) -> Array:
+        """A finite sum, scaled by its largest term on the real axis."""
+        shift = self.losses[-1]
+        total = np.zeros_like(z)
+        for loss, mass in zip(self.losses, self.masses, strict=True):
+            total = total + mass * np.exp(z * (loss - shift))
+        return np.asarray(z * shift + np.log(total))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianShift(Atoms):
+    """Discrete Gaussian noise shifted by an integer: the atoms within forty standard deviations, all but 1e-340.
+
+    Its Rényi divergences are at most those of the Gaussian (Canonne, Kamath and Steinke 2020, Proposition 5).
+    """
+
+    rho: float = 0.0
+
+    @property
+    def symmetric(self) -> bool:
+        """As for any shift of symmetric noise."""
+        return True
+
+    @property
+    def support(self) -> Interval:
+        """Unbounded, though few of the losses can be written down."""
+        return -math.inf, math.inf
+
+    def log_moment_beyond(self, loss: float, c: Array) -> Array:
+        """By the curve of the Gaussian."""
+        return chernoff_beyond(self.rho, loss, c)
+
+
+@dataclass(frozen=True)
+class TooLarge(Atoms):
+    """An infinite loss in place of one too large to compute with: safe from above, and nothing is said from below."""
+
+    @property
+    def raised(self) -> bool:
+        """To infinity."""
+        return True
+
+
+NOTHING = Atoms(np.zeros(1), np.ones(1), mirrored=True)
+"""The pair of what says nothing: below every other."""
+
+
+def too_large(chance: float = 1.0) -> TooLarge:
+    """A loss that is infinite with probability ``chance``, and otherwise none."""
+    return TooLarge(np.zeros(1), np.array([1.0 - chance]), chance, mirrored=True)
+
+
+def binary(epsilon: float, delta: float = 0.0) -> Atoms:
+    """Randomized response that fails altogether with probability delta: it dominates all that is (epsilon, delta)-DP.
+
+    Reference: Kairouz, Oh and Viswanath (2015).
+    """
+    odds = math.exp(-epsilon)
+    masses = np.array([odds, 1.0]) * ((1 - delta) / (1 + odds))
+    return Atoms(np.array([-epsilon, epsilon]), masses, delta, mirrored=True)

@@ -1,0 +1,68 @@
+"""Accounts that widen another: for a group of records, and for a process that is only nearly the priced one."""
+
+from __future__ import annotations
+
+import math
+
+from discreet.accounting.outward import FLOOR, times
+from discreet.accounting.views import Account, solve_epsilon
+
+__all__ = ["Grouped", "Slackened"]
+
+_LARGEST_GROUP = 100_000  # beyond this only pure sums say something of a group
+
+
+class Grouped:
+    r"""A group of k records, for events that cannot be restated leaf by leaf.
+
+    k steps of one record lead from one data set to the other, so
+    :math:`\delta_k(\epsilon) \le \delta(\epsilon/k)\sum_{i<k} e^{i\epsilon/k}` (Vadhan 2017, Lemma 2.2).
+    """
+
+    def __init__(self, one: Account, size: int) -> None:
+        self._one, self._size = one, size
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound."""
+        return times(self._one.epsilon(0.0), self._size) if delta == 0 else solve_epsilon(self.delta, delta)
+
+    def delta(self, epsilon: float) -> float:
+        """Upper bound."""
+        each = math.nextafter(epsilon / self._size, 0.0)
+        one = self._one.delta(each)
+        if self._size > _LARGEST_GROUP:
+            return 0.0 if one == 0 else 1.0
+        logs = [math.log(one) + i * each for i in range(self._size)] if one else [-math.inf]
+        return min(1.0, math.fsum(math.exp(min(log, 1.0)) for log in logs) * (1 + 1e-12) + (FLOOR if one else 0.0))
+
+
+class Slackened:
+    r"""An account of a process that differs from the real one with total probability ``slack`` on either data set.
+
+    Then :math:`\delta(\epsilon)` grows by at most :math:`(1 + e^\epsilon)\cdot` slack: truncated Poisson sampling
+    (Chua et al. 2024, Theorem 3.4).
+    """
+
+    def __init__(self, ideal: Account, slack: float) -> None:
+        self._ideal, self._slack = ideal, slack
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound, by the increasing fixed-point iteration from below."""
+        epsilon = 0.0
+        for _ in range(200):
+            left = (delta - self._lost(epsilon)) * (1 - 1e-15)
+            if left <= 0:
+                return math.inf
+            needed = self._ideal.epsilon(left)
+            if needed <= epsilon:
+                return epsilon  # what is left of delta at this very epsilon pays for it
+            epsilon = needed * (1 + 1e-12)
+        return math.inf
+
+    def delta(self, epsilon: float) -> float:
+        """Upper bound."""
+        return min(1.0, self._ideal.delta(epsilon) + self._lost(epsilon))
+
+    def _lost(self, epsilon: float) -> float:
+        """(1 + e^ε)·slack, rounded up, and no more than one."""
+        return min(1.0, self._slack + math.exp(min(math.log(self._slack) + epsilon, 1.0)) * (1 + 1e-12) + FLOOR)
