@@ -34,8 +34,8 @@ from discreet.mechanisms import (
     StableMode,
     TopK,
 )
-from discreet.mechanisms._records import column
 from discreet.mechanisms.canonical import UNKNOWN, canonical, keys
+from discreet.mechanisms.records import column
 from discreet.random import seeded
 from discreet.random.tap import listening
 

@@ -36,7 +36,7 @@ from uuid import UUID
 
 import numpy as np
 
-from discreet.mechanisms._records import entries
+from discreet.mechanisms.records import entries
 
 __all__ = ["UNKNOWN", "canonical", "keys"]
 

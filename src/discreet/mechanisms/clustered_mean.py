@@ -35,10 +35,10 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
-from discreet.mechanisms._records import rows
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
+from discreet.mechanisms.records import rows
 from discreet.release import Release
 
 __all__ = ["ClusteredMean"]

@@ -11,9 +11,9 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import one_of, slack, store
-from discreet.mechanisms._grid import above, in_range
-from discreet.mechanisms._integers import add_integers, integers
+from discreet.mechanisms.grid import above, in_range
+from discreet.mechanisms.integers import add_integers, integers
+from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
 from discreet.release import Release
 

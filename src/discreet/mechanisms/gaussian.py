@@ -11,8 +11,8 @@ from typing import Any, Literal
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import one_of, slack, store
-from discreet.mechanisms._grid import DEFAULT_MAX_SIZE, Grid, below, in_range, root_above
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range, root_above
+from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -29,7 +29,7 @@ class Gaussian:
     the smallest sigma comes from the analytic formula (Balle and Wang 2018). ``calibration="classic"`` takes
     sigma = Δ√(2 ln(1.25/delta))/epsilon instead, a theorem for epsilon up to 1 only, and refuses above.
 
-    Guarantee: that of the continuous Gaussian mechanism at the widened sensitivity (proof in ``mechanisms._grid``).
+    Guarantee: that of the continuous Gaussian mechanism at the widened sensitivity (proof in ``mechanisms.grid``).
 
     Reference: Balle and Wang (2018); classic: Dwork and Roth (2014), Theorem A.1; for the grid, Karney (2016).
 

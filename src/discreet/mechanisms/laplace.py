@@ -10,8 +10,8 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import one_of, slack, store
-from discreet.mechanisms._grid import DEFAULT_MAX_SIZE, Grid, below, in_range
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range
+from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -27,7 +27,7 @@ class Laplace:
     widened by one step for each. Asked for ``epsilon=``, b grows to pay for that; asked for ``scale=``, the event
     is that much worse.
 
-    Guarantee: that of the continuous Laplace mechanism at the widened sensitivity (proof in ``mechanisms._grid``);
+    Guarantee: that of the continuous Laplace mechanism at the widened sensitivity (proof in ``mechanisms.grid``);
     epsilon-DP with epsilon = widened sensitivity / b. A vector of L1 sensitivity Δ costs what a scalar does: moving
     one coordinate at a time, the trade-off curves of shifts of a log-concave density compose along the path.
 

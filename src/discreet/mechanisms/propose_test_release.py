@@ -26,8 +26,8 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
-from discreet.mechanisms._common import slack, spent_delta, store
-from discreet.mechanisms._grid import above
+from discreet.mechanisms.grid import above
+from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 from discreet.release import Release

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import events, random
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
 from discreet.mechanisms.canonical import canonical
+from discreet.mechanisms.parameters import store
 from discreet.random.bounds import Interval, exp_bounds
 from discreet.random.tap import noised
 from discreet.release import Release

@@ -32,9 +32,9 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
-from discreet.mechanisms._common import spent_delta, store
-from discreet.mechanisms._grid import Grid, exact_number, floor_log2, in_range
-from discreet.mechanisms._records import column
+from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
+from discreet.mechanisms.parameters import spent_delta, store
+from discreet.mechanisms.records import column
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 from discreet.release import Release

@@ -27,8 +27,8 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import slack, store
-from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power
+from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power
+from discreet.mechanisms.parameters import slack, store
 from discreet.random.tap import noised
 from discreet.release import ONE_RECORD, Book, Release
 

@@ -14,11 +14,11 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import slack, spent_delta, store
-from discreet.mechanisms._grid import above
-from discreet.mechanisms._records import column
 from discreet.mechanisms.canonical import keys
+from discreet.mechanisms.grid import above
+from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.mechanisms.propose_test_release import least_threshold
+from discreet.mechanisms.records import column
 from discreet.random.tap import noised
 from discreet.release import Release
 

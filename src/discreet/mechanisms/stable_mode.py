@@ -14,8 +14,8 @@ from typing import Any
 
 from discreet import events, random
 from discreet.adjacency import Adjacency
-from discreet.mechanisms._common import store
 from discreet.mechanisms.canonical import keys
+from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
 from discreet.release import Release
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
-from discreet.mechanisms._scores import ScoreGrid
+from discreet.mechanisms.parameters import store
+from discreet.mechanisms.scores import ScoreGrid
 from discreet.random.tap import noised
 from discreet.release import Release
 

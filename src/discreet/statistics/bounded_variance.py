@@ -10,13 +10,13 @@ import numpy as np
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
-from discreet.mechanisms._grid import in_range
+from discreet.mechanisms.grid import in_range
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Statistic, deviation, released
-from discreet.statistics._records import rows
 from discreet.statistics.means import Mean
+from discreet.statistics.records import rows
+from discreet.statistics.statistic import Statistic, deviation, released
 from discreet.statistics.vectors import VectorMean
 
 __all__ = ["BoundedVarianceMean", "bounded_variance_mean"]

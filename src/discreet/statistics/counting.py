@@ -11,8 +11,8 @@ import numpy as np
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import column, present
+from discreet.statistics.records import column, present
+from discreet.statistics.statistic import Additive, deviation, released
 
 __all__ = ["Count", "count"]
 

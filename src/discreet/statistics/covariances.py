@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.statistics.statistic import Additive, deviation, released
 
 __all__ = ["Covariance", "covariance"]
 

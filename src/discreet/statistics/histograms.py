@@ -13,11 +13,11 @@ from scipy.optimize import isotonic_regression
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._partition import Partition
+from discreet.statistics.partition import Partition
+from discreet.statistics.statistic import Additive, deviation, released
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics import _errors
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.statistics import errors
+from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.statistics.statistic import Additive, deviation, public_size, released
 
 __all__ = ["Mean", "binary_mean", "mean"]
 
@@ -100,13 +100,13 @@ class Mean(Additive):
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
         if mean is None:
             return width * min(1.0, self.mechanism.error(confidence) / (1 if self.n else size))
-        return width * _errors.quantile(self._tail(size, mean), 1 - confidence)
+        return width * errors.quantile(self._tail(size, mean), 1 - confidence)
 
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square error against the mean of the bounded records, at most or (with ``mean``) exactly."""
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
         typical = deviation(self.mechanism) / (1 if self.n else size)
-        return width * min(1.0, typical if mean is None else _errors.root_mean_square(self._tail(size, mean), typical))
+        return width * min(1.0, typical if mean is None else errors.root_mean_square(self._tail(size, mean), typical))
 
     def mse(self, *, variance: float, n: float | None = None, mean: float | None = None) -> float:
         """The mean squared error against the mean of the population the records were drawn from.
@@ -125,10 +125,10 @@ class Mean(Additive):
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         return positive("n", self.n if n is None else n)
 
-    def _tail(self, n: float, mean: float) -> _errors.Tail:
+    def _tail(self, n: float, mean: float) -> errors.Tail:
         low, high = self.bounds
         place = (number("mean", mean, low=low, high=high) - low) / (high - low)
-        return _errors.single_tail(self.mechanism, place) if self.n else _errors.pair_tail(self.mechanism, n, place)
+        return errors.single_tail(self.mechanism, place) if self.n else errors.pair_tail(self.mechanism, n, place)
 
 
 def mean(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,

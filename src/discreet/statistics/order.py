@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike, as_rng
 from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Statistic, released, selection_epsilon
-from discreet.statistics._ranks import UNIT, RankChoice, gathered
-from discreet.statistics._records import Bounds, check_bounds, column, positions
+from discreet.statistics.ranks import UNIT, RankChoice, gathered
+from discreet.statistics.records import Bounds, check_bounds, column, positions
+from discreet.statistics.statistic import Statistic, released, selection_epsilon
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
 
@@ -51,7 +51,7 @@ class Quantile(Statistic):
     steps between them; the answer is a point of that grid. A missing record is left out. q is rounded to 2^-20.
     Without records every point is as likely as another.
 
-    Guarantee: of range ε (``epsilon=``), sampled exactly (``statistics._ranks``). One record moves scores by max(q, 1-q)
+    Guarantee: of range ε (``epsilon=``), sampled exactly (``statistics.ranks``). One record moves scores by max(q, 1-q)
     ranks, so the median of add-remove neighbours pays half of what a maximum would. ``error`` is in ranks.
     Reference: McSherry and Talwar (2007); Smith (2011).
 

@@ -11,11 +11,11 @@ from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.mechanisms import TopK as Peeling
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Statistic, released, selection_epsilon
-from discreet.statistics._partition import Partition
+from discreet.statistics.partition import Partition
+from discreet.statistics.statistic import Statistic, released, selection_epsilon
 
 __all__ = ["Mode", "TopK", "mode", "top_k"]
 

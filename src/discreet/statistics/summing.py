@@ -9,8 +9,8 @@ from typing import Any
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import Bounds, check_bounds, column, exact_total
+from discreet.statistics.records import Bounds, check_bounds, column, exact_total
+from discreet.statistics.statistic import Additive, deviation, released
 
 __all__ = ["Sum", "sum_"]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.statistics.statistic import Additive, deviation, public_size, released
 
 __all__ = ["Variance", "variance"]
 

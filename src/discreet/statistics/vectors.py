@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
-from discreet.mechanisms._grid import in_range
+from discreet.mechanisms.grid import in_range
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import check_rows, check_size, rows
+from discreet.statistics.records import check_rows, check_size, rows
+from discreet.statistics.statistic import Additive, deviation, public_size, released
 
 __all__ = ["VectorMean", "vector_mean"]
 

@@ -23,7 +23,7 @@ from discreet.errors import positive
 from discreet.linear import kernels
 from discreet.linear.problem import Problem, clip_norm, count, counting
 from discreet.linear.rows import Records
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random.tap import coins
 
 __all__ = ["COUNT_SHARE", "Descending", "Pace", "drawn", "sampled_noise"]

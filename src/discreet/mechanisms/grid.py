@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._records import numbers
+from discreet.mechanisms.records import numbers
 
 __all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "exact_number", "floor_log2", "in_range", "power",
            "root_above", "wide"]

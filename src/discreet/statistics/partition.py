@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._common import one_of
-from discreet.statistics._records import check_column, check_container, column, element_type, entries, present
+from discreet.mechanisms.parameters import one_of
+from discreet.statistics.records import check_column, check_container, column, element_type, entries, present
 
 __all__ = ["Partition"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from discreet.mechanisms import Gaussian
-from discreet.statistics._base import Mechanism
+from discreet.statistics.statistic import Mechanism
 
 __all__ = ["Tail", "pair_tail", "quantile", "root_mean_square", "single_tail"]
 

@@ -1,4 +1,4 @@
-"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms._records``."""
+"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._records import (
+from discreet.mechanisms.records import (
     check_column,
     check_container,
     check_rows,

@@ -18,11 +18,11 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Laplace
-from discreet.mechanisms._common import one_of, store
-from discreet.mechanisms._grid import above
+from discreet.mechanisms.grid import above
+from discreet.mechanisms.parameters import one_of, store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release, unit_name
-from discreet.statistics._records import check_column
+from discreet.statistics.records import check_column
 
 __all__ = ["Additive", "Mechanism", "Statistic", "deviation", "public_size", "released", "selection_epsilon"]
 
