@@ -80,6 +80,12 @@ class DiscreteGaussian:
         assert self.sigma is not None
         return self._event(self.sigma)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry, at most (Canonne, Kamath and Steinke 2020, Corollary 9)."""
+        assert self.sigma is not None
+        return self.sigma
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with at least this confidence.
 

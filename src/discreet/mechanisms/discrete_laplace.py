@@ -59,6 +59,12 @@ class DiscreteLaplace:
         assert self.scale is not None
         return events.DiscreteLaplace(scale=self.scale, sensitivity=self.sensitivity, adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry: of variance 2p/(1 - p)² with p = exp(-1/t)."""
+        assert self.scale is not None
+        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * self.scale)))
+
     def error(self, confidence: float = 0.95) -> float:
         """The smallest integer that the noise on one entry stays within, with this confidence."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)

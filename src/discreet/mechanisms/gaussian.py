@@ -79,6 +79,12 @@ class Gaussian:
         return events.Gaussian(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
                                adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry."""
+        assert self.sigma is not None
+        return self.sigma
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with this confidence: a normal quantile, and a grid step."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)

@@ -74,6 +74,12 @@ class Laplace:
         return events.Laplace(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
                               adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry: √2·b."""
+        assert self.scale is not None
+        return math.sqrt(2) * self.scale
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with this confidence: b·ln(1/(1 - confidence)), and a grid step."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)

@@ -16,7 +16,7 @@ from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.means import Mean
 from discreet.statistics.records import rows
-from discreet.statistics.statistic import Statistic, deviation, released
+from discreet.statistics.statistic import Statistic, released
 from discreet.statistics.vectors import VectorMean
 
 __all__ = ["BoundedVarianceMean", "bounded_variance_mean"]
@@ -87,7 +87,7 @@ class BoundedVarianceMean(Statistic):
             return unit.rmse(n=self.n) ** 2
         place = Mean(bounds=(0, 1), n=self.n if self._replace else None, epsilon=self.epsilon, delta=self.delta, rho=self.rho,
                      adjacency=self.adjacency)
-        return (2 * deviation(place.mechanism) / (1 if self._replace else self.n)) ** 2
+        return (2 * place.mechanism.deviation / (1 if self._replace else self.n)) ** 2
 
     @property
     def inner(self) -> Mean | VectorMean:

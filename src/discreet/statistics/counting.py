@@ -12,7 +12,7 @@ from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.records import column, present
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive, released
 
 __all__ = ["Count", "count"]
 
@@ -48,7 +48,7 @@ class Count(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
 
     def totals(self, values: Any) -> Any:
         """The exact number of records. Private."""

@@ -18,7 +18,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive, released
 
 __all__ = ["Covariance", "covariance"]
 
@@ -122,7 +122,7 @@ class Covariance(Additive):
         At a supposed ``mean`` and ``covariance``, or else at the worst.
         """
         parts = self._influence(mean, covariance)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
 
     def error(self, confidence: float = 0.95, *, n: float, mean: Sequence[float] | None = None,

@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive, released
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 
@@ -67,7 +67,7 @@ class Histogram(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise on one count."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
 
     def check_data(self, values: Any) -> None:
         """A column of numbers, or of what the categories are."""
@@ -130,7 +130,7 @@ class Cdf(Additive):
         """
         k = len(self.bins) - 1
         left = np.arange(1, k + 1)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         if cdf is None:
             return np.asarray(noise * np.sqrt(np.where(left < k, np.maximum(left, k - left), 0)))
         share = np.array([number("cdf", f, low=0, high=1) for f in cdf])

@@ -15,7 +15,7 @@ from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics import errors
 from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size, released
 
 __all__ = ["Mean", "binary_mean", "mean"]
 
@@ -105,7 +105,7 @@ class Mean(Additive):
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square error against the mean of the bounded records, at most or (with ``mean``) exactly."""
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        typical = deviation(self.mechanism) / (1 if self.n else size)
+        typical = self.mechanism.deviation / (1 if self.n else size)
         return width * min(1.0, typical if mean is None else errors.root_mean_square(self._tail(size, mean), typical))
 
     def mse(self, *, variance: float, n: float | None = None, mean: float | None = None) -> float:

@@ -19,7 +19,7 @@ from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.ranks import UNIT, RankChoice, gathered
 from discreet.statistics.records import Bounds, check_bounds, column, positions
-from discreet.statistics.statistic import Statistic, released, selection_epsilon
+from discreet.statistics.statistic import Statistic, released
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
 
@@ -77,7 +77,7 @@ class Quantile(Statistic):
     @property
     def mechanism(self) -> RankChoice:
         """The choice of a point of the grid, and its cost."""
-        each = _in_range(selection_epsilon(1, self.epsilon, None, self.rho))
+        each = _in_range(self.budget.selection())
         return RankChoice(round(self.q * UNIT), 0, self.steps, each, self.adjacency)
 
     @property
@@ -138,7 +138,7 @@ class Quantiles(Statistic):
 
     @property
     def _each(self) -> float:
-        return _in_range(selection_epsilon(self.levels, self.epsilon, self.delta, self.rho))
+        return _in_range(self.budget.selection(self.levels))
 
     def _choice(self, share: float, low: int, high: int) -> RankChoice:
         return RankChoice(min(UNIT, max(0, round(share * UNIT))), low, high, self._each, self.adjacency)

@@ -15,7 +15,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Statistic, released, selection_epsilon
+from discreet.statistics.statistic import Statistic, released
 
 __all__ = ["Mode", "TopK", "mode", "top_k"]
 
@@ -56,8 +56,7 @@ class Mode(Statistic):
     def mechanism(self) -> PermuteAndFlip | Exponential:
         """The choice by counts, and its cost."""
         kind = Exponential if self.epsilon is None else PermuteAndFlip
-        each = selection_epsilon(1, None, None, self.rho) if self.epsilon is None else self.epsilon
-        return kind(sensitivity=1.0, epsilon=each, monotone=not self._replace, adjacency=self.adjacency)
+        return kind(sensitivity=1.0, epsilon=self.budget.selection(), monotone=not self._replace, adjacency=self.adjacency)
 
     @property
     def event(self) -> events.Event:
@@ -111,7 +110,7 @@ class TopK(Statistic):
     @property
     def mechanism(self) -> Peeling:
         """The choices by counts, and their cost."""
-        each = selection_epsilon(self.k, self.epsilon, self.delta, self.rho)
+        each = self.budget.selection(self.k)
         return Peeling(k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace,
                        adjacency=self.adjacency)
 

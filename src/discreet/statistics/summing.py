@@ -10,7 +10,7 @@ from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.records import Bounds, check_bounds, column, exact_total
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive, released
 
 __all__ = ["Sum", "sum_"]
 
@@ -50,7 +50,7 @@ class Sum(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
 
     def totals(self, values: Any) -> Any:
         """The exact sum of the bounded records. Private."""

@@ -15,7 +15,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size, released
 
 __all__ = ["Variance", "variance"]
 
@@ -97,7 +97,7 @@ class Variance(Additive):
         With n private: to first order in 1/n, at a supposed ``mean`` and ``variance``, or else at the worst ones.
         """
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        noise = deviation(self.mechanism) / size
+        noise = self.mechanism.deviation / size
         if self.n is not None or mean is None or variance is None:
             return width**2 * min(0.25, noise)
         return width**2 * min(0.25, noise * float(np.linalg.norm(self._influence(mean, variance))))

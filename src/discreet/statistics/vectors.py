@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Book, Release
 from discreet.statistics.records import check_rows, check_size, rows
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size, released
 
 __all__ = ["VectorMean", "vector_mean"]
 
@@ -97,12 +97,12 @@ class VectorMean(Additive):
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square length of the error, to first order in 1/n; ``mean`` is a supposed length of the mean."""
         if self.n is not None:
-            return self.norm * deviation(self.mechanism) * math.sqrt(self.dimension)
+            return self.norm * self.mechanism.deviation * math.sqrt(self.dimension)
         length = 1.0 if mean is None else number("mean", mean, low=0, high=self.norm) / self.norm
         if n is None:
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         spread = math.sqrt(self.dimension + (length / self._weight) ** 2)
-        return self.norm * deviation(self.mechanism) * spread / positive("n", n)
+        return self.norm * self.mechanism.deviation * spread / positive("n", n)
 
     def error(self, confidence: float = 0.95, *, n: float | None = None) -> float:
         """What the length of the error stays within, with at least this confidence (Laurent and Massart 2000)."""
@@ -111,7 +111,7 @@ class VectorMean(Additive):
         # the identity, and with n private that plus mmᵀ/w², of norm at most 1/w².
         widest = 1.0 if self.n is not None else 1 + self._weight**-2
         size = 1.0 if self.n is not None else positive("n", n)
-        reach = deviation(self.mechanism) * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
+        reach = self.mechanism.deviation * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
         return self.rmse(n=n) + self.norm * reach / size
 
 
