@@ -80,7 +80,7 @@ def test_parts_for_gaussian_noise_add_up_exactly_and_pay_for_nothing_else():
         budget.part(0.5).selection()
     assert Budget(epsilon=1.0).part(0.5) == Budget(epsilon=0.5)
     assert Budget(epsilon=1.0, delta=1e-6, noise="laplace").part(0.5).pure
-    with pytest.raises(ValueError, match="share is 1.5"):
+    with pytest.raises(ValueError, match=r"share is 1\.5"):
         budget.part(1.5)
 
 

@@ -8,20 +8,21 @@ the records and is private, ``mechanism`` adds the noise and carries the cost, `
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release, unit_name
+from discreet.random import Rng, RngLike, as_rng
+from discreet.release import ONE_RECORD, Release
 from discreet.statistics.records import check_column
 
-__all__ = ["Additive", "Statistic", "public_size", "released"]
+__all__ = ["Additive", "Statistic", "public_size"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,12 @@ class Statistic(ABC):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = ONE_RECORD  # whom each record is all of: the caller's word
 
+    label: ClassVar[str] = ""  # what it is called in a book
+
     def _check(self) -> None:
         budget = self.budget
         store(self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency,
-              unit=unit_name(self.unit))
+              unit=self.unit)
 
     @property
     def budget(self) -> Budget:
@@ -53,13 +56,29 @@ class Statistic(ABC):
     def event(self) -> events.Event:
         """The cost, known from public facts alone."""
 
-    def check_data(self, values: Any) -> None:
-        """Refuse, before a charge, what is publicly wrong about a container: its type or its shape. No record is looked at."""
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence that a release carries; none where that depends on a private number of records."""
+        return None
+
+    def check(self, values: Any) -> None:
+        """Refuse what is publicly wrong about a container: its type or its shape. No record is looked at."""
         check_column(values)
 
     @abstractmethod
-    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
+    def draw(self, values: Any, rng: Rng) -> Any:
         """Read the records and return a noisy answer."""
+
+    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
+        """Refuse what is publicly wrong about the container, and return what reads the records."""
+        self.check(data)
+        source = as_rng(rng)
+        return lambda: Release(self.draw(data, source), self.event, reproducible=source.reproducible, label=self.label,
+                               unit=self.unit, error=self.stated_error)
+
+    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
+        """Read the records and return a noisy answer, with what it cost."""
+        return self.prepared(values, rng)()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +111,9 @@ class Additive(Statistic):
     def answer(self, noisy: Any) -> Any:
         """The statistic as a function of noisy totals: post-processing."""
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
-        """Read the records and return a noisy answer."""
-        noisy = self.mechanism.release(self.totals(values), rng)
-        return Release(self.answer(noisy.value), noisy.event, reproducible=noisy.reproducible)
+    def draw(self, values: Any, rng: Rng) -> Any:
+        """Totals, noise, answer."""
+        return self.answer(self.mechanism.draw(self.totals(values), rng))
 
 
 def public_size(n: object, replace: bool, *, low: int = 1) -> int | None:
@@ -107,12 +125,3 @@ def public_size(n: object, replace: bool, *, low: int = 1) -> int | None:
     if n is None:
         raise ValueError("n is missing, but adjacency='replace' makes the number of records public: declare it as n=.")
     return whole("n", n, low=low)
-
-
-def released(statistic: Statistic, values: Any, book: Book | None, label: str, rng: RngLike) -> Release[Any]:
-    """Look at the container's type, charge the book, then read the records."""
-    statistic.check_data(values)
-    if book is not None:
-        book.charge(statistic.event, label=label, unit=statistic.unit)
-    answer = statistic.release(values, rng)
-    return Release(answer.value, answer.event, reproducible=answer.reproducible, label=label)
