@@ -115,17 +115,17 @@ class BoundedVarianceMean(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """As the mean of the clipped records."""
-        self.inner.check(values)
+        self.inner.check(data)
 
-    def draw(self, values: Any, rng: Rng) -> Any:
+    def draw(self, data: Any, rng: Rng) -> Any:
         """The noisy mean of the clipped records: a float, or an array of ``dimension`` entries."""
         inner = self.inner
         if not isinstance(inner, VectorMean):
-            return inner.draw(values, rng)
+            return inner.draw(data, rng)
         with np.errstate(over="ignore"):  # a row beyond the largest double is missing, like any row that is not finite
-            return inner.draw(rows(values, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
+            return inner.draw(rows(data, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
 
 
 def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tuple[float, ...] = 0.0,

@@ -90,9 +90,9 @@ class Covariance(Additive):
         i, j = self._triangle
         return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows of the declared columns."""
-        check_rows(values, self.dimension)
+        check_rows(data, self.dimension)
 
     def totals(self, values: Any) -> NDArray[Any]:
         """The exact weighted triangle of Σ y·yᵀ. Private."""

@@ -75,9 +75,9 @@ class Histogram(Additive):
         """The error with 95 % confidence."""
         return self.mechanism.stated_error
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""
-        self.parts.check(values)
+        self.parts.check(data)
 
     def totals(self, values: Any) -> NDArray[np.int64]:
         """The exact counts. Private."""

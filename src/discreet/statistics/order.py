@@ -96,9 +96,9 @@ class Quantile(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def draw(self, values: Any, rng: Rng) -> float:
+    def draw(self, data: Any, rng: Rng) -> float:
         """The noisy quantile."""
-        place = positions(column(values), self.bounds, self.steps)
+        place = positions(column(data), self.bounds, self.steps)
         return _value(self.bounds, self.mechanism.choose(gathered(place[place >= 0]), rng), self.steps)
 
 
@@ -170,9 +170,9 @@ class Quantiles(Statistic):
     def _top(self) -> int:
         return ((self.steps + 1) << _JITTER) - 1
 
-    def draw(self, values: Any, rng: Rng) -> NDArray[np.float64]:
+    def draw(self, data: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
-        place = positions(column(values), self.bounds, self.steps)
+        place = positions(column(data), self.bounds, self.steps)
         cells = place[place >= 0]
         words = coins(cells, rng)  # type: ignore[arg-type]  # an array is a sequence of keys
         spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)

@@ -64,10 +64,10 @@ class Variance(Additive):
         reach = Fraction(self.n - 1, self.n**2)
         return reach, reach**2, 1
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
-        check_column(values)
-        check_size(values, self.n)
+        check_column(data)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """The three exact totals, or with n public the exact variance, in units of the bounds. Private."""

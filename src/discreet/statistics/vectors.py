@@ -75,10 +75,10 @@ class VectorMean(Additive):
         square = _ROUNDING**2 + Fraction(self._weight) ** 2
         return square * self.dimension, square, self.dimension + 1
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows, of the public size if there is one."""
-        check_rows(values, self.dimension)
-        check_size(values, self.n)
+        check_rows(data, self.dimension)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """Exact sums of the shortened rows in units of ``norm``, then the weighted number of rows. Private."""

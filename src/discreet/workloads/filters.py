@@ -65,7 +65,7 @@ def inverse_root_poles(low: float, high: float, terms: int) -> tuple[Floats, Flo
 def optimal_filters(workload: Workload, terms: int = 12) -> Filters:
     """The strategy of least expected error under Gaussian noise, for a workload whose inverse Gram is tridiagonal.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> w = AllRanges(256)
     >>> strategy = optimal_filters(w)
     >>> round(math.sqrt(strategy.trace(w) / w.queries) * strategy.column_norm("l2"), 3)  # the SVD bound is 2.876

@@ -51,7 +51,7 @@ def fixed_point_fft(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 def optimal_fourier(workload: Workload) -> Fourier:
     """Fourier coefficients with the weights that suit a workload over cells in a row under Gaussian noise.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> strategy = optimal_fourier(AllRanges(256))
     >>> round(math.sqrt(strategy.trace(AllRanges(256)) / AllRanges(256).queries) * strategy.column_norm("l2"), 2)
     2.97

@@ -10,7 +10,7 @@ cost no privacy. Consistency of sums needs no constraint, because every answer i
 
 **Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate z
 in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
-any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``infer`` takes
+any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``fitted`` takes
 M = W for a given workload: its total squared error never grows, in any run. Without one it takes M = A, the norm of the
 measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on many
 empty cells has a bias that adds up in wide ranges.
@@ -26,10 +26,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 
 from discreet.errors import number
-from discreet.workloads.strategy import Strategy
-from discreet.workloads.workload import AllRanges, Floats, Identity, Prefix, Workload
+from discreet.workloads.ranges import AllRanges, Prefix
+from discreet.workloads.strategy import Measured
+from discreet.workloads.workload import Floats, Identity, Workload
 
-__all__ = ["Constraints", "Monotone", "check", "infer", "project"]
+__all__ = ["Constraints", "Monotone", "check", "fitted", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
@@ -94,7 +95,7 @@ def _simplex(z: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(z - shifts[last], 0.0))
 
 
-def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
+def fitted(strategy: Measured, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
     """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload's answers.
 
     Without a workload the norm is that of the measurements; without constraints it is plain least squares.
@@ -103,7 +104,7 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None,
     which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved round by round.
 
     >>> from discreet.workloads.trees import Hierarchy
-    >>> infer(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
+    >>> fitted(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
     [2.0, 0.0, 4.0]
     """
     check(constraints, strategy.shape)

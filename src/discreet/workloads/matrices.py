@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.workloads.explicit import Explicit
+from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import AllRanges, Floats, Identity, Norm, Prefix, Workload
+from discreet.workloads.workload import Floats, Identity, Norm, Workload
 
 __all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantised", "whole_product"]
 

@@ -32,7 +32,7 @@ __all__ = ["PIdentity", "error_and_gradient", "optimal_p_identity"]
 def error_and_gradient(theta: Floats, workload: Workload) -> tuple[float, Floats]:
     """f(Θ) and its gradient.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> error_and_gradient(np.zeros((1, 4)), AllRanges(4))[0]  # the identity strategy
     20.0
     """
@@ -51,7 +51,7 @@ def error_and_gradient(theta: Floats, workload: Workload) -> tuple[float, Floats
 def optimal_p_identity(workload: Workload, p: int | None = None, steps: int = 300) -> PIdentity:
     """The best p-Identity strategy that L-BFGS finds for a workload over cells in a row.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> w = AllRanges(256)
     >>> strategy = optimal_p_identity(w)
     >>> float(round(np.sqrt(strategy.trace(w) / w.queries) * strategy.column_norm("l1"), 1))  # 9.3 for the identity
