@@ -53,7 +53,7 @@ class Explicit(Workload):
         return product
 
     def _row(self, i: int) -> Floats:
-        return self.rows[i].copy()
+        return np.array(self.rows[i])
 
     @cached_property
     def _gram(self) -> Floats:
