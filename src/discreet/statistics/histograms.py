@@ -29,8 +29,8 @@ class Histogram(Additive):
     ``bins`` are edges: e₀ ≤ x < e₁ is the first bin, and the last bin includes its upper edge. Records in no bin,
     of no category, or missing are left out: declare a bin up to infinity, or a category, to count them.
 
-    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise. Guarantee: a record is
-    in at most one part, so adding it moves the counts by 1 in L1 and L2; a replaced record leaves one part and enters
+    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise (with ``rho=`` whole, below a
+    deviation of 1). Guarantee: a record is in at most one part, so adding it moves the counts by 1 in L1 and L2; a replaced record leaves one part and enters
     another, by 2 in L1 and √2 in L2. Counts are not cut at zero. Reference: Dwork et al. (2006).
 
     >>> operation = Histogram(categories=("a", "b", "c"), epsilon=1.0)
@@ -84,7 +84,7 @@ class Histogram(Additive):
         return self.parts.counts(values)
 
     def answer(self, noisy: Any) -> NDArray[Any]:
-        """The noisy counts: int64 with ``epsilon=``, floats with Gaussian noise."""
+        """The noisy counts: int64 where the noise is whole, otherwise floats."""
         return np.asarray(noisy)
 
 
