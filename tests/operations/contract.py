@@ -1,7 +1,7 @@
 """What holds for every operation the library has, and how a room lists its own.
 
-A room lists its operations in ``tests/operations/<room>.py`` as ``OPERATIONS``, a list of ``Case``. Being listed is all that a
-new operation needs; being missed fails ``tests/test_operations.py``.
+A room lists its operations in ``tests/operations/<room>.py`` as ``OPERATIONS``, a list of ``Case``. Being listed is
+all that a new operation needs; being missed fails ``tests/test_operations.py``.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class SpiedMapping(Spied):
 class Case:
     """One operation: how it is made from public facts, data that it reads, and a neighbour under its adjacency.
 
-    An operation that is bound to its source is made from it (``bound``), and takes no data. ``spy`` wraps the data so that
-    reading is noted, where ``Spied`` does not do; ``sized`` says that the size of the container is public.
+    An operation that is bound to its source is made from it (``bound``), and takes no data. ``spy`` wraps the data so
+    that reading is noted, where ``Spied`` does not do; ``sized`` says that the size of the container is public.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Case:
     bound: bool = False
     sized: bool = False
     spy: Callable[[Any, Log], Any] = Spied
-    result: Callable[[Any], Any] = field(default=lambda value: value, repr=False)  # what is published of a value, comparable
+    result: Callable[[Any], Any] = field(default=lambda value: value, repr=False)  # what is compared of a value
 
     def operation(self, data: Any) -> tuple[Any, Any]:
         """The operation and what its release takes."""

@@ -88,7 +88,7 @@ def _dense(strategy):
 
 
 def test_the_stated_deviation_is_measured():
-    """1,000 joint estimates of one range: their deviation is within 10 % (false alarm below 1e-5), and 20 % off is seen."""
+    """1,000 joint estimates of one range: their deviation is within 10 % (false alarm below 1e-5); 25 % off is seen."""
     query, tree, rng = AllRanges(8).row(3), hierarchy(8), np.random.default_rng(5)
     parts = [Measure(strategy=identity(8), rho=0.5), Measure(strategy=tree, rho=0.1)]
     stated = Joint([Measurement(p.strategy, np.zeros(p.strategy.rows), p.variance) for p in parts]).deviation(query)

@@ -69,7 +69,7 @@ class DiscreteGaussian(Mechanism[Any]):
     def _calibrated(self, epsilon: float, delta: float) -> float:
         from discreet.accounting import calibrate
 
-        # Where sigma is large for a large delta, epsilon is zero all around, and the search cannot see which way it falls.
+        # Where sigma is large for a large delta, epsilon is zero all around: no search could see which way it falls.
         start = 1.0 if delta < 0.3 else self.sensitivity / 20
         return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency, start=start)
 

@@ -21,9 +21,9 @@ T = TypeVar("T")
 class Mechanism(ABC, Generic[T]):
     """A small frozen value, made of public facts, that turns something private into something noisy.
 
-    A new one says what it costs (``event``) and how it draws (``draw``); if it can tell from public facts what it cannot
-    read, it says that too (``check``). The rest is here, once: ``release`` is check, draw, and one ``Release`` of it. Where a
-    mechanism serves a larger operation, that calls ``draw`` and makes the release itself.
+    A new one says what it costs (``event``) and how it draws (``draw``); if it can tell from public facts what it
+    cannot read, it says that too (``check``). The rest is here, once: ``release`` is check, draw, and one ``Release``
+    of it. Where a mechanism serves a larger operation, that calls ``draw`` and makes the release itself.
 
     ``unit`` is the caller's word for whom a record is all of.
     """

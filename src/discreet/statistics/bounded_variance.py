@@ -36,9 +36,9 @@ class BoundedVarianceMean(Statistic):
     the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a constant. (In the lecture d^¼
     stands under the root.)
 
-    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which sets
-    τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is its
-    worst case, and the bound holds to first order in 1/(nε).
+    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which
+    sets τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is
+    its worst case, and the bound holds to first order in 1/(nε).
 
     Guarantee: that of ``Mean`` with bounds centre ± τ, or of ``VectorMean`` with norm τ; σ may be wrong.
     Reference: bias bound and constant derived here; the method is folklore, see Kamath, Singhal and Ullman (2020).

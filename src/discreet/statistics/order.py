@@ -111,7 +111,8 @@ class Quantiles(Statistic):
     much as that many. Records that share a point of the grid are told apart by random bits of their own.
 
     Guarantee: one selection of bounded range a level; on one level the choices are on disjoint records. Only for
-    add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the levels.
+    add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the
+    levels.
     Reference: Kaplan, Schnapp and Stemmer (2022), "Differentially private approximate quantiles", Algorithm 1.
 
     >>> operation = Quantiles(q=(0.25, 0.5, 0.75), bounds=(0, 100), epsilon=1.0)

@@ -55,7 +55,7 @@ class Measurement:
     variance: float = 1.0
 
     def deviation(self, query: ArrayLike) -> float:
-        """The standard deviation of a query's answer by least squares from it alone; the query as weights on the cells."""
+        """The standard deviation of the answer to a query (weights on the cells), by least squares from it alone."""
         return Joint([self]).deviation(query)
 
 
@@ -63,8 +63,8 @@ class Measurement:
 class Measure(Mechanism[Measurement]):
     """Answers a strategy on a histogram with noise: a measurement, from which much can be inferred.
 
-    ``epsilon=`` gives Laplace noise; ``epsilon=`` and ``delta=``, or ``rho=``, Gaussian. One record (or ``unit``, on the
-    caller's word) is one count in one cell.
+    ``epsilon=`` gives Laplace noise; ``epsilon=`` and ``delta=``, or ``rho=``, Gaussian. One record (or ``unit``, on
+    the caller's word) is one count in one cell.
 
     Guarantee: that of the mechanism at the strategy's sensitivity, rounding included (proof in ``workloads.strategy``).
 

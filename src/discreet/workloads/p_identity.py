@@ -3,7 +3,8 @@ r"""p-Identity: each cell, and p free queries, with the balance found by gradien
 A = [I; Θ] D with Θ ≥ 0 of p rows and D = diag(1/(1 + Σ Θ)), so that every column has L1 norm 1. The expected error is
 smooth in Θ,
 
-.. math:: f(\Theta) = \mathrm{tr}(S G S) - \mathrm{tr}\bigl((I + \Theta\Theta^\top)^{-1}\, \Theta S G S \Theta^\top\bigr),
+.. math:: f(\Theta) = \mathrm{tr}(S G S) - \mathrm{tr}\bigl((I + \Theta\Theta^\top)^{-1}\, \Theta S G S
+          \Theta^\top\bigr),
           \qquad S = D^{-1},
 
 and costs O(n p²) to evaluate when G is implicit, gradient included. It is not convex: the search starts at weighted

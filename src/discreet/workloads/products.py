@@ -97,7 +97,7 @@ class Product(Workload):
 
 @dataclass(frozen=True, eq=False)
 class ProductStrategy(Strategy):
-    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an optimal whole:
+    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an optimum:
     the conditions of optimality (see ``workloads.filters``) are products of the factors' conditions.
 
     Rounding: the error r of one factor's answers passes through the next, whose rows have L1 norm at most m, as m·r.

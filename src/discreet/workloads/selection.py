@@ -47,7 +47,7 @@ def unit_error(workload: Workload, strategy: Strategy, noise: Noise = "gaussian"
 
 
 def svd_bound(workload: Workload) -> float:
-    r"""What no strategy's expected total squared error can go below, under noise of unit variance per unit of sensitivity.
+    r"""What no strategy's expected total squared error can go below, under unit noise per unit of sensitivity.
 
     .. math:: \frac{1}{n} \Bigl(\sum_i \sigma_i(W)\Bigr)^2
 
@@ -85,8 +85,8 @@ def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 
     """Measure the counts of a tree of blocks over each attribute.
 
     ``branching=None`` takes the number of children that suits the workload and the noise; ``weighted=True`` also
-    divides the budget between the levels as they deserve. Both need a workload as ``domain``. Where ``noise`` is not said, the
-    tree is that for Gaussian noise, and a query with Laplace noise takes the one for that (``suited``).
+    divides the budget between the levels as they deserve. Both need a workload as ``domain``. Where ``noise`` is not
+    said, the tree is that for Gaussian noise, and a query with Laplace noise takes the one for that (``suited``).
 
     >>> from discreet.workloads.ranges import AllRanges
     >>> hierarchy(8).rows, hierarchy(AllRanges(4096), branching=None, noise="laplace").widths

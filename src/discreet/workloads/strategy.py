@@ -10,14 +10,15 @@ within ``rounding`` of the linear answer. Strategies with weights of few bits (t
 ``rounding`` 0. Strategies with a recursion inside (filters, Fourier) compute it in fixed point on integers of any
 length, where one step loses less than one unit *whatever the size of x*; they state the sum of these losses.
 
-**Proof of the widening.** Let B x be the computed answers to k queries, |B x - A x| ≤ r in each entry. For neighbours x, x′
+**Proof of the widening.** Let B x be the computed answers to k queries, |B x - A x| ≤ r in each entry. For neighbours
+x, x′
 
 .. math:: \lVert Bx - Bx'\rVert \le \lVert A(x - x')\rVert + \lVert Bx - Ax\rVert + \lVert Bx' - Ax'\rVert
           \le \Delta + 2 r\,c, \qquad c = k \text{ in L1}, \ \sqrt{k} \text{ in L2},
 
-which is what ``sensitivity`` returns. Answers finer than 2^-30 are rounded to that, which adds 2^-31 to r; the mechanism
-then adds its own price for its grid. Norms of columns are computed from positive terms only, where k operations in
-doubles err by a factor of at most 1 + k·2^-52, and are raised by more than that.
+which is what ``sensitivity`` returns. Answers finer than 2^-30 are rounded to that, which adds 2^-31 to r; the
+mechanism then adds its own price for its grid. Norms of columns are computed from positive terms only, where k
+operations in doubles err by a factor of at most 1 + k·2^-52, and are raised by more than that.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def answers(strategy: Strategy, x: NDArray[Any]) -> NDArray[Any]:
-    """The strategy's answers for the noise: doubles where these are exact, otherwise fractions; one value, two types."""
+    """The strategy's answers for the noise: doubles where these are exact, otherwise fractions."""
     largest = max(abs(int(x.max())), abs(int(x.min())))
     small = (largest + 1) * math.ceil(strategy.row_sum + 1) << strategy.bits < 1 << 62
     y, bits = strategy.exact(x if small else x.astype(object)).reshape(-1), strategy.bits
