@@ -5,7 +5,7 @@ import pytest
 
 from discreet.auditing import epsilon_lower_bound
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms._grid import Grid
+from discreet.mechanisms.grid import Grid
 
 TRIALS = 100_000
 EPSILON = 1.0

@@ -13,7 +13,7 @@ from scipy import stats
 
 import discreet as dp
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.mechanisms._grid import Grid
+from discreet.mechanisms.grid import Grid
 from discreet.random import exact_sum, seeded
 
 FALSE_ALARM = 1e-6

@@ -12,7 +12,7 @@ from scipy import stats
 import discreet as dp
 from discreet import events
 from discreet.mechanisms import Exponential, NoisyMax, PermuteAndFlip, TopK
-from discreet.mechanisms._scores import ScoreGrid
+from discreet.mechanisms.scores import ScoreGrid
 from discreet.random import permuted_index, seeded, weighted_index
 
 FALSE_ALARM = 1e-6

@@ -25,7 +25,7 @@ from discreet.statistics import (
     Variance,
     VectorMean,
 )
-from discreet.statistics._ranks import UNIT, RankChoice, gathered
+from discreet.statistics.ranks import UNIT, RankChoice, gathered
 
 brief = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -11,17 +11,17 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import one_of, slack, store
-from discreet.mechanisms._grid import above, in_range
-from discreet.mechanisms._integers import add_integers, integers
+from discreet.mechanisms.grid import above, in_range
+from discreet.mechanisms.integers import add_integers, integers
+from discreet.mechanisms.mechanism import Mechanism, usual_error
+from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["DiscreteGaussian"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Mechanism[Any]):
     r"""Adds integer noise to integers whose L2 change per record is at most ``sensitivity``.
 
     Law: mass proportional to :math:`e^{-x^2/2\sigma^2}` on the integers, sampled exactly.
@@ -60,13 +60,18 @@ class DiscreteGaussian:
         elif asked == "rho":
             sigma = above(slack * Fraction(self.sensitivity) * Fraction(1 / math.sqrt(2 * positive("rho", rho))))
         else:
-            from discreet.accounting import calibrate
-
-            sigma = calibrate(self._event, epsilon=positive("epsilon", epsilon), delta=number(
-                "delta", delta, low=0, high=1, open_low=True, open_high=True), adjacency=self.adjacency)
+            sigma = self._calibrated(positive("epsilon", epsilon), number("delta", delta, low=0, high=1, open_low=True,
+                                                                          open_high=True))
         if sigma > 2**50:
             raise ValueError(f"sigma is {sigma:g}, but must be a number in (0, 2^50].")
         store(self, sigma=sigma)
+
+    def _calibrated(self, epsilon: float, delta: float) -> float:
+        from discreet.accounting import calibrate
+
+        # Where sigma is large for a large delta, epsilon is zero all around: no search could see which way it falls.
+        start = 1.0 if delta < 0.3 else self.sensitivity / 20
+        return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency, start=start)
 
     def _event(self, sigma: float) -> events.Event:
         if self.max_size == 1:
@@ -80,6 +85,12 @@ class DiscreteGaussian:
         assert self.sigma is not None
         return self._event(self.sigma)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry, at most (Canonne, Kamath and Steinke 2020, Corollary 9)."""
+        assert self.sigma is not None
+        return self.sigma
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with at least this confidence.
 
@@ -89,11 +100,15 @@ class DiscreteGaussian:
         assert self.sigma is not None
         return math.floor(self.sigma * NormalDist().inv_cdf((1 + confidence) / 2)) + 1.0
 
-    def release(self, value: Any, rng: random.RngLike = None) -> Release[Any]:
-        """A noisy ``value``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
-        source, exact = random.as_rng(rng), integers(value, self.max_size)
+    @property
+    def stated_error(self) -> float:
+        """The error of one entry, with 95 % confidence."""
+        return usual_error(self)
+
+    def draw(self, data: Any, rng: random.Rng) -> Any:
+        """A noisy ``data``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
+        exact = integers(data, self.max_size)
         assert self.sigma is not None
         sigma = self.sigma
-        noisy = noised(self, exact, "l2", self.sensitivity,
-                       lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, source)))
-        return Release(noisy, self.event, reproducible=source.reproducible)
+        return noised(self, exact, "l2", self.sensitivity,
+                      lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, rng)))

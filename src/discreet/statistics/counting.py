@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import column, present
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.records import column, present
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Count", "count"]
 
@@ -21,9 +21,9 @@ __all__ = ["Count", "count"]
 class Count(Additive):
     """The number of records that are not missing (NaN, ``None``, text in a list of numbers).
 
-    Noise: discrete Laplace of scale 1/ε with ``epsilon=``, Gaussian otherwise. The answer is not cut at zero, so that it
-    is unbiased. Guarantee: one record moves the count by at most 1 under every adjacency; under replace, by becoming
-    missing. Reference: Ghosh, Roughgarden and Sundararajan (2009).
+    Noise: discrete Laplace of scale 1/ε with ``epsilon=``, Gaussian otherwise (with ``rho=`` whole, below a deviation
+    of 1). The answer is not cut at zero, so that it is unbiased. Guarantee: one record moves the count by at most 1
+    under every adjacency; under replace, by becoming missing. Reference: Ghosh, Roughgarden and Sundararajan (2009).
 
     >>> operation = Count(epsilon=0.5)
     >>> operation.error(confidence=0.95), round(operation.rmse(), 2)
@@ -33,6 +33,7 @@ class Count(Additive):
     """
 
     _whole = True
+    label = "count"
 
     def __post_init__(self) -> None:
         self._check()
@@ -48,19 +49,24 @@ class Count(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
 
     def totals(self, values: Any) -> Any:
         """The exact number of records. Private."""
         return np.int64(present(column(values)).size)
 
     def answer(self, noisy: Any) -> Any:
-        """The noisy count itself: an int with ``epsilon=``, a float with Gaussian noise."""
+        """The noisy count itself: an int where the noise is whole, otherwise a float."""
         return noisy
 
 
 def count(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "count",
+          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "count",
           rng: RngLike = None) -> Release[Any]:
     """The number of records that are not missing: see ``Count``.
 
@@ -68,4 +74,4 @@ def count(values: Any, *, epsilon: float | None = None, delta: float | None = No
     2
     """
     operation = Count(epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Covariance", "covariance"]
 
@@ -33,10 +33,11 @@ class Covariance(Additive):
     With z in [-1, 1]^d the place of a record between its bounds and y = (1, z), the matrix Σ y·yᵀ holds the number of
     records, their sum and their second moments. Its upper triangle is released at once, with noise of one size.
 
-    Guarantee, Gaussian noise: with entries off the diagonal multiplied by √2 the L2 norm of a record's triangle is that of
-    its matrix, ‖y·yᵀ‖ = ‖y‖² ≤ d + 1. Laplace noise: entries are at most 1, so the L1 norm is at most their number,
-    (d + 1)(d + 2)/2. A record with a missing entry adds nothing. Under replace the number of records is public and other
-    mechanisms are better; refused here: ask for add-remove and read the event's epsilon with ``adjacency="replace"``.
+    Guarantee, Gaussian noise: with entries off the diagonal multiplied by √2 the L2 norm of a record's triangle is
+    that of its matrix, ‖y·yᵀ‖ = ‖y‖² ≤ d + 1. Laplace noise: entries are at most 1, so the L1 norm is at most their
+    number, (d + 1)(d + 2)/2. A record with a missing entry adds nothing. Under replace the number of records is public
+    and other mechanisms are better; refused here: ask for add-remove and read the event's epsilon with
+    ``adjacency="replace"``.
 
     Places are rounded to multiples of 2^-29, record by record; sums are exact. The answer is projected on the positive
     semidefinite matrices. Reference: Dwork, Talwar, Thakurta and Zhang (2014), "Analyze Gauss".
@@ -52,6 +53,8 @@ class Covariance(Additive):
     """
 
     bounds: tuple[Bounds, ...]
+
+    label = "covariance"
 
     def __post_init__(self) -> None:
         self._check()
@@ -88,9 +91,9 @@ class Covariance(Additive):
         i, j = self._triangle
         return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
 
-    def check_data(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows of the declared columns."""
-        check_rows(values, self.dimension)
+        check_rows(data, self.dimension)
 
     def totals(self, values: Any) -> NDArray[Any]:
         """The exact weighted triangle of Σ y·yᵀ. Private."""
@@ -122,7 +125,7 @@ class Covariance(Additive):
         At a supposed ``mean`` and ``covariance``, or else at the worst.
         """
         parts = self._influence(mean, covariance)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
 
     def error(self, confidence: float = 0.95, *, n: float, mean: Sequence[float] | None = None,
@@ -155,7 +158,7 @@ def _positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None = None, delta: float | None = None,
-               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
                label: str = "covariance", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The covariance matrix of bounded columns: see ``Covariance``.
 
@@ -165,4 +168,4 @@ def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None =
     """
     operation = Covariance(bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency),
                            unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

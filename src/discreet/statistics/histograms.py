@@ -13,11 +13,11 @@ from scipy.optimize import isotonic_regression
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, released
-from discreet.statistics._partition import Partition
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.partition import Partition
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 
@@ -29,9 +29,10 @@ class Histogram(Additive):
     ``bins`` are edges: e₀ ≤ x < e₁ is the first bin, and the last bin includes its upper edge. Records in no bin,
     of no category, or missing are left out: declare a bin up to infinity, or a category, to count them.
 
-    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise. Guarantee: a record is
-    in at most one part, so adding it moves the counts by 1 in L1 and L2; a replaced record leaves one part and enters
-    another, by 2 in L1 and √2 in L2. Counts are not cut at zero. Reference: Dwork et al. (2006).
+    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise (with ``rho=``
+    whole, below a deviation of 1). Guarantee: a record is in at most one part, so adding it moves the counts by 1 in
+    L1 and L2; a replaced record leaves one part and enters another, by 2 in L1 and √2 in L2. Counts are not cut at
+    zero. Reference: Dwork et al. (2006).
 
     >>> operation = Histogram(categories=("a", "b", "c"), epsilon=1.0)
     >>> operation.error(confidence=0.95), round(operation.rmse(), 2)
@@ -44,6 +45,7 @@ class Histogram(Additive):
     categories: tuple[Hashable, ...] | None = None
 
     _whole = True
+    label = "histogram"
 
     def __post_init__(self) -> None:
         self._check()
@@ -67,18 +69,23 @@ class Histogram(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise on one count."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
 
-    def check_data(self, values: Any) -> None:
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
+
+    def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""
-        self.parts.check(values)
+        self.parts.check(data)
 
     def totals(self, values: Any) -> NDArray[np.int64]:
         """The exact counts. Private."""
         return self.parts.counts(values)
 
     def answer(self, noisy: Any) -> NDArray[Any]:
-        """The noisy counts: int64 with ``epsilon=``, floats with Gaussian noise."""
+        """The noisy counts: int64 where the noise is whole, otherwise floats."""
         return np.asarray(noisy)
 
 
@@ -100,6 +107,7 @@ class Cdf(Additive):
     bins: tuple[float, ...]
 
     _whole = True
+    label = "cdf"
 
     def __post_init__(self) -> None:
         self._check()
@@ -126,11 +134,12 @@ class Cdf(Additive):
     def rmse(self, *, n: float, cdf: Iterable[float] | None = None) -> NDArray[np.float64]:
         """The root mean square error at each upper edge before projection, to first order in 1/n.
 
-        With F(eᵢ) supposed (``cdf``, one number an edge) it is s·√(i(1-F)² + (k-i)F²)/n; without, the worst of F = 0, 1.
+        With F(eᵢ) supposed (``cdf``, one number an edge) it is s·√(i(1-F)² + (k-i)F²)/n; without, the worst of F = 0,
+        1.
         """
         k = len(self.bins) - 1
         left = np.arange(1, k + 1)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         if cdf is None:
             return np.asarray(noise * np.sqrt(np.where(left < k, np.maximum(left, k - left), 0)))
         share = np.array([number("cdf", f, low=0, high=1) for f in cdf])
@@ -149,7 +158,7 @@ class Cdf(Additive):
 
 def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
               epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "histogram",
+              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "histogram",
               rng: RngLike = None) -> Release[NDArray[Any]]:
     """Counts over public bins or categories: see ``Histogram``.
 
@@ -159,11 +168,11 @@ def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: I
     parts = Partition.of(bins, categories)
     operation = Histogram(bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
                           adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, delta: float | None = None,
-        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
         label: str = "cdf", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The distribution function at the upper edges of public bins: see ``Cdf``.
 
@@ -171,4 +180,4 @@ def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, del
     array([0.5, 1. ])
     """
     operation = Cdf(bins=tuple(bins), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -10,12 +10,12 @@ import numpy as np
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics import _errors
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics import errors
+from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["Mean", "binary_mean", "mean"]
 
@@ -50,6 +50,8 @@ class Mean(Additive):
     bounds: Bounds
     n: int | None = None
 
+    label = "mean"
+
     def __post_init__(self) -> None:
         self._check()
         store(self, bounds=check_bounds(self.bounds), n=public_size(self.n, self._replace))
@@ -61,10 +63,10 @@ class Mean(Additive):
             return Fraction(1), Fraction(1), 2
         return Fraction(1, self.n), Fraction(1, self.n**2), 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
-        check_column(values)
-        check_size(values, self.n)
+        check_column(data)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """The exact pair (A, B), or with n public the exact mean as a part of the bounds. Private."""
@@ -100,13 +102,18 @@ class Mean(Additive):
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
         if mean is None:
             return width * min(1.0, self.mechanism.error(confidence) / (1 if self.n else size))
-        return width * _errors.quantile(self._tail(size, mean), 1 - confidence)
+        return width * errors.quantile(self._tail(size, mean), 1 - confidence)
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
 
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square error against the mean of the bounded records, at most or (with ``mean``) exactly."""
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        typical = deviation(self.mechanism) / (1 if self.n else size)
-        return width * min(1.0, typical if mean is None else _errors.root_mean_square(self._tail(size, mean), typical))
+        typical = self.mechanism.deviation / (1 if self.n else size)
+        return width * min(1.0, typical if mean is None else errors.root_mean_square(self._tail(size, mean), typical))
 
     def mse(self, *, variance: float, n: float | None = None, mean: float | None = None) -> float:
         """The mean squared error against the mean of the population the records were drawn from.
@@ -125,26 +132,26 @@ class Mean(Additive):
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         return positive("n", self.n if n is None else n)
 
-    def _tail(self, n: float, mean: float) -> _errors.Tail:
+    def _tail(self, n: float, mean: float) -> errors.Tail:
         low, high = self.bounds
         place = (number("mean", mean, low=low, high=high) - low) / (high - low)
-        return _errors.single_tail(self.mechanism, place) if self.n else _errors.pair_tail(self.mechanism, n, place)
+        return errors.single_tail(self.mechanism, place) if self.n else errors.pair_tail(self.mechanism, n, place)
 
 
 def mean(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
          rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-         book: Book | None = None, label: str = "mean", rng: RngLike = None) -> Release[float]:
+         book: Chargeable | None = None, label: str = "mean", rng: RngLike = None) -> Release[float]:
     """The mean of bounded records: see ``Mean``.
 
     >>> round(mean([20, 30, 40] * 1000, bounds=(0, 100), epsilon=1.0, rng=1).value)
     30
     """
     operation = Mean(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def binary_mean(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-                adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD, book: Book | None = None,
+                adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD, book: Chargeable | None = None,
                 label: str = "binary mean", rng: RngLike = None) -> Release[float]:
     """The proportion of ones among zeros and ones: the mean with bounds (0, 1). With n public, its error against the
     population's p is p(1-p)/n + 2/(nε)² (``Mean.mse``).

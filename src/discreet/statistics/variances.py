@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["Variance", "variance"]
 
@@ -31,8 +31,8 @@ class Variance(Additive):
     .. math:: (1-t)^2, \qquad 2t(1-t), \qquad t^2
 
     are released together. They are not negative and add up to (t + 1 - t)² = 1, so one record moves them by exactly 1
-    in L1, and by at most 1 in L2: count, mean and second moment for the price of one count. (The pair of ``Mean`` is the
-    same with exponent 1.) A missing record adds nothing.
+    in L1, and by at most 1 in L2: count, mean and second moment for the price of one count. (The pair of ``Mean`` is
+    the same with exponent 1.) A missing record adds nothing.
 
     **The number of records is public** (``adjacency="replace"``, ``n=``). The variance is Σ_{i<j}(x_i - x_j)²/n²; one
     record takes part in n - 1 terms, so moves it by at most (n-1)(U-L)²/n². A missing record is at the middle.
@@ -50,6 +50,8 @@ class Variance(Additive):
     bounds: Bounds
     n: int | None = None
 
+    label = "variance"
+
     def __post_init__(self) -> None:
         self._check()
         store(self, bounds=check_bounds(self.bounds), n=public_size(self.n, self._replace, low=2))
@@ -62,10 +64,10 @@ class Variance(Additive):
         reach = Fraction(self.n - 1, self.n**2)
         return reach, reach**2, 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
-        check_column(values)
-        check_size(values, self.n)
+        check_column(data)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """The three exact totals, or with n public the exact variance, in units of the bounds. Private."""
@@ -97,7 +99,7 @@ class Variance(Additive):
         With n private: to first order in 1/n, at a supposed ``mean`` and ``variance``, or else at the worst ones.
         """
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        noise = deviation(self.mechanism) / size
+        noise = self.mechanism.deviation / size
         if self.n is not None or mean is None or variance is None:
             return width**2 * min(0.25, noise)
         return width**2 * min(0.25, noise * float(np.linalg.norm(self._influence(mean, variance))))
@@ -110,6 +112,11 @@ class Variance(Additive):
         """
         width = self.bounds[1] - self.bounds[0]
         return width**2 * min(0.25, self.mechanism.error(confidence) / self._size(n))
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
 
     def _influence(self, mean: float, variance: float) -> NDArray[np.float64]:
         """How the variance answers to noise on each total: derivatives, times n. Their L1 norm is at most 1."""
@@ -128,11 +135,11 @@ class Variance(Additive):
 
 def variance(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
              rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-             book: Book | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
+             book: Chargeable | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
     """The variance of bounded records: see ``Variance``.
 
     >>> round(variance([0, 1] * 5000, bounds=(0, 2), epsilon=1.0, rng=1).value, 2)
     0.25
     """
     operation = Variance(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms._common import store
-from discreet.mechanisms._grid import in_range
+from discreet.mechanisms.grid import in_range
+from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
-from discreet.statistics._base import Additive, deviation, public_size, released
-from discreet.statistics._records import check_rows, check_size, rows
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.records import check_rows, check_size, rows
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["VectorMean", "vector_mean"]
 
@@ -37,8 +37,8 @@ class VectorMean(Additive):
     **Number of rows public** (``adjacency="replace"``, ``n=``). Noise is added to the mean, of L2 sensitivity 2·norm/n.
 
     A row with an entry that is not a finite number is missing: it adds nothing, or under replace a zero vector. Lengths
-    are cut at ``norm`` in doubles and the sensitivity enlarged by 2^-30 for that; sums are exact. The answer is shortened
-    to ``norm``. Needs ``delta=`` or ``rho=``: the noise is Gaussian.
+    are cut at ``norm`` in doubles and the sensitivity enlarged by 2^-30 for that; sums are exact. The answer is
+    shortened to ``norm``. Needs ``delta=`` or ``rho=``: the noise is Gaussian.
 
     >>> operation = VectorMean(dimension=3, norm=1.0, epsilon=1.0, delta=1e-6)
     >>> round(operation.rmse(n=1000), 4)
@@ -50,6 +50,8 @@ class VectorMean(Additive):
     dimension: int
     norm: float
     n: int | None = None
+
+    label = "vector mean"
 
     def __post_init__(self) -> None:
         self._check()
@@ -73,10 +75,10 @@ class VectorMean(Additive):
         square = _ROUNDING**2 + Fraction(self._weight) ** 2
         return square * self.dimension, square, self.dimension + 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows, of the public size if there is one."""
-        check_rows(values, self.dimension)
-        check_size(values, self.n)
+        check_rows(data, self.dimension)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """Exact sums of the shortened rows in units of ``norm``, then the weighted number of rows. Private."""
@@ -95,14 +97,14 @@ class VectorMean(Additive):
         return np.asarray(self.norm * mean / max(1.0, float(np.linalg.norm(mean))))
 
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
-        """The root mean square length of the error, to first order in 1/n; ``mean`` is a supposed length of the mean."""
+        """The root mean square length of the error, to first order in 1/n; ``mean``: a supposed length of the mean."""
         if self.n is not None:
-            return self.norm * deviation(self.mechanism) * math.sqrt(self.dimension)
+            return self.norm * self.mechanism.deviation * math.sqrt(self.dimension)
         length = 1.0 if mean is None else number("mean", mean, low=0, high=self.norm) / self.norm
         if n is None:
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         spread = math.sqrt(self.dimension + (length / self._weight) ** 2)
-        return self.norm * deviation(self.mechanism) * spread / positive("n", n)
+        return self.norm * self.mechanism.deviation * spread / positive("n", n)
 
     def error(self, confidence: float = 0.95, *, n: float | None = None) -> float:
         """What the length of the error stays within, with at least this confidence (Laurent and Massart 2000)."""
@@ -111,8 +113,13 @@ class VectorMean(Additive):
         # the identity, and with n private that plus mmᵀ/w², of norm at most 1/w².
         widest = 1.0 if self.n is not None else 1 + self._weight**-2
         size = 1.0 if self.n is not None else positive("n", n)
-        reach = deviation(self.mechanism) * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
+        reach = self.mechanism.deviation * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
         return self.rmse(n=n) + self.norm * reach / size
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
 
 
 def _shortened(table: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
@@ -131,7 +138,8 @@ def _exact(values: list[Fraction]) -> NDArray[Any]:
 
 def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | None = None, delta: float | None = None,
                 rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-                book: Book | None = None, label: str = "vector mean", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+                book: Chargeable | None = None, label: str = "vector mean",
+                rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The mean of rows of bounded length: see ``VectorMean``.
 
     >>> vector_mean([[0.3, 0.4]] * 2000, norm=1.0, dimension=2, rho=0.5, rng=1).value.round(1)
@@ -139,4 +147,4 @@ def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | No
     """
     operation = VectorMean(norm=norm, dimension=dimension, n=n, epsilon=epsilon, delta=delta, rho=rho,
                            adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -15,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
-from discreet.statistics._ranks import UNIT, RankChoice, counted
+from discreet.statistics.ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.budget import Additive, Share
 from discreet.tables.columns import Bins, even_edges
@@ -100,7 +100,7 @@ class Quantile(Aggregate):
 
     The score of a bin is minus the distance between q·n and the ranks that its rows have, [below, below + inside]: of a bin
     that holds the quantile it is zero, however many rows are heaped there. It is the choice that ``statistics.quantile``
-    makes (``statistics._ranks``), sampled exactly; one row moves a score by at most max(q, 1 - q), with q rounded to 2^-20.
+    makes (``statistics.ranks``), sampled exactly; one row moves a score by at most max(q, 1 - q), with q rounded to 2^-20.
     Groups are disjoint, so a unit with one row pays once; with m rows the score may move m times as far, and what
     it pays in all groups still adds up to ε. An empty group gives a bin at random.
 

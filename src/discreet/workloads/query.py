@@ -13,17 +13,19 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.events import Event
-from discreet.mechanisms import Gaussian, Laplace
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release, unit_name
-from discreet.workloads.inference import Constraints, Monotone, check, infer
+from discreet.mechanisms import Gaussian
+from discreet.mechanisms.budget import AdditiveMechanism, Budget
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parameters import store
+from discreet.random import Rng, RngLike
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.workloads.inference import Constraints, Monotone, check
+from discreet.workloads.measurement import Measure, infer
 from discreet.workloads.selection import Noise, optimise
-from discreet.workloads.strategy import Strategy, answers, counts
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.strategy import Strategy
+from discreet.workloads.workload import Floats, Workload
 
 __all__ = ["Answers", "Query", "answer"]
-
-_MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Mechanism[Answers]):
     r"""Measures ``strategy`` on a histogram with noise and infers the answers to ``workload`` by least squares.
 
     Ask for ``epsilon=`` (Laplace noise), ``epsilon=`` and ``delta=``, or ``rho=`` (Gaussian). One record (or ``unit``,
@@ -76,49 +78,40 @@ class Query:
     rho: InitVar[float | None] = None
     adjacency: InitVar[Adjacency | str] = Adjacency.ADD_REMOVE
     constraints: Constraints | None = None
-    unit: str = ONE_RECORD
-    mechanism: Laplace | Gaussian | None = field(default=None, init=False)
+    measure: Measure = field(init=False)
+
+    label = "workload"
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
                       adjacency: Adjacency | str) -> None:
-        if (epsilon is None) == (rho is None):
-            raise ValueError("A query needs epsilon= (Laplace), epsilon= and delta=, or rho= (both Gaussian): one of these.")
-        noise: Noise = "laplace" if delta is None and rho is None else "gaussian"
+        noise: Noise = "gaussian" if Budget(epsilon, delta, rho).gaussian else "laplace"
         strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
                              f"{self.workload.shape}.")
-        if strategy.rows > _MOST_ROWS:
-            raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
-                             "Choose a smaller strategy: optimise(workload) finds one.")
         check(self.constraints, strategy.shape)
-        unit_name(self.unit)
-        object.__setattr__(self, "strategy", strategy)
-        object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
+        store(self, strategy=strategy, measure=Measure(strategy=strategy, epsilon=epsilon, delta=delta, rho=rho,
+                                                       adjacency=adjacency))
 
     @property
-    def _parts(self) -> tuple[Strategy, Laplace | Gaussian]:
-        assert self.strategy is not None
-        assert self.mechanism is not None
-        return self.strategy, self.mechanism
+    def mechanism(self) -> AdditiveMechanism:
+        """The noise on the measurements."""
+        return self.measure.mechanism
 
     @property
     def event(self) -> Event:
         """The cost."""
-        return self._parts[1].event
+        return self.measure.event
 
     @property
     def variance(self) -> float:
         """The variance of the noise on one measurement."""
-        mechanism = self._parts[1]
-        if isinstance(mechanism, Laplace):
-            return 2 * float(mechanism.scale or 0.0) ** 2
-        return float(mechanism.sigma or 0.0) ** 2
+        return self.measure.variance
 
     @property
     def total_squared_error(self) -> float:
         """The expected squared error, summed over all queries, of least squares without constraints."""
-        return self._parts[0].trace(self.workload) * self.variance
+        return self.measure.strategy.trace(self.workload) * self.variance
 
     @property
     def rmse(self) -> float:
@@ -128,7 +121,7 @@ class Query:
     def deviation(self, query: Any) -> float:
         """The standard deviation of the answer to one query, given as its weights on the cells."""
         weights = np.asarray(query, np.float64).reshape(self.workload.shape)
-        return math.sqrt(float((weights * self._parts[0].covariance(weights)).sum()) * self.variance)
+        return math.sqrt(float((weights * self.measure.strategy.covariance(weights)).sum()) * self.variance)
 
     def error(self, confidence: float = 0.95, *, query: Any = None) -> float:
         """What the error of a query stays within, with this confidence: a given one, or one of the workload at random.
@@ -142,22 +135,13 @@ class Query:
             return spread * NormalDist().inv_cdf((1 + confidence) / 2)
         return spread * (math.sqrt(3) * confidence if confidence < 2 / 3 else 2 / (3 * math.sqrt(1 - confidence)))
 
-    def release(self, histogram: Any, rng: RngLike = None) -> Release[Answers]:
+    def check(self, data: Any) -> None:
+        """A histogram over the workload's cells."""
+        self.measure.check(data)
+
+    def draw(self, data: Any, rng: Rng) -> Answers:
         """Measure and infer. The histogram holds whole counts in the workload's shape; see ``counts`` for the rest."""
-        strategy, mechanism = self._parts
-        noisy = mechanism.release(answers(strategy, counts(histogram, strategy.shape)), rng)
-        estimate = infer(strategy, noisy.value, self.constraints, self.workload)
-        return Release(Answers(self.workload, estimate), self.event, reproducible=noisy.reproducible)
-
-
-def _mechanism(strategy: Strategy, noise: Noise, adjacency: Adjacency, epsilon: float | None, delta: float | None,
-               rho: float | None) -> Laplace | Gaussian:
-    norm: Norm = "l1" if noise == "laplace" else "l2"
-    sensitivity = strategy.sensitivity(norm, adjacency)
-    if noise == "laplace":
-        return Laplace(sensitivity=sensitivity, epsilon=epsilon, max_size=strategy.rows, adjacency=adjacency)
-    return Gaussian(sensitivity=sensitivity, epsilon=epsilon, delta=delta, rho=rho, max_size=strategy.rows,
-                    adjacency=adjacency)
+        return Answers(self.workload, infer(self.measure.draw(data, rng), self.workload, self.constraints))
 
 
 def answer(
@@ -173,7 +157,7 @@ def answer(
     monotone: Monotone | None = None,
     total: float | None = None,
     unit: str = ONE_RECORD,
-    book: Book | None = None,
+    book: Chargeable | None = None,
     label: str = "workload",
     rng: RngLike = None,
 ) -> Release[Answers]:
@@ -189,7 +173,4 @@ def answer(
     """
     query = Query(workload=workload, strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency,
                   constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total), unit=unit)
-    if book is not None:
-        book.charge(query.event, label=label, unit=query.unit)
-    release = query.release(histogram, rng)
-    return Release(release.value, release.event, reproducible=release.reproducible, label=label)
+    return charged(query, histogram, book=book, label=label, rng=rng)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
-from discreet.mechanisms._grid import DEFAULT_MAX_SIZE
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE
 from discreet.random.tap import unheard
 
 __all__ = ["COVER_SHARE", "Cover", "radial", "radial_error", "radial_norm"]

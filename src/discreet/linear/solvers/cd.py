@@ -46,7 +46,7 @@ from discreet.errors import number, positive, whole
 from discreet.linear import kernels
 from discreet.linear.problem import Problem, Solution, clip_norm, noise_multiplier
 from discreet.linear.rows import Records
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 
 __all__ = ["CoordinateDescent"]
 

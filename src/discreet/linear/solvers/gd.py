@@ -25,7 +25,7 @@ from discreet.errors import whole
 from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._descent import COUNT_SHARE, Descending, Pace
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 
 __all__ = ["GradientDescent"]
 

@@ -27,7 +27,7 @@ from discreet.linear import kernels
 from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._descent import Descending, Pace, drawn, sampled_noise
-from discreet.mechanisms._common import store
+from discreet.mechanisms.parameters import store
 
 __all__ = ["VarianceReduced"]
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._common import slack
-from discreet.mechanisms._grid import above, exact_number, floor_log2, in_range, power, wide
-from discreet.mechanisms._records import numbers
+from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power, wide
+from discreet.mechanisms.parameters import slack
+from discreet.mechanisms.records import numbers
 
 __all__ = ["ScoreGrid"]
 

@@ -1,4 +1,4 @@
-"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms._records``."""
+"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms._records import (
+from discreet.mechanisms.records import (
     check_column,
     check_container,
     check_rows,
@@ -55,7 +55,7 @@ def present(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def exact_total(array: NDArray[Any], bounds: Bounds) -> tuple[Fraction, int]:
-    """The sum of the present records, each moved to the nearest bound if beyond it, without rounding; and their number."""
+    """The sum of the present records, each moved to the nearest bound if beyond it, unrounded; and their number."""
     here = present(array)
     if here.dtype.kind == "f":
         return exact_sum(np.clip(here.astype(np.float64), *bounds)), here.size

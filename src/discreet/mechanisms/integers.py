@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms._records import numbers
+from discreet.mechanisms.records import numbers
 
 __all__ = ["add_integers", "integers"]
 

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.adjacency import Adjacency
-from discreet.mechanisms._common import slack
-from discreet.mechanisms._grid import above
+from discreet.mechanisms.grid import above
+from discreet.mechanisms.parameters import slack
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 
