@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import discreet as dp
+from discreet.encoding.engines import DuckDB
 from discreet.random import seeded
 from discreet.tables import EngineFailed, col
 from discreet.tables.bounding import Bounds, Field, SecretKey, bound
-from discreet.tables.engines import DuckDB
 from discreet.tables.fixed_point import FINE
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import Pass

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import discreet as dp
+from discreet.encoding.engines import DuckDB
 from discreet.random import seeded
 from discreet.tables import bounding
 from discreet.tables.bounding import Bounds, Field, SecretKey, bound
-from discreet.tables.engines import DuckDB
 from discreet.tables.fixed_point import FINE
 from discreet.tables.passes import Pass
 from tests.tables import frames

@@ -11,7 +11,8 @@ import shutil
 import pytest
 
 from discreet.auditing import ReplayError
-from discreet.tables import engines, passes
+from discreet.encoding import engines
+from discreet.tables import passes
 from searches._neighbours import CONTAINERS, OPERATIONS, cases, check, one_connection, spark
 
 EXAMPLES = int(os.environ.get("DISCREET_EXAMPLES", "5"))  # raise it to look harder

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from discreet.tables.engines import EngineFailed
+from discreet.encoding.engines import EngineFailed
 from discreet.tables.expressions import Expression, col
 from discreet.tables.query import Explanation, Query
 from discreet.tables.table import Table, table

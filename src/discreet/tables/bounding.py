@@ -22,15 +22,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from discreet.encoding.engines import Engine
+from discreet.encoding.sources import Kind
 from discreet.random import Rng
 from discreet.random.tap import coins
-from discreet.tables.engines import Engine
 
-__all__ = ["Bounds", "Field", "Kind", "SecretKey", "bound"]
-
-Kind: TypeAlias = Literal["number", "integer", "text"]
+__all__ = ["Bounds", "Field", "SecretKey", "bound"]
 
 HALF = 31
 MASK = (1 << HALF) - 1

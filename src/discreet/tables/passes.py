@@ -13,15 +13,15 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
+from discreet.encoding.engines import EngineFailed, quietly
+from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Bounds, Field, SecretKey, bound
 from discreet.tables.columns import Bins, Columns
-from discreet.tables.engines import EngineFailed, quietly
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
-from discreet.tables.sources import Source
 
 with extra("tables"):
     import narwhals as nw

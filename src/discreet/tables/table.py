@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
 from discreet.random import RngLike
 from discreet.release import Book, Release
@@ -15,7 +16,6 @@ from discreet.tables.budget import Noise
 from discreet.tables.expressions import Expression, check
 from discreet.tables.passes import Progress, Rows
 from discreet.tables.query import Query, derived_column
-from discreet.tables.sources import Source, open_source
 
 __all__ = ["Table", "table"]
 
