@@ -144,7 +144,9 @@ def charged(operation: Operation, data: Any = None, *, book: Chargeable | None =
     run = prepare(data, rng) if prepare is not None else lambda: operation.release(data, rng)
     pay(operation, book, label)
     answer: Release[Any] = run()
-    return replace(answer, label=label or answer.label or _label(operation), unit=operation.unit)
+    name = label or answer.label or _label(operation)
+    same = answer.label == name and answer.unit is operation.unit
+    return answer if same else replace(answer, label=name, unit=operation.unit)
 
 
 def _label(operation: Any) -> str:

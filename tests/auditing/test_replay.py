@@ -126,8 +126,8 @@ def test_the_fixture_tries_both_orders(replay):
 
 
 def test_propose_test_release_with_a_constant_base_passes():
-    test = ProposeTestRelease(epsilon=1.0, delta=0.1)
-    replay(lambda x: test.release(x, distance=len, base=lambda _: "safe"), [1] * 9, [1] * 8)
+    test = ProposeTestRelease(epsilon=1.0, delta=0.1, distance=len, base=lambda _: "safe")
+    replay(test.release, [1] * 9, [1] * 8)
 
 
 # --- what must be found --------------------------------------------------------------------------------------------

@@ -334,16 +334,16 @@ def test_rounds_of_the_sparse_vector_are_paid_once_each():
 def test_a_tests_base_algorithm_is_compared_with_its_own_part():
     noise = Gaussian(sensitivity=1.0, sigma=3.0)
     far = {"distance": lambda x: 500 + len(x), "base": lambda x: noise.release(total(x)).value}
-    paid = ProposeTestRelease(epsilon=1.0, delta=1e-6, base_event=noise.event)
-    replay(lambda x: paid.release(x, **far), DATA, NEIGHBOUR)
-    rejected(lambda x: Release(paid.release(x, **far).value, ProposeTestRelease(epsilon=1.0, delta=1e-6).event), "cost more")
+    paid = ProposeTestRelease(epsilon=1.0, delta=1e-6, base_event=noise.event, **far)
+    replay(paid.release, DATA, NEIGHBOUR)
+    rejected(lambda x: Release(paid.release(x).value, ProposeTestRelease(epsilon=1.0, delta=1e-6).event), "cost more")
 
 
 def test_an_answer_of_a_test_may_be_anything():
     """A ragged list, a text, an empty array: whatever the base algorithm gives."""
-    test = ProposeTestRelease(epsilon=1.0, delta=0.1)
     for answer in ([[1], [2, 3]], "safe", {}, np.zeros(0), [None]):
-        replay(lambda x, a=answer: test.release(x, distance=lambda x: 500 + len(x), base=lambda _: a), DATA, NEIGHBOUR)
+        test = ProposeTestRelease(epsilon=1.0, delta=0.1, distance=lambda x: 500 + len(x), base=lambda _, a=answer: a)
+        replay(test.release, DATA, NEIGHBOUR)
 
 
 def test_a_step_without_a_price_cannot_be_compared():

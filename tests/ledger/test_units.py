@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -123,7 +124,7 @@ def operations() -> dict[str, object]:
         "model": model,
         "interval": interval,
         "training": trained,
-        "sparse vector": lambda book, **said: sparse.start(1, book, **said).ask(2),
+        "sparse vector": lambda book, **said: replace(sparse, **said).start(1, book).ask(2),
     }
 
 

@@ -161,5 +161,5 @@ def test_smooth_sensitivity(delta, effort):
     rng, trials, stretch = seeded(1), effort.draws, np.exp(mechanism.beta)
     hits = []
     for value, scale in ((0.0, 1.0), (1.0, stretch)):
-        hits.append(sum(mechanism.release(value, scale, rng).value > 4 for _ in range(trials)))
+        hits.append(sum(mechanism.release((value, scale), rng).value > 4 for _ in range(trials)))
     assert 0.1 * effort.power <= epsilon_lower_bound(tuple(hits), trials, delta=delta, alarm=FALSE_ALARM) <= 1.0

@@ -275,10 +275,10 @@ def test_errors_tell_nothing_of_records():
 
 
 def test_an_unusual_distance_is_refused_in_one_sentence():
-    test = ProposeTestRelease(**MODE)
+    test = ProposeTestRelease(**MODE, distance=lambda given: given, base=lambda _: 1)
     for bad in ("a private word", [1], np.array([1, 2]), 1j, None):
         with pytest.raises(ValueError, match="distance did not give a number, but must give one, at least 0"):
-            test.release(bad, lambda given: given, lambda _: 1)
+            test.release(bad)
 
 
 # --- one entry does not round another ------------------------------------------------------------------------------

@@ -40,22 +40,28 @@ def test_unsafe_data_pass_with_probability_delta_and_no_more():
 
 def test_the_base_algorithm_is_paid_for():
     noise = Gaussian(sensitivity=1.0, sigma=3.0)
-    test = ProposeTestRelease(epsilon=1.0, delta=1e-6, base_event=noise.event)
+    test = ProposeTestRelease(epsilon=1.0, delta=1e-6, base_event=noise.event, distance=lambda x: 500,
+                              base=lambda x: noise.release(sum(x), rng=1).value)
     assert events.leaves(test.event)[noise.event] == 1
-    answer = test.release([1.0, 2.0], distance=lambda x: 500, base=lambda x: noise.release(sum(x), rng=1).value, rng=1)
+    answer = test.release([1.0, 2.0], rng=1)
     assert answer.value == noise.release(3.0, rng=1).value
     assert answer.event == test.event
 
 
 def test_distances_are_floored_and_must_be_numbers():
-    test = ProposeTestRelease(epsilon=100.0, delta=1e-3)
+    test = ProposeTestRelease(epsilon=100.0, delta=1e-3, distance=lambda given: given, base=lambda _: "yes")
     assert test.threshold == 0
-    assert test.release(0, lambda _: 0.999, lambda _: "yes", rng=1).value is None
-    assert test.release(0, lambda _: 50.5, lambda _: "yes", rng=1).value == "yes"
-    assert test.release(0, lambda _: -7, lambda _: "yes", rng=1).value is None
+    assert test.release(0.999, rng=1).value is None
+    assert test.release(50.5, rng=1).value == "yes"
+    assert test.release(-7, rng=1).value is None
     for bad in (math.nan, "3", None):
         with pytest.raises(ValueError, match="distance did not give a number"):
-            test.release(bad, lambda given: given, lambda _: "yes")
+            test.release(bad)
+
+
+def test_a_test_of_nothing_is_refused_before_it_is_charged():
+    with pytest.raises(ValueError, match="distance= or base= is missing"):
+        ProposeTestRelease(epsilon=1.0, delta=1e-3, distance=len).prepared([1])
 
 
 def test_error_is_the_distance_at_which_there_is_an_answer():

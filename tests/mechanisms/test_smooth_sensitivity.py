@@ -81,7 +81,7 @@ def test_events_and_awkward_data():
 def test_error_shrinks_with_the_bound():
     mechanism = SmoothSensitivity(epsilon=1.0, resolution=1e-12)
     assert mechanism.error(0.5, smooth_bound=0.1) == pytest.approx(0.2, rel=1e-6)
-    assert mechanism.release(3.0, 1e-3, rng=1).reproducible
+    assert mechanism.release((3.0, 1e-3), rng=1).reproducible
 
 
 def test_bad_parameters_are_named():
@@ -92,4 +92,4 @@ def test_bad_parameters_are_named():
     with pytest.raises(ValueError, match="delta is 1e-300, but is too small"):
         SmoothSensitivity(epsilon=1e-4, delta=1e-300, resolution=1.0)
     with pytest.raises(ValueError, match="smooth bound is not a finite number"):
-        SmoothSensitivity(epsilon=1.0, resolution=1.0).release(1.0, math.nan)
+        SmoothSensitivity(epsilon=1.0, resolution=1.0).release((1.0, math.nan))

@@ -114,7 +114,7 @@ def test_the_book_is_charged_first_and_may_refuse():
 
     with pytest.raises(dp.BudgetExceeded):
         answer(Prefix(4), Unread(), epsilon=1.0, book=Register(refuse=True))
-    with pytest.raises(ValueError, match="A query needs epsilon="):
+    with pytest.raises(ValueError, match="exactly one of epsilon, rho"):
         answer(Prefix(4), Unread(), book=register)
     with pytest.raises(ValueError, match="no single order"):
         answer(Identity((2, 2)), Unread(), epsilon=1.0, monotone="increasing", book=register)

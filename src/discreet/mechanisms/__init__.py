@@ -10,6 +10,7 @@ Each has ``event``, ``error(confidence)`` and ``release(value, rng=None)``.
 
 from __future__ import annotations
 
+from discreet.mechanisms.budget import Budget
 from discreet.mechanisms.clustered_mean import ClusteredMean
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace, Geometric
@@ -28,6 +29,7 @@ from discreet.mechanisms.top_k import TopK
 
 __all__ = [
     "AboveThreshold",
+    "Budget",
     "ClusteredMean",
     "DiscreteGaussian",
     "DiscreteLaplace",

@@ -25,7 +25,7 @@ Reference: Dwork and Lei (2009) for the method; the core of "friendly" points: T
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,16 +36,16 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
 from discreet.mechanisms.records import rows
-from discreet.release import Release
 
 __all__ = ["ClusteredMean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteredMean:
+class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
     """The mean of ``size`` points in ``dimension`` dimensions if nearly all lie within ``radius`` of each other.
 
     Test and noise take half of ``epsilon`` and ``delta`` each. ``None`` if the data are not, or not clearly, clustered.
@@ -87,7 +87,7 @@ class ClusteredMean:
                         max_size=self.dimension, adjacency=Adjacency.REPLACE)
 
     @property
-    def _test(self) -> ProposeTestRelease:
+    def _test(self) -> ProposeTestRelease[NDArray[np.float64]]:
         return ProposeTestRelease(epsilon=self.epsilon / 2, delta=self.delta / 2, base_event=self._noise.event,
                                   adjacency=Adjacency.REPLACE)
 
@@ -100,16 +100,16 @@ class ClusteredMean:
         """What the noise on one coordinate stays within, given an answer."""
         return self._noise.error(confidence)
 
-    def release(self, points: ArrayLike, rng: random.RngLike = None) -> Release[NDArray[np.float64] | None]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.float64] | None:
         """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or too
         many of them, counts as an outlier."""
-        x = rows(points, self.dimension)
+        x = rows(data, self.dimension)
         if x.shape != (self.size, self.dimension):
             raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
-        near, source = self._near(x), random.as_rng(rng)
-        noise = self._noise
-        return self._test.release(x, lambda _: self.slack + 1 - _score(near),
-                                  lambda x: noise.release(_weighted_mean(x, near), source).value, source)
+        near, noise = self._near(x), self._noise
+        test = replace(self._test, distance=lambda _: self.slack + 1 - _score(near),
+                       base=lambda x: noise.draw(_weighted_mean(x, near), rng))
+        return test.draw(x, rng)
 
     def _near(self, x: NDArray[np.float64]) -> NDArray[np.int64]:
         """How many points lie within the radius of each, itself included; none for a point that is not finite."""

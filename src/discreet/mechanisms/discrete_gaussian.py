@@ -13,15 +13,15 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import above, in_range
 from discreet.mechanisms.integers import add_integers, integers
+from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["DiscreteGaussian"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Mechanism[Any]):
     r"""Adds integer noise to integers whose L2 change per record is at most ``sensitivity``.
 
     Law: mass proportional to :math:`e^{-x^2/2\sigma^2}` on the integers, sampled exactly.
@@ -80,6 +80,12 @@ class DiscreteGaussian:
         assert self.sigma is not None
         return self._event(self.sigma)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry, at most (Canonne, Kamath and Steinke 2020, Corollary 9)."""
+        assert self.sigma is not None
+        return self.sigma
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with at least this confidence.
 
@@ -89,11 +95,15 @@ class DiscreteGaussian:
         assert self.sigma is not None
         return math.floor(self.sigma * NormalDist().inv_cdf((1 + confidence) / 2)) + 1.0
 
-    def release(self, value: Any, rng: random.RngLike = None) -> Release[Any]:
-        """A noisy ``value``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
-        source, exact = random.as_rng(rng), integers(value, self.max_size)
+    @property
+    def stated_error(self) -> float:
+        """The error of one entry, with 95 % confidence."""
+        return usual_error(self)
+
+    def draw(self, data: Any, rng: random.Rng) -> Any:
+        """A noisy ``data``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
+        exact = integers(data, self.max_size)
         assert self.sigma is not None
         sigma = self.sigma
-        noisy = noised(self, exact, "l2", self.sensitivity,
-                       lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, source)))
-        return Release(noisy, self.event, reproducible=source.reproducible)
+        return noised(self, exact, "l2", self.sensitivity,
+                      lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, rng)))

@@ -12,15 +12,15 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, above
 from discreet.mechanisms.integers import add_integers, integers
+from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["DiscreteLaplace", "Geometric"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscreteLaplace:
+class DiscreteLaplace(Mechanism[Any]):
     r"""Adds integer noise to integers whose L1 change per record is at most ``sensitivity``.
 
     Law: :math:`\Pr[x] = \tanh(1/2t)\, e^{-|x|/t}` with t = ``scale``, sampled exactly. No rounding, so nothing to
@@ -59,6 +59,12 @@ class DiscreteLaplace:
         assert self.scale is not None
         return events.DiscreteLaplace(scale=self.scale, sensitivity=self.sensitivity, adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry: of variance 2p/(1 - p)² with p = exp(-1/t)."""
+        assert self.scale is not None
+        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * self.scale)))
+
     def error(self, confidence: float = 0.95) -> float:
         """The smallest integer that the noise on one entry stays within, with this confidence."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
@@ -67,14 +73,18 @@ class DiscreteLaplace:
         tail = (1 - confidence) * (1 + math.exp(-1 / self.scale)) / 2
         return float(max(0, math.ceil(-self.scale * math.log(tail) - 1)))
 
-    def release(self, value: Any, rng: random.RngLike = None) -> Release[Any]:
-        """A noisy ``value``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
-        source, exact = random.as_rng(rng), integers(value, self.max_size)
+    @property
+    def stated_error(self) -> float:
+        """The error of one entry, with 95 % confidence."""
+        return usual_error(self)
+
+    def draw(self, data: Any, rng: random.Rng) -> Any:
+        """A noisy ``data``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""
+        exact = integers(data, self.max_size)
         assert self.scale is not None
         scale = self.scale
-        noisy = noised(self, exact, "l1", self.sensitivity,
-                       lambda: add_integers(exact, random.discrete_laplace(scale, exact.shape, source)))
-        return Release(noisy, self.event, reproducible=source.reproducible)
+        return noised(self, exact, "l1", self.sensitivity,
+                      lambda: add_integers(exact, random.discrete_laplace(scale, exact.shape, rng)))
 
 
 Geometric = DiscreteLaplace

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import numbers
 from discreet.mechanisms.scores import ScoreGrid
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
+class Exponential(Mechanism[int]):
     r"""Chooses an index by scores, each of which one record moves by at most ``sensitivity``.
 
     Law: :math:`\Pr[i] \propto \mu_i \exp(\epsilon\, u_i / 2\Delta)` on scores rounded to a fine grid, sampled exactly:
@@ -92,14 +93,13 @@ class Exponential:
         logs = np.log(np.array(self.base_measure))
         return np.asarray(np.rint(self._grid.scale * (logs - logs.max())), dtype=np.int64)
 
-    def release(self, scores: ArrayLike, rng: random.RngLike = None) -> Release[int]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> int:
         """The index of the chosen candidate."""
-        grid, source = self._grid, random.as_rng(rng)
-        scores = numbers(scores)
+        grid = self._grid
+        scores = numbers(data)
         gaps = grid.gaps(scores, self._offsets(scores.size))
-        index = noised(self, grid.placed(scores), "linf", grid.reach,
-                       lambda: random.weighted_index(gaps, grid.scale, source))
-        return Release(index, self.event, reproducible=source.reproducible)
+        return noised(self, grid.placed(scores), "linf", grid.reach,
+                      lambda: random.weighted_index(gaps, grid.scale, rng))
 
     def release_by_sampling(self, draw: Callable[[], T], score: Callable[[T], Any], highest: float,
                             rng: random.RngLike = None) -> Release[T]:

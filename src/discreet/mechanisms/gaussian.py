@@ -12,15 +12,15 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range, root_above
+from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["Gaussian", "classic_noise_multiplier"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gaussian:
+class Gaussian(Mechanism[Any]):
     r"""Adds Gaussian noise to numbers whose L2 change per record is at most ``sensitivity``.
 
     Law: value rounded to a power-of-two grid plus noise of density :math:`\propto e^{-x^2/2\sigma^2}`, cut to the grid.
@@ -79,18 +79,28 @@ class Gaussian:
         return events.Gaussian(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
                                adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry."""
+        assert self.sigma is not None
+        return self.sigma
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with this confidence: a normal quantile, and a grid step."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return float(self._grid.scale) * NormalDist().inv_cdf((1 + confidence) / 2) + float(self._grid.step)
 
-    def release(self, value: Any, rng: random.RngLike = None) -> Release[Any]:
-        """A noisy ``value``: a float for a scalar, otherwise an array of doubles of the same shape."""
-        grid, source = self._grid, random.as_rng(rng)
-        placed = grid.place(value, self.max_size)
-        noisy = noised(self, placed, "l2", self.widened_sensitivity,
-                       lambda: grid.add(placed, random.gaussian_cells(grid.steps, placed.shape, source)))
-        return Release(noisy, self.event, reproducible=source.reproducible)
+    @property
+    def stated_error(self) -> float:
+        """The error of one entry, with 95 % confidence."""
+        return usual_error(self)
+
+    def draw(self, data: Any, rng: random.Rng) -> Any:
+        """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
+        grid = self._grid
+        placed = grid.place(data, self.max_size)
+        return noised(self, placed, "l2", self.widened_sensitivity,
+                      lambda: grid.add(placed, random.gaussian_cells(grid.steps, placed.shape, rng)))
 
 
 def _noise_multiplier(epsilon: object, delta: object, calibration: str) -> float:

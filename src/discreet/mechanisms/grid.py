@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from discreet.errors import number
 from discreet.mechanisms.records import numbers
 
-__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "exact_number", "floor_log2", "in_range", "power",
+__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "double_root_above", "exact_number", "floor_log2", "in_range", "power",
            "root_above", "wide"]
 
 DEFAULT_MAX_SIZE = 1 << 20  # entries; paying for so many widens a scale of 1/epsilon by 6e-8/epsilon
@@ -173,6 +173,14 @@ def above(x: Fraction) -> float:
 def root_above(x: int) -> Fraction:
     """A rational a little above √x."""
     return Fraction(math.isqrt((x << 64) - 1) + 1, 1 << 32) if x > 1 else Fraction(1)
+
+
+def double_root_above(square: Fraction) -> float:
+    """The smallest double whose square is at least this, for positive x, or the one after it."""
+    half = floor_log2(square) // 2
+    scaled = square / power(2 * half)  # in [1, 4), whatever the size
+    root = math.sqrt(scaled)
+    return math.ldexp(root if Fraction(root) ** 2 >= scaled else math.nextafter(root, math.inf), half)
 
 
 def in_range(name: str, value: object) -> float:

@@ -11,15 +11,15 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range
+from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["Laplace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laplace:
+class Laplace(Mechanism[Any]):
     r"""Adds Laplace noise to numbers whose L1 change per record is at most ``sensitivity``.
 
     Law: value rounded to a power-of-two grid plus noise of density :math:`\frac{1}{2b} e^{-|x|/b}`, cut to the grid.
@@ -74,16 +74,26 @@ class Laplace:
         return events.Laplace(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
                               adjacency=self.adjacency)
 
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on one entry: √2·b."""
+        assert self.scale is not None
+        return math.sqrt(2) * self.scale
+
     def error(self, confidence: float = 0.95) -> float:
         """What the noise on one entry stays within, with this confidence: b·ln(1/(1 - confidence)), and a grid step."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return float(self._grid.scale) * math.log(1 / (1 - confidence)) + float(self._grid.step)
 
-    def release(self, value: Any, rng: random.RngLike = None) -> Release[Any]:
-        """A noisy ``value``: a float for a scalar, otherwise an array of doubles of the same shape."""
-        grid, source = self._grid, random.as_rng(rng)
-        placed = grid.place(value, self.max_size)
-        noisy = noised(self, placed, "l1", self.widened_sensitivity,
-                       lambda: grid.add(placed, random.laplace_cells(grid.steps, placed.shape, source)))
-        return Release(noisy, self.event, reproducible=source.reproducible)
+    @property
+    def stated_error(self) -> float:
+        """The error of one entry, with 95 % confidence."""
+        return usual_error(self)
+
+    def draw(self, data: Any, rng: random.Rng) -> Any:
+        """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
+        grid = self._grid
+        placed = grid.place(data, self.max_size)
+        return noised(self, placed, "l1", self.widened_sensitivity,
+                      lambda: grid.add(placed, random.laplace_cells(grid.steps, placed.shape, rng)))
 

@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.scores import ScoreGrid
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["NoisyMax"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyMax:
+class NoisyMax(Mechanism[int]):
     r"""Chooses the index whose score plus Laplace noise is largest; one record moves each score by ≤ ``sensitivity``.
 
     Law: argmax of u_i + X_i with X_i the integer part of Laplace noise of scale 2Δ/ε (Δ/ε with ``monotone=True``),
@@ -59,10 +59,9 @@ class NoisyMax:
         grid = self._grid
         return 2 * float(grid.step) * (grid.scale * math.log(whole("size", size, low=1) / (1 - confidence)) + 1)
 
-    def release(self, scores: ArrayLike, rng: random.RngLike = None) -> Release[int]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> int:
         """The index of the winner."""
-        grid, source = self._grid, random.as_rng(rng)
-        gaps = grid.gaps(scores)
-        index = noised(self, grid.placed(scores), "linf", grid.reach,
-                       lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, source) - gaps)))
-        return Release(index, self.event, reproducible=source.reproducible)
+        grid = self._grid
+        gaps = grid.gaps(data)
+        return noised(self, grid.placed(data), "linf", grid.reach,
+                      lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, rng) - gaps)))

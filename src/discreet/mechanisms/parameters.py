@@ -1,4 +1,4 @@
-"""What every mechanism does the same way: adjacency, exactly one of several parameters, the release itself."""
+"""What every mechanism does the same way: exactly one of several parameters, fields that are set once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.adjacency import Adjacency
+from discreet.release import ONE_RECORD, unit_name
 
 __all__ = ["one_of", "slack", "spent_delta", "store"]
 
@@ -19,7 +20,8 @@ def spent_delta(delta: float) -> float:
 
 
 def store(mechanism: Any, **values: Any) -> None:
-    """Set fields of a frozen value while it is being made."""
+    """Set fields of a frozen value while it is being made; its unit, if it states one, must be a name."""
+    unit_name(getattr(mechanism, "unit", ONE_RECORD))
     if "adjacency" in values:
         values["adjacency"] = Adjacency(values["adjacency"])
     for name, value in values.items():

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.scores import ScoreGrid
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["PermuteAndFlip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip:
+class PermuteAndFlip(Mechanism[int]):
     r"""Walks the candidates in random order, stopping at i with probability :math:`e^{\epsilon(u_i - u^*)/2\Delta}`.
 
     Equal in law to reporting the maximum after adding exponential noise of scale 2Δ/ε (Δ/ε with ``monotone=True``,
@@ -58,10 +58,9 @@ class PermuteAndFlip:
         grid = self._grid
         return float(grid.step) * (grid.scale * math.log(whole("size", size, low=1) / (1 - confidence)) + 1)
 
-    def release(self, scores: ArrayLike, rng: random.RngLike = None) -> Release[int]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> int:
         """The index of the chosen candidate."""
-        grid, source = self._grid, random.as_rng(rng)
-        gaps = grid.gaps(scores)
-        index = noised(self, grid.placed(scores), "linf", grid.reach,
-                       lambda: random.permuted_index(gaps, grid.scale, source))
-        return Release(index, self.event, reproducible=source.reproducible)
+        grid = self._grid
+        gaps = grid.gaps(data)
+        return noised(self, grid.placed(data), "linf", grid.reach,
+                      lambda: random.permuted_index(gaps, grid.scale, rng))

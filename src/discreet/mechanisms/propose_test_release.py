@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -27,38 +26,40 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.mechanisms.grid import above
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
-from discreet.random.bounds import exp_bounds
+from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
 
-__all__ = ["NOTHING", "ProposeTestRelease", "least_threshold"]
+__all__ = ["NOTHING", "ProposeTestRelease"]
 
 T = TypeVar("T")
-D = TypeVar("D")
 NOTHING = events.Composed(events=())  # the cost of a base algorithm that is constant around safe data
 _FAR = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposeTestRelease:
+class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
 
-    ``epsilon`` and ``delta`` pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if there it
-    does not depend on any one record).
+    ``distance`` says how far data are from unsafe, ``base`` answers and makes its own noise. ``epsilon`` and ``delta`` pay for
+    the test; ``base_event`` for the base algorithm on safe data (nothing, if there it does not depend on any one record).
 
     >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
     >>> test.threshold, test.event.epsilon <= 1.0
     (13, True)
-    >>> test.release("data", distance=lambda x: 1000, base=str.upper, rng=1).value
+    >>> ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=lambda x: 1000, base=str.upper).release("data", rng=1).value
     'DATA'
-    >>> test.release("data", distance=lambda x: 0, base=str.upper, rng=1).value is None
+    >>> ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=lambda x: 0, base=str.upper).release("data", rng=1).value is None
     True
     """
 
     epsilon: float
     delta: float
     base_event: events.Event = NOTHING
+    distance: Callable[[Any], Any] | None = field(default=None, repr=False)
+    base: Callable[[Any], T] | None = field(default=None, repr=False)
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -90,10 +91,19 @@ class ProposeTestRelease:
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
-    def release(self, data: D, distance: Callable[[D], Any], base: Callable[[D], T],
-                rng: random.RngLike = None) -> Release[T | None]:
-        """``base(data)`` if the noisy ``distance(data)`` passes, otherwise ``None``. ``base`` makes its own noise."""
-        source = random.as_rng(rng)
+    def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[T | None]]:
+        """Refuse a test of nothing, and return what reads ``data``."""
+        self._parts()
+        return Mechanism.prepared(self, data, rng)
+
+    def _parts(self) -> tuple[Callable[[Any], Any], Callable[[Any], T]]:
+        if self.distance is None or self.base is None:
+            raise ValueError("distance= or base= is missing, but both are needed to test data and answer.")
+        return self.distance, self.base
+
+    def draw(self, data: Any, rng: random.Rng) -> T | None:
+        """``base(data)`` if the noisy ``distance(data)`` passes, otherwise ``None``."""
+        distance, base = self._parts()
         try:
             found = distance(data)
             steps = math.floor(max(0, min(_FAR, found))) if found == found else math.floor(found)
@@ -101,26 +111,8 @@ class ProposeTestRelease:
             raise ValueError("distance did not give a number, but must give one, at least 0.") from None
 
         def passes() -> bool:
-            return bool(steps + int(random.discrete_laplace(self.scale, (), source)) > self.threshold)
+            return bool(exceeding({"distance": steps}, self.scale, self.threshold, rng))
 
         if self.base_event == NOTHING:  # test and answer are one output: replay must not ask unsafe data for theirs
-            answer = noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
-        else:
-            answer = base(data) if noised(self, np.array([steps]), "linf", 1, passes, event=self._test_event) else None
-        return Release(answer, self.event, reproducible=source.reproducible)
-
-
-@lru_cache(maxsize=1024)
-def least_threshold(scale: float, allowed: Fraction) -> int:
-    """The least whole τ ≥ 0 that discrete Laplace noise of this scale exceeds with probability at most ``allowed``."""
-    # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}): start below the solution, then step up until certified.
-    tau = max(0, math.floor(-scale * math.log(2 * allowed)) - 2)
-    while noise_tail(scale, tau) > allowed:
-        tau += 1
-    return tau
-
-
-def noise_tail(scale: float, above: int) -> Fraction:
-    """An upper bound of Pr[N > above] for discrete Laplace noise of this scale, and a whole number ≥ 0."""
-    step = -1 / Fraction(scale)
-    return exp_bounds((above + 1) * step)[1] / (1 + exp_bounds(step)[0])
+            return noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
+        return base(data) if noised(self, np.array([steps]), "linf", 1, passes, event=self._test_event) else None

@@ -14,16 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.canonical import canonical
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.random.bounds import Interval, exp_bounds
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism[NDArray[np.int64]]):
     r"""Reports each record's category truthfully with odds e^ε to 1 against each of the other categories.
 
     Law: truth with probability :math:`e^\epsilon/(e^\epsilon + k - 1)`, otherwise a uniform lie; the coin is decided
@@ -69,11 +69,10 @@ class RandomizedResponse:
         lie = (1 - self.truth) / (self.categories - 1)
         return math.sqrt(math.log(2 / (1 - confidence)) / (2 * whole("size", size, low=1))) / (self.truth - lie)
 
-    def release(self, records: ArrayLike, rng: random.RngLike = None) -> Release[NDArray[np.int64]]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
-        source, coded = random.as_rng(rng), self._coded(records)
-        reports = noised(self, coded, "hamming", 1, lambda: self._report(coded, source))
-        return Release(reports, self.event, reproducible=source.reproducible)
+        coded = self._coded(data)
+        return noised(self, coded, "hamming", 1, lambda: self._report(coded, rng))
 
     def _coded(self, records: Any) -> NDArray[np.int64]:
         """The category of each record, -1 for none."""

@@ -33,11 +33,11 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import spent_delta, store
 from discreet.mechanisms.records import column
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["SmoothMedian", "SmoothSensitivity"]
 
@@ -46,7 +46,7 @@ _MARGIN = 2.0**-19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothSensitivity:
+class SmoothSensitivity(Mechanism[float]):
     """Adds noise to one number in proportion to a ``beta``-smooth bound of its local sensitivity.
 
     ``resolution`` is public: the grid step is the power of two at or below it. Without ``delta`` the noise is Cauchy
@@ -101,18 +101,17 @@ class SmoothSensitivity:
         except (TypeError, ValueError, OverflowError):
             raise ValueError("The smooth bound is not a finite number, but must be one.") from None
 
-    def release(self, value: Any, smooth_bound: Any, rng: random.RngLike = None) -> Release[float]:
-        """A noisy ``value``, whose local sensitivity ``smooth_bound`` bounds smoothly. Both are private."""
-        grid, source = self._grid, random.as_rng(rng)
+    def draw(self, data: tuple[Any, Any], rng: random.Rng) -> float:
+        """A noisy value, from (value, a smooth bound of its local sensitivity). Both are private."""
+        grid, (value, smooth_bound) = self._grid, data
         placed, steps = grid.place(value, 1), self._steps(smooth_bound)
 
-        def draw() -> float:
-            cell = random.laplace_cells(steps, (), source) if self.delta else cauchy_cell(steps, source)
+        def sample() -> float:
+            cell = random.laplace_cells(steps, (), rng) if self.delta else cauchy_cell(steps, rng)
             return float(grid.add(placed, np.array(cell, object)))
 
         noised(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)
-        noisy = noised(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, draw)
-        return Release(noisy, self.event, reproducible=source.reproducible)
+        return noised(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, sample)
 
 
 def _laplace_beta(epsilon: float, delta: float) -> float:
@@ -126,7 +125,7 @@ def _laplace_beta(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothMedian:
+class SmoothMedian(Mechanism[float]):
     """The median of numbers in public ``bounds``, with noise by how closely the data surround it.
 
     Values are clipped to the bounds (NaN, and whatever is not a number, counts as the lower one). The number of records
@@ -183,11 +182,11 @@ class SmoothMedian:
         x = np.sort(np.clip(np.where(np.isnan(x), low, x), low, high))
         return x, (len(x) + 1) // 2 - 1
 
-    def release(self, values: ArrayLike, rng: random.RngLike = None) -> Release[float]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> float:
         """A noisy median, inside the bounds."""
-        x, m = self._sorted(values)
-        noisy = self._noise.release(x[m] if len(x) else self.bounds[0], self.smooth_bound(values), rng)
-        return Release(min(max(noisy.value, self.bounds[0]), self.bounds[1]), self.event, noisy.reproducible)
+        x, m = self._sorted(data)
+        noisy = self._noise.draw((x[m] if len(x) else self.bounds[0], self.smooth_bound(data)), rng)
+        return min(max(noisy, self.bounds[0]), self.bounds[1])
 
 
 def _padded(x: Any, index: Any, low: float, high: float) -> Any:

@@ -28,9 +28,10 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
 from discreet.random.tap import noised
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import Chargeable, pay
 
 __all__ = ["AboveThreshold", "Round", "Session", "SparseVector"]
 
@@ -67,7 +68,7 @@ def _noise(sensitivity: float, epsilon: float, monotone: bool) -> _Noise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AboveThreshold:
+class AboveThreshold(Mechanism[int | None]):
     r"""Answers "is this value above the threshold?" until the first yes, for one ``epsilon`` in all.
 
     Law: yes iff u + Lap(2Δ/ε₂) ≥ T + Lap(Δ/ε₁), with ε₁ + ε₂ = ε; one threshold noise a round, fresh query noise.
@@ -114,11 +115,10 @@ class AboveThreshold:
         """A round of questions: ``ask`` until it says yes."""
         return Round(self, random.as_rng(rng))
 
-    def release(self, values: Iterable[Any], rng: random.RngLike = None) -> Release[int | None]:
+    def draw(self, data: Iterable[Any], rng: random.Rng) -> int | None:
         """The position of the first value found above the threshold, or none."""
         asked = self.start(rng)
-        found = next((i for i, value in enumerate(values) if asked.ask(value)), None)
-        return Release(found, self.event, reproducible=asked.reproducible)
+        return next((i for i, value in enumerate(data) if asked.ask(value)), None)
 
 
 class Round:
@@ -142,7 +142,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparseVector:
+class SparseVector(Mechanism[list[int]]):
     """Answers threshold questions with up to ``max_positives`` yeses; each yes costs ``epsilon``, a no costs nothing.
 
     A composition of rounds of ``AboveThreshold``, each with fresh threshold noise. With a book, every round is
@@ -173,7 +173,7 @@ class SparseVector:
     def round(self) -> AboveThreshold:
         """What runs from one yes to the next."""
         return AboveThreshold(threshold=self.threshold, sensitivity=self.sensitivity, epsilon=self.epsilon,
-                              monotone=self.monotone, adjacency=self.adjacency)
+                              monotone=self.monotone, adjacency=self.adjacency, unit=self.unit)
 
     @property
     def event(self) -> events.Event:
@@ -185,28 +185,26 @@ class SparseVector:
         missed = (1 - number("confidence", confidence, low=0, high=1, open_high=True)) / self.max_positives
         return self.round.error(1 - missed, size=size)
 
-    def start(self, rng: random.RngLike = None, book: Book | None = None, label: str = "sparse vector", *,
-              unit: str = ONE_RECORD) -> Session:
-        """A session of questions; ``book`` is charged for each round before it begins, in the ``unit`` that moves a value by
-        the sensitivity at most."""
-        return Session(self, random.as_rng(rng), book, label, unit)
+    def start(self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "sparse vector") -> Session:
+        """A session of questions; ``book`` is charged for each round before it begins."""
+        return Session(self, random.as_rng(rng), book, label)
 
-    def release(self, values: Iterable[Any], rng: random.RngLike = None) -> Release[list[int]]:
+    def draw(self, data: Iterable[Any], rng: random.Rng) -> list[int]:
         """The positions of the values found above the threshold, at most ``max_positives`` of them."""
         session, found = self.start(rng), []
-        for i, value in enumerate(values):
+        for i, value in enumerate(data):
             if session.over:
                 break
             if session.ask(value):
                 found.append(i)
-        return Release(found, self.event, reproducible=session.reproducible)
+        return found
 
 
 class Session:
     """A run of the sparse vector technique."""
 
-    def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Book | None, label: str, unit: str) -> None:
-        self._mechanism, self._rng, self._book, self._label, self._unit = mechanism, rng, book, label, unit
+    def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Chargeable | None, label: str) -> None:
+        self._mechanism, self._rng, self._book, self._label = mechanism, rng, book, label
         self._round: Round | None = None
         self.positives = 0
         self.reproducible = rng.reproducible
@@ -221,8 +219,7 @@ class Session:
         if self.over:
             raise ValueError(f"The session is over: it has given its {self.positives} positive answers.")
         if self._round is None or self._round.over:
-            if self._book is not None:
-                self._book.charge(self._mechanism.round.event, label=self._label, unit=self._unit)
+            pay(self._mechanism.round, self._book, self._label)
             self._round = self._mechanism.round.start(self._rng)
         answer = self._round.ask(value)
         self.positives += answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +16,10 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.grid import above
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
-from discreet.mechanisms.propose_test_release import least_threshold
 from discreet.mechanisms.records import column
+from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -26,7 +27,7 @@ __all__ = ["StabilityHistogram"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StabilityHistogram:
+class StabilityHistogram(Mechanism[dict[Any, int]]):
     r"""Noisy counts of the bins whose noisy count clears a threshold; bins of ``width`` over ℝ, or any keys at all.
 
     Law: discrete Laplace noise of scale 1/ε (2/ε under replace) on every *non-empty* bin; a bin is shown if its noisy
@@ -83,23 +84,17 @@ class StabilityHistogram:
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
-    def release(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[dict[Any, int]]:
+    def draw(self, data: Sequence[Any], rng: random.Rng) -> dict[Any, int]:
         """Shown bins with their noisy counts, in an order that depends on the bins alone."""
-        source, counts = random.as_rng(rng), self._bins(values)
-
-        def draw() -> dict[Any, int]:
-            noise = random.discrete_laplace(self.scale, len(counts), source).tolist()
-            noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
-            return dict(sorted(((k, c) for k, c in noisy.items() if c > self.threshold), key=lambda kc: repr(kc[0])))
-
-        shown = noised(self, counts, "l1", self._moved, draw)
-        return Release(shown, self.event, reproducible=source.reproducible)
+        counts = self._bins(data)
+        shown = noised(self, counts, "l1", self._moved, lambda: exceeding(counts, self.scale, self.threshold, rng))
+        return dict(sorted(shown.items(), key=lambda item: repr(item[0])))
 
     def mode(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:
         """The shown bin with the largest noisy count, or ``None``: post-processing of ``release``."""
         shown = self.release(values, rng)
         best = max(shown.value, key=lambda key: (shown.value[key], repr(key)), default=None)
-        return Release(best, shown.event, reproducible=shown.reproducible)
+        return replace(shown, value=best)
 
     def _bins(self, values: Sequence[Any]) -> Counter[Any]:
         if self.width is None:

@@ -15,15 +15,17 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.mechanisms.canonical import keys
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
-from discreet.release import Release
 
 __all__ = ["StableMode"]
 
+Ranked = list[tuple[Any, int]]  # the two largest counts, and whose they are
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableMode:
+class StableMode(Mechanism[Any]):
     """The most frequent value, or ``None`` if its lead may be too small.
 
     Let G be the lead of the largest count over the second. One record added or removed changes G by 1, and the mode
@@ -49,8 +51,9 @@ class StableMode:
         store(self, epsilon=self._test.epsilon, delta=self._test.delta)
 
     @property
-    def _test(self) -> ProposeTestRelease:
-        return ProposeTestRelease(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+    def _test(self) -> ProposeTestRelease[Any]:
+        return ProposeTestRelease(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, distance=self._distance,
+                                  base=_first)
 
     @property
     def event(self) -> events.Event:
@@ -62,10 +65,15 @@ class StableMode:
         distance = self._test.error(confidence)
         return distance + 1 if self.adjacency is Adjacency.ADD_REMOVE else 2 * distance + 2
 
-    def release(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:
-        """The mode of ``values``, or ``None``."""
-        ranked = Counter(keys(values)).most_common(2)
+    def draw(self, data: Sequence[Any], rng: random.Rng) -> Any:
+        """The mode of the records, or ``None``."""
+        return self._test.draw(Counter(keys(data)).most_common(2), rng)
+
+    def _distance(self, ranked: Ranked) -> int:
         first, second = [count for _, count in ranked] + [0] * (2 - len(ranked))
         lead = first - second
-        distance = lead - 1 if self.adjacency is Adjacency.ADD_REMOVE else -(-lead // 2) - 1
-        return self._test.release(ranked, lambda _: distance, lambda top: top[0][0] if top else None, rng)
+        return lead - 1 if self.adjacency is Adjacency.ADD_REMOVE else -(-lead // 2) - 1
+
+
+def _first(ranked: Ranked) -> Any:
+    return ranked[0][0] if ranked else None

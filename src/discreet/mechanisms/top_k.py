@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.scores import ScoreGrid
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopK:
+class TopK(Mechanism[NDArray[np.int64]]):
     r"""Chooses ``k`` indices one after another, each by the exponential mechanism with ``epsilon``/k among those left.
 
     Equal in law to taking the k largest scores after adding Gumbel noise of scale 2Δk/ε once (Durfee and Rogers 2019).
@@ -60,15 +60,14 @@ class TopK:
         grid, cases = self._grid, self.k * whole("size", size, low=1)
         return float(grid.step) * (grid.scale * math.log(cases / (1 - confidence)) + 1)
 
-    def release(self, scores: ArrayLike, rng: random.RngLike = None) -> Release[NDArray[np.int64]]:
+    def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """The chosen indices, in the order of choice."""
-        grid, source = self._grid, random.as_rng(rng)
-        gaps = grid.gaps(scores)
+        grid = self._grid
+        gaps = grid.gaps(data)
         if gaps.size < self.k:
             raise ValueError(f"scores has {gaps.size} entries, but at least k={self.k} are needed.")
-        chosen = noised(self, grid.placed(scores), "linf", grid.reach,
-                        lambda: _peel(gaps, self.k, grid.scale, source))
-        return Release(chosen, self.event, reproducible=source.reproducible)
+        return noised(self, grid.placed(data), "linf", grid.reach,
+                      lambda: _peel(gaps, self.k, grid.scale, rng))
 
 
 def _peel(gaps: NDArray[np.int64], k: int, scale: int, source: random.Rng) -> NDArray[np.int64]:

@@ -12,11 +12,11 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.random import Rng, RngLike
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.means import Mean
 from discreet.statistics.records import rows
-from discreet.statistics.statistic import Statistic, deviation, released
+from discreet.statistics.statistic import Statistic
 from discreet.statistics.vectors import VectorMean
 
 __all__ = ["BoundedVarianceMean", "bounded_variance_mean"]
@@ -54,6 +54,8 @@ class BoundedVarianceMean(Statistic):
     dimension: int | None = None
     clip: float | None = None
 
+    label = "bounded-variance mean"
+
     def __post_init__(self) -> None:
         self._check()
         store(self, sd=in_range("sd", self.sd), n=whole("n", self.n, low=1),
@@ -87,7 +89,7 @@ class BoundedVarianceMean(Statistic):
             return unit.rmse(n=self.n) ** 2
         place = Mean(bounds=(0, 1), n=self.n if self._replace else None, epsilon=self.epsilon, delta=self.delta, rho=self.rho,
                      adjacency=self.adjacency)
-        return (2 * deviation(place.mechanism) / (1 if self._replace else self.n)) ** 2
+        return (2 * place.mechanism.deviation / (1 if self._replace else self.n)) ** 2
 
     @property
     def inner(self) -> Mean | VectorMean:
@@ -108,24 +110,29 @@ class BoundedVarianceMean(Statistic):
         n = None if self._replace else self.n
         return self.sd**2 / (4 * self.tau) + self.inner.error(confidence, n=n)
 
-    def check_data(self, values: Any) -> None:
-        """As the mean of the clipped records."""
-        self.inner.check_data(values)
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
+    def check(self, values: Any) -> None:
+        """As the mean of the clipped records."""
+        self.inner.check(values)
+
+    def draw(self, values: Any, rng: Rng) -> Any:
         """The noisy mean of the clipped records: a float, or an array of ``dimension`` entries."""
         inner = self.inner
         if not isinstance(inner, VectorMean):
-            return inner.release(values, rng)
+            return inner.draw(values, rng)
         with np.errstate(over="ignore"):  # a row beyond the largest double is missing, like any row that is not finite
-            noisy = inner.release(rows(values, inner.dimension) - np.array(self.centre), rng)
-        return Release(noisy.value + np.array(self.centre), noisy.event, reproducible=noisy.reproducible)
+            return inner.draw(rows(values, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
 
 
 def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tuple[float, ...] = 0.0,
                           dimension: int | None = None, epsilon: float | None = None, delta: float | None = None,
                           rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
-                          book: Book | None = None, label: str = "bounded-variance mean", rng: RngLike = None) -> Release[Any]:
+                          book: Chargeable | None = None, label: str = "bounded-variance mean",
+                          rng: RngLike = None) -> Release[Any]:
     """The mean of records of bounded spread, clipped automatically: see ``BoundedVarianceMean``.
 
     >>> round(bounded_variance_mean([1.0, -1.0, 0.5, 0.5] * 2500, sd=1.0, n=10_000, epsilon=1.0, rng=1).value, 1)
@@ -133,4 +140,4 @@ def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tup
     """
     operation = BoundedVarianceMean(sd=positive("sd", sd), n=n, centre=centre, dimension=dimension, epsilon=epsilon,
                                     delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

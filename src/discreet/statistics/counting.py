@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import column, present
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Count", "count"]
 
@@ -33,6 +33,7 @@ class Count(Additive):
     """
 
     _whole = True
+    label = "count"
 
     def __post_init__(self) -> None:
         self._check()
@@ -48,7 +49,12 @@ class Count(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
 
     def totals(self, values: Any) -> Any:
         """The exact number of records. Private."""
@@ -60,7 +66,7 @@ class Count(Additive):
 
 
 def count(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "count",
+          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "count",
           rng: RngLike = None) -> Release[Any]:
     """The number of records that are not missing: see ``Count``.
 
@@ -68,4 +74,4 @@ def count(values: Any, *, epsilon: float | None = None, delta: float | None = No
     2
     """
     operation = Count(epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -16,9 +16,9 @@ from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Covariance", "covariance"]
 
@@ -52,6 +52,8 @@ class Covariance(Additive):
     """
 
     bounds: tuple[Bounds, ...]
+
+    label = "covariance"
 
     def __post_init__(self) -> None:
         self._check()
@@ -88,7 +90,7 @@ class Covariance(Additive):
         i, j = self._triangle
         return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
 
-    def check_data(self, values: Any) -> None:
+    def check(self, values: Any) -> None:
         """Rows of the declared columns."""
         check_rows(values, self.dimension)
 
@@ -122,7 +124,7 @@ class Covariance(Additive):
         At a supposed ``mean`` and ``covariance``, or else at the worst.
         """
         parts = self._influence(mean, covariance)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
 
     def error(self, confidence: float = 0.95, *, n: float, mean: Sequence[float] | None = None,
@@ -155,7 +157,7 @@ def _positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None = None, delta: float | None = None,
-               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
                label: str = "covariance", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The covariance matrix of bounded columns: see ``Covariance``.
 
@@ -165,4 +167,4 @@ def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None =
     """
     operation = Covariance(bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency),
                            unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

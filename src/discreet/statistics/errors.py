@@ -16,8 +16,8 @@ from statistics import NormalDist
 import numpy as np
 from scipy.optimize import brentq
 
-from discreet.mechanisms import Gaussian
-from discreet.statistics.statistic import Mechanism
+from discreet.mechanisms import DiscreteGaussian, Gaussian
+from discreet.mechanisms.budget import AdditiveMechanism
 
 __all__ = ["Tail", "pair_tail", "quantile", "root_mean_square", "single_tail"]
 
@@ -26,7 +26,7 @@ Tail = Callable[[float], float]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def pair_tail(mechanism: Mechanism, n: float, t: float) -> Tail:
+def pair_tail(mechanism: AdditiveMechanism, n: float, t: float) -> Tail:
     """The probability that the mean of a noisy pair is further than r from t."""
     def over(r: float, t: float) -> float:
         s = t + r
@@ -34,14 +34,14 @@ def pair_tail(mechanism: Mechanism, n: float, t: float) -> Tail:
     return lambda r: over(r, t) + over(r, 1 - t)  # below t is above 1 - t with the pair swapped
 
 
-def single_tail(mechanism: Mechanism, t: float) -> Tail:
+def single_tail(mechanism: AdditiveMechanism, t: float) -> Tail:
     """The probability that t plus noise, cut to [0, 1], is further than r from t."""
     return lambda r: sum(_exceeds(mechanism, 1.0, 0.0, r) for room in (1 - t, t) if r < room)
 
 
-def _exceeds(mechanism: Mechanism, u: float, v: float, x: float) -> float:
+def _exceeds(mechanism: AdditiveMechanism, u: float, v: float, x: float) -> float:
     """Pr[u·a - v·b > x] for x ≥ 0 and independent noises a, b."""
-    if isinstance(mechanism, Gaussian):
+    if isinstance(mechanism, (Gaussian, DiscreteGaussian)):
         assert mechanism.sigma is not None
         return NormalDist().cdf(-x / (mechanism.sigma * math.hypot(u, v)))
     assert mechanism.scale is not None

@@ -15,9 +15,9 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 
@@ -44,6 +44,7 @@ class Histogram(Additive):
     categories: tuple[Hashable, ...] | None = None
 
     _whole = True
+    label = "histogram"
 
     def __post_init__(self) -> None:
         self._check()
@@ -67,9 +68,14 @@ class Histogram(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise on one count."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
 
-    def check_data(self, values: Any) -> None:
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
+
+    def check(self, values: Any) -> None:
         """A column of numbers, or of what the categories are."""
         self.parts.check(values)
 
@@ -100,6 +106,7 @@ class Cdf(Additive):
     bins: tuple[float, ...]
 
     _whole = True
+    label = "cdf"
 
     def __post_init__(self) -> None:
         self._check()
@@ -130,7 +137,7 @@ class Cdf(Additive):
         """
         k = len(self.bins) - 1
         left = np.arange(1, k + 1)
-        noise = deviation(self.mechanism) / positive("n", n)
+        noise = self.mechanism.deviation / positive("n", n)
         if cdf is None:
             return np.asarray(noise * np.sqrt(np.where(left < k, np.maximum(left, k - left), 0)))
         share = np.array([number("cdf", f, low=0, high=1) for f in cdf])
@@ -149,7 +156,7 @@ class Cdf(Additive):
 
 def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
               epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "histogram",
+              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "histogram",
               rng: RngLike = None) -> Release[NDArray[Any]]:
     """Counts over public bins or categories: see ``Histogram``.
 
@@ -159,11 +166,11 @@ def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: I
     parts = Partition.of(bins, categories)
     operation = Histogram(bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
                           adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, delta: float | None = None,
-        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
         label: str = "cdf", rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The distribution function at the upper edges of public bins: see ``Cdf``.
 
@@ -171,4 +178,4 @@ def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, del
     array([0.5, 1. ])
     """
     operation = Cdf(bins=tuple(bins), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

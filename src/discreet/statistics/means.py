@@ -12,10 +12,10 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics import errors
 from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["Mean", "binary_mean", "mean"]
 
@@ -50,6 +50,8 @@ class Mean(Additive):
     bounds: Bounds
     n: int | None = None
 
+    label = "mean"
+
     def __post_init__(self) -> None:
         self._check()
         store(self, bounds=check_bounds(self.bounds), n=public_size(self.n, self._replace))
@@ -61,7 +63,7 @@ class Mean(Additive):
             return Fraction(1), Fraction(1), 2
         return Fraction(1, self.n), Fraction(1, self.n**2), 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, values: Any) -> None:
         """A column, of the public size if there is one."""
         check_column(values)
         check_size(values, self.n)
@@ -102,10 +104,15 @@ class Mean(Additive):
             return width * min(1.0, self.mechanism.error(confidence) / (1 if self.n else size))
         return width * errors.quantile(self._tail(size, mean), 1 - confidence)
 
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
+
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square error against the mean of the bounded records, at most or (with ``mean``) exactly."""
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        typical = deviation(self.mechanism) / (1 if self.n else size)
+        typical = self.mechanism.deviation / (1 if self.n else size)
         return width * min(1.0, typical if mean is None else errors.root_mean_square(self._tail(size, mean), typical))
 
     def mse(self, *, variance: float, n: float | None = None, mean: float | None = None) -> float:
@@ -133,18 +140,18 @@ class Mean(Additive):
 
 def mean(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
          rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-         book: Book | None = None, label: str = "mean", rng: RngLike = None) -> Release[float]:
+         book: Chargeable | None = None, label: str = "mean", rng: RngLike = None) -> Release[float]:
     """The mean of bounded records: see ``Mean``.
 
     >>> round(mean([20, 30, 40] * 1000, bounds=(0, 100), epsilon=1.0, rng=1).value)
     30
     """
     operation = Mean(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def binary_mean(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-                adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD, book: Book | None = None,
+                adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD, book: Chargeable | None = None,
                 label: str = "binary mean", rng: RngLike = None) -> Release[float]:
     """The proportion of ones among zeros and ones: the mean with bounds (0, 1). With n public, its error against the
     population's p is p(1-p)/n + 2/(nε)² (``Mean.mse``).

@@ -14,12 +14,12 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
-from discreet.random import Rng, RngLike, as_rng
+from discreet.random import Rng, RngLike
 from discreet.random.tap import coins
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.ranks import UNIT, RankChoice, gathered
 from discreet.statistics.records import Bounds, check_bounds, column, positions
-from discreet.statistics.statistic import Statistic, released, selection_epsilon
+from discreet.statistics.statistic import Statistic
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
 
@@ -66,6 +66,8 @@ class Quantile(Statistic):
     bounds: Bounds
     steps: int = _STEPS
 
+    label = "quantile"
+
     def __post_init__(self) -> None:
         self._check()
         if self.delta is not None:
@@ -77,7 +79,7 @@ class Quantile(Statistic):
     @property
     def mechanism(self) -> RankChoice:
         """The choice of a point of the grid, and its cost."""
-        each = _in_range(selection_epsilon(1, self.epsilon, None, self.rho))
+        each = _in_range(self.budget.selection())
         return RankChoice(round(self.q * UNIT), 0, self.steps, each, self.adjacency)
 
     @property
@@ -89,11 +91,15 @@ class Quantile(Statistic):
         """By how many records the answer's rank may miss q·n, with at least this confidence."""
         return self.mechanism.error(number("confidence", confidence, low=0, high=1, open_high=True))
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[float]:
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
+
+    def draw(self, values: Any, rng: Rng) -> float:
         """The noisy quantile."""
-        source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
-        chosen = self.mechanism.choose(gathered(place[place >= 0]), source)
-        return Release(_value(self.bounds, chosen, self.steps), self.event, reproducible=source.reproducible)
+        place = positions(column(values), self.bounds, self.steps)
+        return _value(self.bounds, self.mechanism.choose(gathered(place[place >= 0]), rng), self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +125,8 @@ class Quantiles(Statistic):
     bounds: Bounds
     steps: int = _STEPS
 
+    label = "quantiles"
+
     def __post_init__(self) -> None:
         self._check()
         shares = tuple(number("q", share, low=0, high=1) for share in self.q)
@@ -138,7 +146,7 @@ class Quantiles(Statistic):
 
     @property
     def _each(self) -> float:
-        return _in_range(selection_epsilon(self.levels, self.epsilon, self.delta, self.rho))
+        return _in_range(self.budget.selection(self.levels))
 
     def _choice(self, share: float, low: int, high: int) -> RankChoice:
         return RankChoice(min(UNIT, max(0, round(share * UNIT))), low, high, self._each, self.adjacency)
@@ -154,18 +162,22 @@ class Quantiles(Statistic):
         return self.levels * self._choice(1.0, 0, self._top).error(1 - (1 - confidence) / len(self.q))
 
     @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
+
+    @property
     def _top(self) -> int:
         return ((self.steps + 1) << _JITTER) - 1
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[NDArray[np.float64]]:
+    def draw(self, values: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
-        source, place = as_rng(rng), positions(column(values), self.bounds, self.steps)
+        place = positions(column(values), self.bounds, self.steps)
         cells = place[place >= 0]
-        words = coins(cells, source)  # type: ignore[arg-type]  # an array is a sequence of keys
+        words = coins(cells, rng)  # type: ignore[arg-type]  # an array is a sequence of keys
         spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)
-        chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, source)
-        found = np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
-        return Release(found, self.event, reproducible=source.reproducible)
+        chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, rng)
+        return np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
 
     def _split(self, records: NDArray[np.int64], low: int, high: int, shares: tuple[float, ...], first: float,
                last: float, rng: Rng) -> list[int]:
@@ -183,7 +195,7 @@ class Quantiles(Statistic):
 
 
 def quantile(values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
-             rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+             rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
              label: str = "quantile", rng: RngLike = None) -> Release[float]:
     """A quantile of bounded records: see ``Quantile``.
 
@@ -191,11 +203,11 @@ def quantile(values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, epsi
     9000.0
     """
     operation = Quantile(q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None, rho: float | None = None,
-           adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "median",
+           adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "median",
            rng: RngLike = None) -> Release[float]:
     """The median of bounded records: ``quantile`` at 0.5.
 
@@ -208,7 +220,7 @@ def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, epsilon: float |
 
 def quantiles(values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
               delta: float | None = None, rho: float | None = None, adjacency: str = "add-remove",
-              unit: str = ONE_RECORD, book: Book | None = None, label: str = "quantiles",
+              unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "quantiles",
               rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """Several quantiles of bounded records: see ``Quantiles``.
 
@@ -217,4 +229,4 @@ def quantiles(values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _
     """
     operation = Quantiles(q=tuple(q), bounds=bounds, steps=steps, epsilon=epsilon, delta=delta, rho=rho,
                           adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

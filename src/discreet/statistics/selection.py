@@ -12,10 +12,10 @@ from discreet.errors import whole
 from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.mechanisms import TopK as Peeling
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.random import Rng, RngLike
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Statistic, released, selection_epsilon
+from discreet.statistics.statistic import Statistic
 
 __all__ = ["Mode", "TopK", "mode", "top_k"]
 
@@ -39,6 +39,8 @@ class Mode(Statistic):
     bins: tuple[float, ...] | None = None
     categories: tuple[Hashable, ...] | None = None
 
+    label = "mode"
+
     def __post_init__(self) -> None:
         self._check()
         if self.delta is not None:
@@ -56,8 +58,7 @@ class Mode(Statistic):
     def mechanism(self) -> PermuteAndFlip | Exponential:
         """The choice by counts, and its cost."""
         kind = Exponential if self.epsilon is None else PermuteAndFlip
-        each = selection_epsilon(1, None, None, self.rho) if self.epsilon is None else self.epsilon
-        return kind(sensitivity=1.0, epsilon=each, monotone=not self._replace, adjacency=self.adjacency)
+        return kind(sensitivity=1.0, epsilon=self.budget.selection(), monotone=not self._replace, adjacency=self.adjacency)
 
     @property
     def event(self) -> events.Event:
@@ -68,14 +69,18 @@ class Mode(Statistic):
         """By how many records the chosen part may fall short of the commonest, with at least this confidence."""
         return self.mechanism.error(confidence, size=len(self.parts))
 
-    def check_data(self, values: Any) -> None:
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
+
+    def check(self, values: Any) -> None:
         """A column of numbers, or of what the categories are."""
         self.parts.check(values)
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
+    def draw(self, values: Any, rng: Rng) -> Any:
         """The label of the chosen part."""
-        chosen = self.mechanism.release(self.parts.counts(values), rng)
-        return Release(self.parts.labels[chosen.value], chosen.event, reproducible=chosen.reproducible)
+        return self.parts.labels[self.mechanism.draw(self.parts.counts(values), rng)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,8 @@ class TopK(Statistic):
     bins: tuple[float, ...] | None = None
     categories: tuple[Hashable, ...] | None = None
 
+    label = "top k"
+
     def __post_init__(self) -> None:
         self._check()
         parts = Partition.of(self.bins, self.categories)
@@ -111,7 +118,7 @@ class TopK(Statistic):
     @property
     def mechanism(self) -> Peeling:
         """The choices by counts, and their cost."""
-        each = selection_epsilon(self.k, self.epsilon, self.delta, self.rho)
+        each = self.budget.selection(self.k)
         return Peeling(k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace,
                        adjacency=self.adjacency)
 
@@ -124,20 +131,24 @@ class TopK(Statistic):
         """By how many records any choice may fall short of the commonest part left, with at least this confidence."""
         return self.mechanism.error(confidence, size=len(self.parts))
 
-    def check_data(self, values: Any) -> None:
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
+
+    def check(self, values: Any) -> None:
         """A column of numbers, or of what the categories are."""
         self.parts.check(values)
 
-    def release(self, values: Any, rng: RngLike = None) -> Release[tuple[Any, ...]]:
+    def draw(self, values: Any, rng: Rng) -> tuple[Any, ...]:
         """The labels of the chosen parts."""
-        chosen = self.mechanism.release(self.parts.counts(values), rng)
-        labels = tuple(self.parts.labels[i] for i in chosen.value)
-        return Release(labels, chosen.event, reproducible=chosen.reproducible)
+        labels = self.parts.labels
+        return tuple(labels[i] for i in self.mechanism.draw(self.parts.counts(values), rng))
 
 
 def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
          epsilon: float | None = None, rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
-         book: Book | None = None, label: str = "mode", rng: RngLike = None) -> Release[Any]:
+         book: Chargeable | None = None, label: str = "mode", rng: RngLike = None) -> Release[Any]:
     """The commonest public bin or category: see ``Mode``.
 
     >>> mode([3, 3, 3, 4] * 20, categories=range(10), epsilon=1.0, rng=1).value
@@ -146,12 +157,12 @@ def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterab
     parts = Partition.of(bins, categories)
     operation = Mode(bins=parts.bins, categories=parts.categories, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency),
                      unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)
 
 
 def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
           epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None, label: str = "top k",
+          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "top k",
           rng: RngLike = None) -> Release[tuple[Any, ...]]:
     """The k commonest public bins or categories: see ``TopK``.
 
@@ -161,4 +172,4 @@ def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categorie
     parts = Partition.of(bins, categories)
     operation = TopK(k=k, bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
                      adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

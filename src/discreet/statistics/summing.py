@@ -8,9 +8,9 @@ from typing import Any
 
 from discreet.adjacency import Adjacency
 from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import Bounds, check_bounds, column, exact_total
-from discreet.statistics.statistic import Additive, deviation, released
+from discreet.statistics.statistic import Additive
 
 __all__ = ["Sum", "sum_"]
 
@@ -33,6 +33,8 @@ class Sum(Additive):
 
     bounds: Bounds
 
+    label = "sum"
+
     def __post_init__(self) -> None:
         self._check()
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
@@ -50,7 +52,12 @@ class Sum(Additive):
 
     def rmse(self) -> float:
         """The root mean square of the noise."""
-        return deviation(self.mechanism)
+        return self.mechanism.deviation
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
 
     def totals(self, values: Any) -> Any:
         """The exact sum of the bounded records. Private."""
@@ -62,7 +69,7 @@ class Sum(Additive):
 
 
 def sum_(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-         rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Book | None = None,
+         rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
          label: str = "sum", rng: RngLike = None) -> Release[Any]:
     """The sum of bounded records: see ``Sum``. In this room it is called ``sum``.
 
@@ -70,4 +77,4 @@ def sum_(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: fl
     6.0
     """
     operation = Sum(bounds=bounds, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

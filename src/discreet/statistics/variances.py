@@ -13,9 +13,9 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["Variance", "variance"]
 
@@ -50,6 +50,8 @@ class Variance(Additive):
     bounds: Bounds
     n: int | None = None
 
+    label = "variance"
+
     def __post_init__(self) -> None:
         self._check()
         store(self, bounds=check_bounds(self.bounds), n=public_size(self.n, self._replace, low=2))
@@ -62,7 +64,7 @@ class Variance(Additive):
         reach = Fraction(self.n - 1, self.n**2)
         return reach, reach**2, 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, values: Any) -> None:
         """A column, of the public size if there is one."""
         check_column(values)
         check_size(values, self.n)
@@ -97,7 +99,7 @@ class Variance(Additive):
         With n private: to first order in 1/n, at a supposed ``mean`` and ``variance``, or else at the worst ones.
         """
         size, width = self._size(n), self.bounds[1] - self.bounds[0]
-        noise = deviation(self.mechanism) / size
+        noise = self.mechanism.deviation / size
         if self.n is not None or mean is None or variance is None:
             return width**2 * min(0.25, noise)
         return width**2 * min(0.25, noise * float(np.linalg.norm(self._influence(mean, variance))))
@@ -110,6 +112,11 @@ class Variance(Additive):
         """
         width = self.bounds[1] - self.bounds[0]
         return width**2 * min(0.25, self.mechanism.error(confidence) / self._size(n))
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
 
     def _influence(self, mean: float, variance: float) -> NDArray[np.float64]:
         """How the variance answers to noise on each total: derivatives, times n. Their L1 norm is at most 1."""
@@ -128,11 +135,11 @@ class Variance(Additive):
 
 def variance(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
              rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-             book: Book | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
+             book: Chargeable | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
     """The variance of bounded records: see ``Variance``.
 
     >>> round(variance([0, 1] * 5000, bounds=(0, 2), epsilon=1.0, rng=1).value, 2)
     0.25
     """
     operation = Variance(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

@@ -15,9 +15,9 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Book, Release
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import check_rows, check_size, rows
-from discreet.statistics.statistic import Additive, deviation, public_size, released
+from discreet.statistics.statistic import Additive, public_size
 
 __all__ = ["VectorMean", "vector_mean"]
 
@@ -51,6 +51,8 @@ class VectorMean(Additive):
     norm: float
     n: int | None = None
 
+    label = "vector mean"
+
     def __post_init__(self) -> None:
         self._check()
         if self.rho is None and self.delta is None:
@@ -73,7 +75,7 @@ class VectorMean(Additive):
         square = _ROUNDING**2 + Fraction(self._weight) ** 2
         return square * self.dimension, square, self.dimension + 1
 
-    def check_data(self, values: Any) -> None:
+    def check(self, values: Any) -> None:
         """Rows, of the public size if there is one."""
         check_rows(values, self.dimension)
         check_size(values, self.n)
@@ -97,12 +99,12 @@ class VectorMean(Additive):
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
         """The root mean square length of the error, to first order in 1/n; ``mean`` is a supposed length of the mean."""
         if self.n is not None:
-            return self.norm * deviation(self.mechanism) * math.sqrt(self.dimension)
+            return self.norm * self.mechanism.deviation * math.sqrt(self.dimension)
         length = 1.0 if mean is None else number("mean", mean, low=0, high=self.norm) / self.norm
         if n is None:
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         spread = math.sqrt(self.dimension + (length / self._weight) ** 2)
-        return self.norm * deviation(self.mechanism) * spread / positive("n", n)
+        return self.norm * self.mechanism.deviation * spread / positive("n", n)
 
     def error(self, confidence: float = 0.95, *, n: float | None = None) -> float:
         """What the length of the error stays within, with at least this confidence (Laurent and Massart 2000)."""
@@ -111,8 +113,13 @@ class VectorMean(Additive):
         # the identity, and with n private that plus mmᵀ/w², of norm at most 1/w².
         widest = 1.0 if self.n is not None else 1 + self._weight**-2
         size = 1.0 if self.n is not None else positive("n", n)
-        reach = deviation(self.mechanism) * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
+        reach = self.mechanism.deviation * math.sqrt(2 * widest * math.log(1 / (1 - confidence)))
         return self.rmse(n=n) + self.norm * reach / size
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return None if self.n is None else self.error()
 
 
 def _shortened(table: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
@@ -131,7 +138,8 @@ def _exact(values: list[Fraction]) -> NDArray[Any]:
 
 def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | None = None, delta: float | None = None,
                 rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-                book: Book | None = None, label: str = "vector mean", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+                book: Chargeable | None = None, label: str = "vector mean",
+                rng: RngLike = None) -> Release[NDArray[np.float64]]:
     """The mean of rows of bounded length: see ``VectorMean``.
 
     >>> vector_mean([[0.3, 0.4]] * 2000, norm=1.0, dimension=2, rho=0.5, rng=1).value.round(1)
@@ -139,4 +147,4 @@ def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | No
     """
     operation = VectorMean(norm=norm, dimension=dimension, n=n, epsilon=epsilon, delta=delta, rho=rho,
                            adjacency=Adjacency(adjacency), unit=unit)
-    return released(operation, values, book, label, rng)
+    return charged(operation, values, book=book, label=label, rng=rng)

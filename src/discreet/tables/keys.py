@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet import events, random
 from discreet.errors import number, whole
-from discreet.mechanisms.propose_test_release import noise_tail
+from discreet.mechanisms.thresholds import exceeding, noise_tail
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -91,12 +91,7 @@ class KeySelection:
         # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one answer.
         source, counts = random.as_rng(rng), dict(sorted(counts.items(), key=lambda item: repr(item[0])))
 
-        def draw() -> dict[Any, int]:
-            noise = random.discrete_laplace(self.scale, len(counts), source).tolist()
-            noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noise, strict=True)}
-            return {key: count for key, count in noisy.items() if count > self.threshold}
-
-        shown = noised(self, counts, "l1", self.rows, draw)
+        shown = noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, source))
         return Release(shown, self.event, reproducible=source.reproducible)
 
 

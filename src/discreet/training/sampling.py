@@ -32,7 +32,7 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.random import Rng
-from discreet.random.tap import coins
+from discreet.random.poisson import poisson_sample
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
 __all__ = ["BallsInBins", "FixedSize", "PerUser", "Poisson", "Sampler", "Shuffled", "TruncatedPoisson"]
@@ -103,9 +103,7 @@ class Sampler:
 
 def _chosen(rate: float, keys: Sequence[object], rng: Rng) -> Indices:
     """Each record with probability ``rate``, rounded down to a multiple of 2^-64."""
-    if rate >= 1:
-        return np.arange(len(keys))
-    return np.flatnonzero(coins(keys, rng) < np.uint64(int(rate * 2**64)))
+    return np.flatnonzero(poisson_sample(keys, rate, rng))
 
 
 @dataclass(frozen=True, kw_only=True)

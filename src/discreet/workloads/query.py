@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.events import Event
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import Gaussian
+from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, Release, unit_name
 from discreet.workloads.inference import Constraints, Monotone, check, infer
 from discreet.workloads.selection import Noise, optimise
 from discreet.workloads.strategy import Strategy, answers, counts
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Workload
 
 __all__ = ["Answers", "Query", "answer"]
 
@@ -77,13 +78,12 @@ class Query:
     adjacency: InitVar[Adjacency | str] = Adjacency.ADD_REMOVE
     constraints: Constraints | None = None
     unit: str = ONE_RECORD
-    mechanism: Laplace | Gaussian | None = field(default=None, init=False)
+    mechanism: AdditiveMechanism | None = field(default=None, init=False)
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
                       adjacency: Adjacency | str) -> None:
-        if (epsilon is None) == (rho is None):
-            raise ValueError("A query needs epsilon= (Laplace), epsilon= and delta=, or rho= (both Gaussian): one of these.")
-        noise: Noise = "laplace" if delta is None and rho is None else "gaussian"
+        budget = Budget(epsilon, delta, rho)
+        noise: Noise = "gaussian" if budget.gaussian else "laplace"
         strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
@@ -94,10 +94,11 @@ class Query:
         check(self.constraints, strategy.shape)
         unit_name(self.unit)
         object.__setattr__(self, "strategy", strategy)
-        object.__setattr__(self, "mechanism", _mechanism(strategy, noise, Adjacency(adjacency), epsilon, delta, rho))
+        object.__setattr__(self, "mechanism", budget.additive(
+            strategy.sensitivity(budget.norm, Adjacency(adjacency)), strategy.rows, adjacency=Adjacency(adjacency)))
 
     @property
-    def _parts(self) -> tuple[Strategy, Laplace | Gaussian]:
+    def _parts(self) -> tuple[Strategy, AdditiveMechanism]:
         assert self.strategy is not None
         assert self.mechanism is not None
         return self.strategy, self.mechanism
@@ -110,10 +111,7 @@ class Query:
     @property
     def variance(self) -> float:
         """The variance of the noise on one measurement."""
-        mechanism = self._parts[1]
-        if isinstance(mechanism, Laplace):
-            return 2 * float(mechanism.scale or 0.0) ** 2
-        return float(mechanism.sigma or 0.0) ** 2
+        return self._parts[1].deviation ** 2
 
     @property
     def total_squared_error(self) -> float:
@@ -148,16 +146,6 @@ class Query:
         noisy = mechanism.release(answers(strategy, counts(histogram, strategy.shape)), rng)
         estimate = infer(strategy, noisy.value, self.constraints, self.workload)
         return Release(Answers(self.workload, estimate), self.event, reproducible=noisy.reproducible)
-
-
-def _mechanism(strategy: Strategy, noise: Noise, adjacency: Adjacency, epsilon: float | None, delta: float | None,
-               rho: float | None) -> Laplace | Gaussian:
-    norm: Norm = "l1" if noise == "laplace" else "l2"
-    sensitivity = strategy.sensitivity(norm, adjacency)
-    if noise == "laplace":
-        return Laplace(sensitivity=sensitivity, epsilon=epsilon, max_size=strategy.rows, adjacency=adjacency)
-    return Gaussian(sensitivity=sensitivity, epsilon=epsilon, delta=delta, rho=rho, max_size=strategy.rows,
-                    adjacency=adjacency)
 
 
 def answer(

@@ -24,7 +24,7 @@ from discreet.linear import kernels
 from discreet.linear.problem import Problem, clip_norm, count, counting
 from discreet.linear.rows import Records
 from discreet.mechanisms.parameters import store
-from discreet.random.tap import coins
+from discreet.random.poisson import poisson_sample
 
 __all__ = ["COUNT_SHARE", "Descending", "Pace", "drawn", "sampled_noise"]
 
@@ -122,8 +122,7 @@ class Descending:
 
 def drawn(records: Records, rate: float, rng: random.Rng) -> Records:
     """A Poisson sample: each record by its own coin, a 64-bit word below ⌊rate·2^64⌋."""
-    threshold = np.uint64(min(int(rate * 2.0**64), 2**64 - 1))
-    return records.take(coins(records.keys, rng) < threshold) if rate < 1 else records
+    return records.take(poisson_sample(records.keys, rate, rng)) if rate < 1 else records
 
 
 @lru_cache(maxsize=64)
