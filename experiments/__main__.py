@@ -1,13 +1,16 @@
-"""``python -m experiments [name ...]``: every experiment, or the named ones; those that only choose settings run if named."""
+"""``python -m experiments [name ...]``: every experiment, or the named ones; those that only choose settings run if named.
+
+Each module here is an experiment, with ``main()``; one whose name starts with an underscore helps the others.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 
-EXPERIMENTS = ("quickstart", "range_queries", "ptr_mode", "linear_accuracy", "coordinate_descent", "dimension",
-               "coverage", "ladder")
-CHOICES = ("adult_recipe", "linear_defaults")
+CHOICES = ["adult_recipe", "linear_defaults"]
+EXPERIMENTS = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py") if path.stem not in CHOICES)
 
 if __name__ == "__main__":
     chosen = sys.argv[1:] or EXPERIMENTS

@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry", action="store_true", help="print the changes, try none")
     given = parser.parse_args()
-    rooms = given.room or list(ROOMS)
+    rooms = given.room or ROOMS
     known = {(row["file"], row["before"], row["after"]) for row in _equivalent()}
     changes = sample([path for room in rooms for path in files(room)], given.size, given.seed)
     counts = {"killed": 0, "equivalent": 0, "lived": 0}

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ROOT", "files", "tests"]
+__all__ = ["ROOMS", "ROOT", "files", "tests"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "discreet"
 
-# the modules on which guarantees rest; an empty tuple stands for the whole room
-ROOMS: dict[str, tuple[str, ...]] = {
+# the modules on which guarantees rest; an empty tuple stands for the whole room, which may not be built yet
+PLACES: dict[str, tuple[str, ...]] = {
     "accounting": (),
     "ledger": (),
     "mechanisms": (),
     "tables": ("bounding", "binned", "columns", "aggregates"),
     "training": ("clipping", "clipped_sum", "sampling", "noise"),
     "linear": ("kernels", "rows", "problem"),
+    "encoding": (),
+    "synthesis": (),
+    "pate": (),
+    "tuning": (),
 }
+ROOMS = [room for room in PLACES if (SOURCE / room).is_dir()]
 
 
 def files(room: str) -> list[Path]:
     """The modules of a room that are mutated, as paths below the project's root."""
-    chosen = [SOURCE / room / f"{name}.py" for name in ROOMS[room]] or sorted((SOURCE / room).rglob("*.py"))
+    chosen = [SOURCE / room / f"{name}.py" for name in PLACES[room]] or sorted((SOURCE / room).rglob("*.py"))
     return [path.relative_to(ROOT) for path in chosen if path.name != "__init__.py" and "migrations" not in path.parts]
 
 

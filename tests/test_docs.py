@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from pathlib import Path
 
 import pytest
 import typer
 
+import discreet as dp
 from discreet import cli
 from tests import documents
 from tests.documents import PAGES, ROOT
@@ -42,6 +45,36 @@ def test_a_wrong_output_in_a_page_is_found(tmp_path):
         page.write_text(text + "\n")
         with pytest.raises(AssertionError):
             documents.run(page)
+
+
+# --- pages are found ---------------------------------------------------------------------------------------------------
+
+
+def site_pages(nav: list, docs: Path) -> list:
+    """What the site's own hook makes of a navigation."""
+    found = importlib.util.spec_from_file_location("nav", ROOT / "docs" / "hooks" / "nav.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module.pages(nav, docs)
+
+
+def test_a_page_appears_when_it_is_written(tmp_path):
+    """A place without a page, and a heading with no page under it, are left out; a folder lists its own pages."""
+    nav = ["index.md", {"Data": [{"Synthetic": "synthesis.md"}]}, {"Decisions": "decisions/*"}, {"Course": "course/*"}]
+    (tmp_path / "decisions").mkdir()
+    for name in ("index.md", "decisions/0002-b.md", "decisions/index.md", "decisions/0001-a.md"):
+        (tmp_path / name).touch()
+    decisions = {"Decisions": ["decisions/index.md", "decisions/0001-a.md", "decisions/0002-b.md"]}
+    assert site_pages(nav, tmp_path) == ["index.md", decisions]
+    (tmp_path / "synthesis.md").touch()
+    assert site_pages(nav, tmp_path) == ["index.md", {"Data": [{"Synthetic": "synthesis.md"}]}, decisions]
+
+
+def test_every_room_has_a_reference_page():
+    """docs/reference/<room>.md is enough: the navigation lists the folder."""
+    rooms = [name for name in dir(dp) if (ROOT / "src" / "discreet" / name).is_dir()]
+    assert len(rooms) >= 13
+    assert [room for room in rooms if not (ROOT / "docs" / "reference" / f"{room}.md").is_file()] == []
 
 
 # --- the command line is documented ------------------------------------------------------------------------------

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import os
 import pkgutil
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +21,8 @@ import pytest
 import discreet as dp
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = {"numpy", "scipy", "numba", "randomgen", "torch", "sklearn", "pandas", "polars", "matplotlib", "sqlalchemy", "typer",
-         "rich"}
+HEAVY = {"numpy", "scipy", "numba", "randomgen", "torch", "sklearn", "pandas", "polars", "matplotlib", "sqlalchemy",
+         "typer", "rich"}
 
 
 def modules() -> list[str]:
@@ -38,10 +43,59 @@ def test_import_loads_nothing_heavy(lines):
     assert done.stdout.strip() == ""
 
 
-def test_an_unknown_name_is_an_attribute_error():
+@pytest.mark.parametrize("name", ["epsilonn", "a_room_that_nobody_built", "cli_"])
+def test_an_unknown_name_is_an_attribute_error(name):
     """Lazy attributes do not turn a misspelling into something else."""
-    with pytest.raises(AttributeError, match="epsilonn"):
-        dp.epsilonn
+    with pytest.raises(AttributeError, match=name):
+        getattr(dp, name)
+
+
+# --- rooms are found -----------------------------------------------------------------------------------------------
+
+FRONT = ast.parse(Path(dp.__file__).read_text())
+BUILT = {path.parent.name for path in Path(dp.__file__).parent.glob("*/__init__.py")} - {"cli"}
+
+
+def for_type_checkers() -> set[str]:
+    """The rooms that the front door imports under TYPE_CHECKING, those to come included."""
+    guard = next(node for node in FRONT.body if isinstance(node, ast.If))
+    imports = [node for node in guard.body if isinstance(node, ast.ImportFrom) and node.module == "discreet"]
+    return {name.name for node in imports for name in node.names}
+
+
+def test_every_room_is_an_attribute_by_being_there():
+    """A folder beside the front door is all that the front door needs; type checkers are told of it as well."""
+    assert set(dir(dp)) >= BUILT
+    assert for_type_checkers() >= BUILT - {"events"}, "add it under TYPE_CHECKING and in __all__"
+
+
+def test_every_room_has_its_floor_before_it_is_built():
+    """The import contract knows each room that type checkers are told of, so that building it changes neither."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    assert contract["exhaustive"]
+    placed = set(re.findall(r"\w+", " ".join(contract["layers"])))
+    assert placed >= for_type_checkers() | BUILT | {"cli"}
+
+
+def test_a_room_to_come_has_a_place_and_no_name():
+    """Nothing that a user can import, list or find empty."""
+    for name in for_type_checkers() - BUILT:
+        assert name not in dir(dp)
+        with pytest.raises(AttributeError, match=name):
+            getattr(dp, name)
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(f"discreet.{name}")
+
+
+def test_a_room_that_is_put_there_appears(tmp_path):
+    """In a copy of the package: one folder more, and nothing else, gives one attribute more."""
+    shutil.copytree(Path(dp.__file__).parent, tmp_path / "discreet", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "discreet" / "synthesis").mkdir(exist_ok=True)
+    (tmp_path / "discreet" / "synthesis" / "__init__.py").write_text("AIM = 'here'\n")
+    code = "import discreet as dp; assert 'synthesis' in dir(dp); print(dp.synthesis.AIM)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    assert done.stdout == "here\n"
 
 
 # --- nothing visible by accident ---------------------------------------------------------------------------------

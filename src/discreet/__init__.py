@@ -12,6 +12,7 @@ certified guarantees; one ledger adds them up and refuses to overspend.
 from __future__ import annotations
 
 import importlib
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from discreet import events
@@ -29,19 +30,23 @@ from discreet.events import Event
 from discreet.release import Release
 from discreet.schema import Bounded, Categories, Schema, Unlisted
 
-if TYPE_CHECKING:
-    from discreet import (
+if TYPE_CHECKING:  # the rooms that are there, and those to come, which a type checker passes over until they are
+    from discreet import (  # type: ignore[attr-defined, unused-ignore]
         accounting,
         auditing,
         datasets,
+        encoding,
         ledger,
         linear,
         mechanisms,
+        pate,
         random,
         reporting,
         statistics,
+        synthesis,
         tables,
         training,
+        tuning,
         workloads,
     )
     from discreet.accounting import Guarantee, calibrate, delta, epsilon, epsilon_bounds, guarantee
@@ -51,30 +56,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each lazy name lives: numpy, scipy and numba load when one of these is first used, not before.
+# Each package beside this file is a room, and an attribute by being there. numpy, scipy and numba load when a room, or a
+# name that one of them lends, is first used, not before.
+_ROOMS = frozenset(found.name for found in iter_modules(__path__) if found.ispkg and found.name != "cli")
 _LAZY = {
-    "accounting": "",
-    "auditing": "",
-    "Book": "discreet.ledger",
-    "calibrate": "discreet.accounting",
-    "datasets": "",
-    "delta": "discreet.accounting",
-    "epsilon": "discreet.accounting",
-    "epsilon_bounds": "discreet.accounting",
-    "Guarantee": "discreet.accounting",
-    "guarantee": "discreet.accounting",
-    "ledger": "",
-    "Ledger": "discreet.ledger",
-    "linear": "",
-    "mechanisms": "",
-    "random": "",
-    "report": "discreet.reporting",
-    "reporting": "",
-    "statistics": "",
-    "table": "discreet.tables",
-    "tables": "",
-    "training": "",
-    "workloads": "",
+    "Book": "ledger",
+    "Guarantee": "accounting",
+    "Ledger": "ledger",
+    "calibrate": "accounting",
+    "delta": "accounting",
+    "epsilon": "accounting",
+    "epsilon_bounds": "accounting",
+    "guarantee": "accounting",
+    "report": "reporting",
+    "table": "tables",
 }
 
 __all__ = [
@@ -100,6 +95,7 @@ __all__ = [
     "calibrate",
     "datasets",
     "delta",
+    "encoding",
     "epsilon",
     "epsilon_bounds",
     "events",
@@ -107,23 +103,27 @@ __all__ = [
     "ledger",
     "linear",
     "mechanisms",
+    "pate",
     "random",
     "report",
     "reporting",
     "statistics",
+    "synthesis",
     "table",
     "tables",
     "training",
+    "tuning",
     "workloads",
 ]
+# A room to come has its place above for type checkers; at run time its name appears with its package.
+__all__[:] = [name for name in __all__ if name in globals() or name in _LAZY or name in _ROOMS]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _ROOMS:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    home = _LAZY[name]
-    value = getattr(importlib.import_module(home), name) if home else importlib.import_module(f"discreet.{name}")
-    globals()[name] = value
+    room = importlib.import_module(f"discreet.{_LAZY.get(name, name)}")
+    value = globals()[name] = getattr(room, name) if name in _LAZY else room
     return value
 
 

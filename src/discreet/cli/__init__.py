@@ -1,6 +1,8 @@
 """The command line: a thin skin over the library. Parse, call, print.
 
 ``app`` gathers the commands; ``main`` runs them and turns every expected error into one sentence and exit code 2.
+A module of this package with a function ``register(app)`` brings commands: nothing else lists it. All of them are imported for
+``--help``, so what is heavy (numpy, torch, a database) is imported inside the functions that use it.
 Typer and rich load only here, when a command is run.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError, MissingExtra, extra, is_whole_text
@@ -20,43 +23,30 @@ __all__ = ["app", "main"]
 
 BAD_INPUT, STOPPED = 2, 130
 
-# Rooms with commands of their own, each in discreet.cli.<name>: a group of commands (`app`) or a single one.
-_ROOMS = {"fit": "fit", "ledger": "app", "predict": "predict", "query": "query", "report": "report", "train": "train"}
-
 
 def app() -> typer.Typer:
-    """All commands, one module a group."""
+    """The commands of every module of this package."""
     with extra("cli"):
         import typer
 
-        from discreet.cli import account
         from discreet.cli.help import EXAMPLES, SUMMARY, Sections
     commands = typer.Typer(name="discreet", cls=Sections, add_completion=False, rich_markup_mode=None,
                            pretty_exceptions_enable=False, help=SUMMARY, epilog=EXAMPLES)
-    account.register(commands)
-    for name, attribute in _ROOMS.items():
-        _open(commands, name, attribute)
+    for name in sorted(module.name for module in iter_modules(__path__)):
+        _add(commands, name)
     return commands
 
 
-def _open(commands: typer.Typer, name: str, attribute: str) -> None:
-    """Add a room's commands. One whose extra is not installed keeps its name and answers with the line that installs it."""
-    import typer
-
+def _add(commands: typer.Typer, name: str) -> None:
+    """Add a module's commands. One whose extra is not installed keeps its name and answers with the line that installs it."""
     try:
-        offered = getattr(import_module(f"discreet.cli.{name}"), attribute)
-    except ModuleNotFoundError as error:
-        if error.name != f"discreet.cli.{name}":
-            raise
-        return
+        register = getattr(import_module(f"discreet.cli.{name}"), "register", None)
     except MissingExtra as missing:
         anything = {"ignore_unknown_options": True, "allow_extra_args": True}
         commands.command(name, context_settings=anything, help=str(missing))(_absent(missing))
         return
-    if isinstance(offered, typer.Typer):
-        commands.add_typer(offered, name=name)
-    else:
-        commands.command(name)(offered)
+    if register is not None:
+        register(commands)
 
 
 def _absent(missing: MissingExtra) -> Callable[[], Any]:

@@ -9,6 +9,7 @@ import typer
 import discreet as dp
 from discreet.adjacency import Adjacency
 from discreet.cli import show
+from discreet.cli.help import PRICES
 from discreet.cli.options import (
     Accountant,
     AsJson,
@@ -32,7 +33,7 @@ POINTS = 101  # of a trade-off curve
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
     for command in (epsilon, delta, calibrate, compare, tradeoff):
-        app.command()(command)
+        app.command(rich_help_panel=PRICES)(command)
 
 
 def epsilon(

@@ -11,11 +11,12 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
 from discreet.schema import read_schema
 
-__all__ = ["Data", "fit"]
+__all__ = ["Data", "fit", "register"]
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
 Target = Annotated[str, typer.Option("--target", help="The column to predict; the schema says whether it is a category or a "
@@ -25,6 +26,11 @@ DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsil
 Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)]
 Seed = Annotated[int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.",
                                           show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(fit)
 
 
 def fit(

@@ -9,15 +9,12 @@ from discreet.errors import extra
 with extra("cli"):
     from typer.core import TyperGroup
 
-__all__ = ["EXAMPLES", "SUMMARY", "Sections"]
+__all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Sections"]
 
 SUMMARY = "Learn from sensitive data under differential privacy, and know what it cost."
 
-SECTIONS = {
-    "Ask and learn": ("query", "fit", "predict", "train"),
-    "Keep the books": ("ledger", "report"),
-    "Price an event": ("epsilon", "delta", "calibrate", "compare", "tradeoff"),
-}
+# The headings, in this order; any other comes after them. A command names its own: app.command(rich_help_panel=LEARN).
+LEARN, BOOKS, CLAIMS, PRICES = "Ask and learn", "Keep the books", "Check a claim", "Price an event"
 
 # \b keeps the lines as they are
 EXAMPLES = """\b
@@ -31,18 +28,18 @@ Examples:
 
 
 class Sections(TyperGroup):
-    """Lists commands under headings; what has none comes last."""
+    """Lists commands under the headings that they name; what names none comes last."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the lists."""
-        listed = {name for names in SECTIONS.values() for name in names}
-        others = tuple(name for name in self.list_commands(ctx) if name not in listed)
-        for title, names in {**SECTIONS, "More": others}.items():
-            found = [(name, self.get_command(ctx, name)) for name in names if name in self.commands]
-            if found:
-                width = max(map(len, listed))
-                with formatter.section(title):
-                    formatter.write_dl([(name.ljust(width), _sentence(command)) for name, command in found])
+        sections: dict[str, list[Any]] = {heading: [] for heading in (LEARN, BOOKS, CLAIMS, PRICES)}
+        for command in self.commands.values():
+            sections.setdefault(getattr(command, "rich_help_panel", None) or "More", []).append(command)
+        width = max(map(len, self.commands))
+        for heading, commands in sections.items():
+            if commands:
+                with formatter.section(heading):
+                    formatter.write_dl([(command.name.ljust(width), _sentence(command)) for command in commands])
 
 
 def _sentence(command: Any) -> str:

@@ -17,6 +17,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.books import VARIABLE
+from discreet.cli.help import BOOKS
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import as_json as print_json
 from discreet.cli.show import data, say, table
@@ -24,9 +25,15 @@ from discreet.cli.show import data, say, table
 if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
     from discreet.ledger import Book, Entry, Ledger
 
-__all__ = ["app"]
+__all__ = ["app", "register"]
 
 app = typer.Typer(help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True)
+
+
+def register(commands: typer.Typer) -> None:
+    """Add the group of commands."""
+    commands.add_typer(app, name="ledger", rich_help_panel=BOOKS)
+
 
 Address = Annotated[
     str, typer.Option("--ledger", "-l", envvar=VARIABLE, help="The ledger: a file, or a URL.", show_default=True)

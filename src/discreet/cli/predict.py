@@ -14,9 +14,10 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.fit import Data
+from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 
-__all__ = ["predict"]
+__all__ = ["predict", "register"]
 
 SHOWN = 10  # numbers of lines in a warning
 
@@ -26,6 +27,11 @@ Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a 
 Statement = Annotated[bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")]
 Trust = Annotated[bool, typer.Option("--trust-pickle", help="Read the model as joblib, which runs whatever code the file "
                                      "holds: only for files that you made yourself.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(predict)
 
 
 def predict(model: Model, data: Data = "", out: Out = None, statement: Statement = False, force: ForceOption = False,

@@ -11,14 +11,13 @@ from discreet.errors import extra
 
 with extra("cli"):
     import typer
-    from rich.console import Console
-    from rich.progress import Progress
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
+from discreet.cli.help import LEARN
 from discreet.schema import read_schema
 
-__all__ = ["query"]
+__all__ = ["query", "register"]
 
 Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)]
 SchemaFile = Annotated[str, typer.Option("--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.",
@@ -33,6 +32,11 @@ ExplainOption = Annotated[bool, typer.Option("--explain", help="Show plan, cost 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
 MemoryOption = Annotated[str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.",
                                                   show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(query)
 
 
 def query(
@@ -70,6 +74,9 @@ def _bar() -> Iterator[Callable[[float], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=1.0)
         yield lambda share: bar.update(task, completed=share)

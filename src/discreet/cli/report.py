@@ -10,11 +10,17 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
+from discreet.cli.help import BOOKS
 from discreet.cli.ledger import DEFAULT, Address
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import say
 
-__all__ = ["report"]
+__all__ = ["register", "report"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=BOOKS)(report)
 
 
 def report(

@@ -10,21 +10,20 @@ import tomllib
 import zipfile
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.errors import extra
 
-with extra("torch"):
+if TYPE_CHECKING:  # --help must not wait for torch: the functions that use it import it
     import torch
 
-from discreet.training.fit import fit
-
-__all__ = ["train"]
+__all__ = ["register", "train"]
 
 _SECTIONS = {
     "model": {"layers", "factory"},
@@ -33,6 +32,11 @@ _SECTIONS = {
     "privacy": {"epsilon", "delta", "epochs", "noise_multiplier", "max_grad_norm", "clipping", "sampler", "dataset_size",
                 "max_physical_batch_size", "unit"},
 }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(train)
 
 
 def train(
@@ -50,6 +54,11 @@ def train(
                                         "are not private: for your own eyes.")] = False,
 ) -> None:
     """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as JSON."""
+    with extra("torch"):
+        import torch
+
+    from discreet.training.fit import fit
+
     asked = _read(file)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
@@ -86,6 +95,8 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _loss(name: Any) -> Any:
+    import torch
+
     found = getattr(torch.nn.functional, name, None) if isinstance(name, str) and not name.startswith("_") else None
     if not callable(found):
         raise ValueError(f"training.loss is {name!r}, but must be a function of torch.nn.functional, such as 'cross_entropy'.")
@@ -93,6 +104,8 @@ def _loss(name: Any) -> Any:
 
 
 def _optimizer(name: Any) -> Any:
+    import torch
+
     found = getattr(torch.optim, name, None) if isinstance(name, str) else None
     if not isinstance(found, type) or not issubclass(found, torch.optim.Optimizer):
         raise ValueError(f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'.")
@@ -113,6 +126,8 @@ def _called(name: Any) -> Any:
 def _model(asked: dict[str, Any]) -> torch.nn.Module:
     if "factory" in asked:
         return _called(asked["factory"])  # type: ignore[no-any-return]
+    import torch
+
     sizes = asked.get("layers", [])
     if not isinstance(sizes, list) or len(sizes) < 2 or not all(type(size) is int and 1 <= size <= 10**6 for size in sizes):
         raise ValueError("model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
@@ -129,6 +144,7 @@ def _data(asked: dict[str, Any], folder: Path) -> Any:
     if "path" not in asked:
         raise ValueError("data.path is missing: an .npz file with the inputs and the target; or give data.factory.")
     import numpy as np
+    import torch
 
     names = [asked.get("inputs", "x"), asked.get("target", "y")]
     try:
