@@ -322,7 +322,7 @@ class Case:
 
 
 def _same_unit(a: Any, b: Any) -> bool:
-    from discreet.tables.values import identity
+    from discreet.encoding.values import identity
 
     return identity(a) == identity(b)
 

@@ -45,7 +45,7 @@ def sql(text: str) -> None:
     """A SELECT, as far as its price."""
     with contextlib.suppress(*CLEAN):
         asked = _table().parse(text)
-        assert isinstance(asked.event(epsilon=1.0, delta=1e-6), Event)
+        assert isinstance(asked.operation(epsilon=1.0, delta=1e-6).event, Event)
 
 
 def ledger_url(text: str) -> None:

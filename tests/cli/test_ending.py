@@ -11,7 +11,7 @@ import narwhals
 import pytest
 
 from discreet import cli
-from discreet.tables import caches, engines
+from discreet.encoding import caches, engines
 
 
 def test_what_leads_to_an_engines_objects_is_forgotten_before_the_end():

@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -113,7 +114,7 @@ def test_a_fit_with_delta_is_refused_by_a_book_without_in_that_sentence(ledger: 
     linear = pytest.importorskip("discreet.linear")
     model = linear.LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0)
     with pytest.raises(BudgetExceeded, match="'LogisticRegression' needs a delta, but book 'pure' has delta=0"):
-        model.fit([[0.1], [0.2]], [0, 1], book=ledger.open("pure", epsilon=3.0))
+        model.fit(np.array([[0.1], [0.2]]), [0, 1], book=ledger.open("pure", epsilon=3.0))
 
 
 def test_a_ceiling_declared_at_opening_cannot_be_passed(ledger: Ledger) -> None:

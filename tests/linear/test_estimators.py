@@ -262,16 +262,16 @@ def test_odd_entries_among_objects_blank_their_records():
 def test_bounds_and_targets_of_any_size_do_not_overflow():
     """filterwarnings=error: a warning that one record causes would be seen."""
     model = LinearRegression(bounds=(-8e307, 8e307), target_bounds=(-8e307, 8e307), random_state=0)
-    assert np.isfinite(model.fit([[1.7e308], [-1.7e308]], [1.7e308, -1.7e308]).coef_).all()
+    assert np.isfinite(model.fit(np.array([[1.7e308], [-1.7e308]]), [1.7e308, -1.7e308]).coef_).all()
     with pytest.raises(ValueError, match="bounds must be finite"):
-        model.set_params(bounds=(-1.7e308, 1.7e308)).fit([[1.0]], [1.0])
+        model.set_params(bounds=(-1.7e308, 1.7e308)).fit(np.array([[1.0]]), [1.0])
     with pytest.raises(ValueError, match="target_bounds is"):
-        model.set_params(bounds=None, target_bounds=(-1.7e308, 1.7e308)).fit([[1.0]], [1.0])
+        model.set_params(bounds=None, target_bounds=(-1.7e308, 1.7e308)).fit(np.array([[1.0]]), [1.0])
 
 
 def test_targets_are_not_shown_in_an_error():
     with pytest.raises(ValueError, match="real numbers") as caught:
-        LinearRegression().fit([[1.0]], np.array(["secret"]))
+        LinearRegression().fit(np.array([[1.0]]), np.array(["secret"]))
     assert "secret" not in str(caught.value)
     assert "records" not in repr(LogisticRegression())
 

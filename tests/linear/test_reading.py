@@ -31,7 +31,8 @@ ODD_LABELS = ["x", None, b"\xff", pd.NA, np.nan, 7, 1j, [], {}, 10**400, (0, 1),
 
 
 def classifier(**facts):
-    public = {"epsilon": 5.0, "feature_norm": 2.0, "random_state": 0, "solver_options": {"steps": 16}}
+    """The bounds say how many columns there are, which a list does not."""
+    public = {"epsilon": 5.0, "bounds": (-4.0, [4.0, 4.0]), "random_state": 0, "solver_options": {"steps": 16}}
     return LogisticRegression(**public | facts)
 
 
@@ -51,16 +52,17 @@ def test_an_odd_row_in_a_list_blanks_itself_alone(odd):
 @pytest.mark.parametrize("odd", ODD_LABELS, ids=repr)
 def test_an_odd_label_in_a_list_blanks_its_record_alone(odd):
     assert (classifier().fit([*X.tolist(), [1.0, 1.0]], [*Y.tolist(), odd]).coef_ == PLAIN).all()
-    plain = LinearRegression(feature_norm=2.0, random_state=0).fit(X, X[:, 0]).coef_
+    model = LinearRegression(bounds=(-4.0, [4.0, 4.0]), random_state=0)
+    plain = model.fit(X, X[:, 0]).coef_
     if repr(odd) != "7":
-        again = LinearRegression(feature_norm=2.0, random_state=0).fit([*X.tolist(), [1.0, 1.0]], [*X[:, 0].tolist(), odd])
+        again = model.fit([*X.tolist(), [1.0, 1.0]], [*X[:, 0].tolist(), odd])
         assert (again.coef_ == plain).all()
 
 
 def test_one_text_label_does_not_switch_off_ten_thousand():
     x = RNG.uniform(-1, 1, size=(10_000, 1))
     y = (x[:, 0] > 0).astype(int).tolist()
-    model = classifier(epsilon=10.0, solver_options=None)
+    model = classifier(epsilon=10.0, solver_options=None, bounds=([-1.0], 1.0))
     strong = model.fit(x, y).coef_[0, 0]
     assert model.fit([*x.tolist(), [1.0]], [*y, "x"]).coef_[0, 0] == strong > 20
 
@@ -119,14 +121,29 @@ def test_a_missing_label_does_not_round_the_others():
     assert (plain == PLAIN).all()
 
 
-def test_a_list_has_the_columns_of_most_of_its_rows():
-    assert classifier().fit([[1.0, 2.0], [1.0], [1.0, 2.0]], [0, 1, 0]).n_features_in_ == 2
-    assert classifier(bounds=([0], [1])).fit([[1.0, 2.0], [1.0]], [0, 1]).n_features_in_ == 1
-    assert classifier(bounds=([0, 0], [1, 1])).fit([], []).n_features_in_ == 2
-    with pytest.raises(ValueError, match="a list without rows"):
-        classifier().fit([], [])
+def test_a_list_has_the_columns_that_are_declared_or_is_refused():
+    """Whatever its rows were asked, one record could change the answer: so they are not asked."""
+    for rows in ([[1.0, 2.0], [1.0], [1.0, 2.0]], [[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0]):
+        assert classifier().fit(rows, [0, 1, 0]).n_features_in_ == 2
+        book = Book()
+        with pytest.raises(ValueError, match="X is a list, which does not say how many columns it has"):
+            classifier(bounds=None, feature_norm=1.0).fit(rows, [0, 1, 0], book=book)
+        assert not book.charged
+    assert classifier().fit([], []).n_features_in_ == 2
+    with pytest.raises(ValueError, match="X is a list, which does not say"):
+        classifier(bounds=(0, 1)).fit([], [])
+
+
+def test_a_list_to_predict_for_says_itself_how_many_columns_it_has():
+    """Nothing is protected there: a list of the wrong width is a mistake that is told."""
+    model = classifier().fit(X, Y)
+    assert model.predict(X[:3].tolist()).tolist() == model.predict(X[:3]).tolist()
+    with pytest.raises(ValueError, match="X has 3 features"):
+        model.predict([[1.0, 2.0, 3.0]])
     with pytest.raises(ValueError, match="Expected 2D"):
-        classifier().fit([1.0, 2.0, [1.0]], [0, 1, 0])
+        model.predict([1.0, 2.0])
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict([])
 
 
 def test_a_list_of_labels_may_hold_rows_of_one():
@@ -235,7 +252,7 @@ def test_a_record_that_fails_when_it_is_looked_at_is_its_own_matter():
     for rows in ([*X.tolist(), Hostile()], [*X.tolist(), [Hostile(), 1.0]]):
         assert np.array_equal(classifier().fit(rows, [*Y.tolist(), 1]).coef_, PLAIN)
     assert np.array_equal(classifier().fit([*X.tolist(), [0.1, 0.1]], [*Y.tolist(), Hostile()]).coef_, PLAIN)
-    model = LinearRegression(epsilon=5.0, feature_norm=2.0, target_bounds=(0, 1), random_state=0)
+    model = LinearRegression(epsilon=5.0, bounds=(-4.0, [4.0, 4.0]), target_bounds=(0, 1), random_state=0)
     assert np.array_equal(model.fit([*X.tolist(), [0.1, 0.1]], [*Y.tolist(), Hostile()]).coef_, model.fit(X, Y).coef_)
 
 

@@ -51,17 +51,25 @@ CLASSIFIERS = {
     "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
     "check_classifiers_train": "it fits two classes of the declared three and expects the shape of two",
 }
+REGRESSORS = {
+    "check_regressors_train": "it fits a list, which does not say how many columns it has; run below with as many declared"}
 PROBABILITIES = {"check_decision_proba_consistency": "it expects the shape of two classes; run below with two declared"}
 
 
 def forbidden(estimator):
-    return (EVERYONE | (CLASSIFIERS if is_classifier(estimator) else {}) |
+    return (EVERYONE | (CLASSIFIERS if is_classifier(estimator) else REGRESSORS) |
             (PROBABILITIES if hasattr(estimator, "predict_proba") else {}))
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=forbidden)
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if not is_classifier(e)], ids=lambda e: type(e).__name__)
+def test_regressors_train_on_lists_of_declared_width(estimator):
+    columns = clone(estimator).set_params(bounds=(-6.0, [6.0] * 10))
+    estimator_checks.check_regressors_train(type(estimator).__name__, columns)
 
 
 BINARY = [LogisticRegression(**PUBLIC), LinearSVC(**PUBLIC), LinearClassifier(SMOOTH, **PUBLIC)]

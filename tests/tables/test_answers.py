@@ -179,14 +179,14 @@ def test_mean_income_by_education_is_five_lines_and_precise():
 def test_several_aggregates_cost_what_was_asked(budget):
     """One charge for all, never above the request."""
     q = dp.table(people(), schema=SCHEMA).group_by("educ").count().mean("x").median("x").histogram("x")
-    assert dp.epsilon(q.event(**budget), delta=budget.get("delta", 0)) <= 0.7
+    assert dp.epsilon(q.operation(**budget).event, delta=budget.get("delta", 0)) <= 0.7
 
 
 def test_rho_is_never_exceeded():
     from discreet.accounting.zcdp import rho
 
     q = dp.table(people(), schema=SCHEMA).group_by("educ").count().mean("x").median("x")
-    assert 0.0999 < rho(q.event(rho=0.1)) <= 0.1
+    assert 0.0999 < rho(q.operation(rho=0.1).event) <= 0.1
 
 
 def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
@@ -195,7 +195,7 @@ def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
     few, many = q.mean("x"), q
     for number in range(60):
         many = many.mean("x", name=f"m{number}")
-    kinds = [{type(leaf).__name__ for leaf in dp.events.leaves(q.event(1.0, 1e-6))} for q in (few, many)]
+    kinds = [{type(leaf).__name__ for leaf in dp.events.leaves(q.operation(1.0, 1e-6).event)} for q in (few, many)]
     assert kinds == [{"Laplace"}, {"Gaussian"}]
 
 
@@ -221,7 +221,7 @@ def test_explain_shows_plan_cost_and_error_before_spending():
     table = dp.table(people(), schema=SCHEMA, unit="id", max_rows_per_unit=2)
     q = table.filter(col("x") > 1).group_by("educ").mean("x").count()
     told = q.explain(epsilon=1.0)
-    assert told.event == q.event(epsilon=1.0)
+    assert told.event == q.operation(epsilon=1.0).event
     for part in ("'id', of which at most 2 count", "by educ (3 public)", "1 filter", "Laplace(noise_multiplier=2)", "x_mean: ±",
                  "at 1,000 rows", "count: ±"):
         assert part in str(told)

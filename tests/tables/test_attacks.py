@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import discreet as dp
+from discreet.encoding.engines import DuckDB
 from discreet.random import seeded
 from discreet.tables import EngineFailed, col
-from discreet.tables.bounding import Bounds, Field, SecretKey, bound
-from discreet.tables.engines import DuckDB
+from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.fixed_point import FINE
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import Pass
@@ -69,7 +69,7 @@ def test_rows_that_hash_alike_are_told_apart_by_their_values():
 
     def kept(rows, many):
         relation = frames.CONNECTION.from_arrow(many.to_arrow())
-        found = bound(DuckDB(), relation, fields, [], "integer", Bounds("unit_", rows, rows), key).fetchall()
+        found = bound(DuckDB(), relation, fields, [], "integer", ContributionLimit("unit_", rows, rows), key).fetchall()
         return sorted(found, key=repr)
 
     for rows in (1, 2, 3):

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 import discreet as dp
+from discreet.encoding.engines import DuckDB
 from discreet.random import seeded
 from discreet.tables import bounding
-from discreet.tables.bounding import Bounds, Field, SecretKey, bound
-from discreet.tables.engines import DuckDB
+from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.fixed_point import FINE
 from discreet.tables.passes import Pass
 from tests.tables import frames
@@ -22,7 +22,7 @@ FALSE_ALARM = 1e-9
 def kept(frame, fields, *, rows=1, groups=None, key=1, text=False):
     """What stays of an Arrow frame with columns unit_ and the fields."""
     relation = frames.CONNECTION.from_arrow(frame.to_arrow())
-    limit = Bounds("unit_", rows, rows if groups is None else groups)
+    limit = ContributionLimit("unit_", rows, rows if groups is None else groups)
     found = bound(DuckDB(), relation, fields, ["k0"], "text" if text else "integer", limit, SecretKey.draw(seeded(key)))
     return sorted(found.fetchall(), key=repr)
 
@@ -151,4 +151,4 @@ def test_one_row_a_unit_unless_more_are_declared():
     assert answers == {1: 1, 2: 2, 3: 3, 9: 3}
     errors = {m: float(table.count().explain(epsilon=1.0).errors["count"][1:]) for m, table in tables.items()}
     assert errors[3] == pytest.approx(3 * errors[1], rel=1e-3)
-    assert dp.epsilon(tables[3].median("x").event(epsilon=1.0), delta=0) <= 1.0
+    assert dp.epsilon(tables[3].median("x").operation(epsilon=1.0).event, delta=0) <= 1.0

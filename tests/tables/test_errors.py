@@ -25,7 +25,7 @@ def noise(epsilon, make=lambda t: t.count(), **budget):
     query = make(dp.table(pl.DataFrame({"k": [0], "x": [0]}).clear(), schema=schema).group_by("k"))
     name, = query.explain(epsilon, **budget).errors
     stated = float(query.explain(epsilon, **budget).errors[name].lstrip("±"))
-    return query.release(epsilon, rng=5, **budget).value[name].to_numpy(), stated, query.event(epsilon, **budget)
+    return query.release(epsilon, rng=5, **budget).value[name].to_numpy(), stated, query.operation(epsilon, **budget).event
 
 
 @pytest.mark.parametrize(("epsilon", "expected", "rounded"), [(1.0, 0.851, 0.970), (3.0, 0.100, 0.235)])
@@ -49,10 +49,10 @@ def test_a_sum_of_fractions_keeps_continuous_noise_and_of_whole_numbers_has_whol
     frame = pl.DataFrame({"whole": [1, 2], "half": [0.5, 2.0]})
     kinds = {"whole": dp.Bounded(0, 10), "half": dp.Bounded(0, 10)}
     table = dp.table(frame, schema=dp.Schema(kinds)).derive(big=dp.tables.col("half") > 1)
-    leaves = {name: type(table.sum(name).event(1.0)).__name__ for name in ("whole", "half", "big")}
+    leaves = {name: type(table.sum(name).operation(1.0).event).__name__ for name in ("whole", "half", "big")}
     assert leaves == {"whole": "DiscreteLaplace", "half": "Laplace", "big": "DiscreteLaplace"}
     for declared in (dp.Bounded(0, 10.5), dp.Bounded(0, 10, missing=0.5), dp.Bounded(0, 2.0**31)):
-        event = dp.table(frame, schema=dp.Schema(whole=declared)).sum("whole").event(1.0)
+        event = dp.table(frame, schema=dp.Schema(whole=declared)).sum("whole").operation(1.0).event
         assert isinstance(event, events.Laplace)
     found = table.sum("whole").sum("big").release(epsilon=1e4, rng=1).value
     assert found.row(0) == (3.0, 1.0)
@@ -115,9 +115,9 @@ def test_quantiles_of_units_with_several_rows_pass_replay():
 
     assert replay(operation, list(range(5)), list(range(4))).error is None
     table = dp.table(pl.DataFrame({"u": [1], "x": [1.0]}), schema=schema, unit="u", max_rows_per_unit=2)
-    assert dp.epsilon(table.median("x").event(epsilon=1.0), delta=0) <= 1.0
+    assert dp.epsilon(table.median("x").operation(epsilon=1.0).event, delta=0) <= 1.0
     with pytest.raises(ValueError, match="epsilon of one selection"):
-        table.median("x").event(epsilon=1e-10)
+        table.median("x").operation(epsilon=1e-10)
 
 
 # --- what explain() prints -------------------------------------------------------------------------------------------
@@ -163,4 +163,4 @@ def test_a_million_bins_are_the_most():
     table = dp.table(pl.DataFrame({"x": [1.5]}), schema=dp.Schema(x=dp.Bounded(0, 1)))
     assert Histogram("x", 2**20).entries(table.count().rows) == 2**20
     with pytest.raises(ValueError, match=r"bins is 1,048,577, but may be 1,048,576 at most"):
-        table.histogram("x", 2**20 + 1).event(epsilon=1.0)
+        table.histogram("x", 2**20 + 1).operation(epsilon=1.0)

@@ -11,7 +11,8 @@ import shutil
 import pytest
 
 from discreet.auditing import ReplayError
-from discreet.tables import engines, passes
+from discreet.encoding import engines
+from discreet.tables import passes
 from searches._neighbours import CONTAINERS, OPERATIONS, cases, check, one_connection, spark
 
 EXAMPLES = int(os.environ.get("DISCREET_EXAMPLES", "5"))  # raise it to look harder
@@ -35,7 +36,7 @@ def test_the_search_has_power(monkeypatch):
     once = lambda self, name, spelled: f"NULLIF(CAST({self.quoted(name)} AS DOUBLE), 'NaN')"  # noqa: E731
     monkeypatch.setattr(engines.Engine, "double", once)
     monkeypatch.setattr(engines.Engine, "number", lambda self, double: double)
-    monkeypatch.setattr(passes.Rows, "_verify", lambda *found: None)
+    monkeypatch.setattr(passes.GroupedRows, "_verify", lambda *found: None)
     files = {"parquet by polars": ("table", ("floats",), CONTAINERS["parquet by polars"][2])}
     found = [case for case in cases(2000, seed=1, containers=files) if case.operation.name == "table, filled, a row"]
     with one_connection(), pytest.raises(ReplayError, match="differs by"):

@@ -18,10 +18,10 @@ import pytest
 
 import discreet as dp
 from discreet.auditing import ReplayError, replay
+from discreet.encoding.engines import DuckDB
+from discreet.encoding.values import NUMERAL, identity, number
 from discreet.tables import EngineFailed, col
-from discreet.tables.engines import DuckDB
 from discreet.tables.passes import MISREAD
-from discreet.tables.values import NUMERAL, identity, number
 from tests.tables.frames import CONNECTION
 
 SHARP = {"epsilon": 1000.0, "rng": 1}
@@ -112,7 +112,8 @@ class Old(DuckDB):
 @pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
 def test_what_is_added_up_is_verified_where_it_is_added_up(tmp_path, monkeypatch, unit):
     """An engine whose optimiser drops the reading of NaN is stopped by one sentence, and without it replay sees the harm."""
-    from discreet.tables import passes, sources
+    from discreet.encoding import sources
+    from discreet.tables import passes
 
     monkeypatch.setattr(sources, "DuckDB", Old)
     path = written(tmp_path, "polars", [NAN] * 500 + [1.0])
@@ -120,7 +121,7 @@ def test_what_is_added_up_is_verified_where_it_is_added_up(tmp_path, monkeypatch
                  lambda t: t.derive(z=col("x") / 2).mean("z")):
         with pytest.raises(EngineFailed, match=re.escape(MISREAD)):
             make(dp.table(path, schema=SCHEMA, **unit)).release(epsilon=1.0)
-    monkeypatch.setattr(passes.Rows, "_verify", lambda *found: None)
+    monkeypatch.setattr(passes.GroupedRows, "_verify", lambda *found: None)
     with pytest.raises(ReplayError, match="differs by"):
         replay(lambda values: dp.table(written(tmp_path, "polars", values), schema=SCHEMA).sum("x").release(epsilon=1.0),
                [NAN] * 500 + [1.0], [NAN] * 500)

@@ -21,7 +21,7 @@ with extra("cli"):
 if TYPE_CHECKING:
     from discreet.ledger import Book
 
-__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "charged"]
+__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "Recorded", "charged"]
 
 VARIABLE = "DISCREET_LEDGER"
 LedgerOption = Annotated[str | None, typer.Option(
@@ -50,6 +50,23 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
 
     with Ledger(ledger, create=False) as books:
         yield books.book(_only(books) if book is None else book)
+
+
+class Recorded:
+    """A book that remembers, after each charge, what a statement says of it: the book's name, and the ledger's head just then,
+    which ``ledger verify --head`` checks. Without a book it charges nothing, and remembers nothing."""
+
+    def __init__(self, book: Book | None) -> None:
+        self._book = book
+        self.head: dict[str, str] | None = None
+
+    def charge(self, event: Any, label: str = "", **told: Any) -> Any:
+        """Charge the book."""
+        if self._book is None:
+            return None
+        entry = self._book.charge(event, label, **told)
+        self.head = {"book": self._book.name, "head": f"{entry.seq}:{entry.hash}"}
+        return entry
 
 
 def _only(books: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from discreet.errors import extra
 
@@ -10,15 +10,15 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
-from discreet.cli.columns import Data, column_names, read_columns
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
 from discreet.schema import read_schema
 
-__all__ = ["fit", "head", "register"]
+__all__ = ["Data", "fit", "register"]
 
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
 Target = Annotated[str, typer.Option("--target", help="The column to predict; the schema says whether it is a category or a "
                                      "number.", show_default=False)]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
@@ -52,12 +52,10 @@ def fit(
     from discreet.linear.tabular import TableModel
 
     model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
-    event = model.event
-    model.check(column_names(data))
     with claimed(out, force=force, inputs=[data, schema]) as file, charged(ledger, book, no_book) as account:
-        if account is not None:  # before a row is read
-            model.charge = head(account.name, account.charge(event, label=f"model of {target}", unit=model.unit))
-        model.fit(read_columns(data))
+        payer = Recorded(account)
+        model.fit(data, book=payer)
+        model.charge = payer.head
         file.write_text(dumps(model), encoding="utf-8")
     if json:
         show.as_json(model.statement | {"model": out})
@@ -67,8 +65,3 @@ def fit(
              f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
-
-
-def head(book: str, entry: Any) -> dict[str, str]:
-    """What a statement says of the charge: the book, and the ledger's head just then, which ``ledger verify --head`` checks."""
-    return {"book": book, "head": f"{entry.seq}:{entry.hash}"}

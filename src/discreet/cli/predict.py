@@ -13,11 +13,13 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.columns import Data, read_columns
+from discreet.cli.fit import Data
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 
 __all__ = ["predict", "register"]
+
+SHOWN = 10  # numbers of lines in a warning
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
 Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.",
@@ -42,12 +44,24 @@ def predict(model: Model, data: Data = "", out: Out = None, statement: Statement
     if not data:
         raise ValueError("DATA is missing: name the file to predict for, or ask for --statement.")
     if out is None:
-        show.data(_csv(loaded.target, loaded.predict(read_columns(data)).tolist()))
+        show.data(_csv(loaded.target, loaded.predict(data).tolist()))
+        _tell_left_out(data)
         return
     with claimed(out, force=force, inputs=[model, data]) as file:
-        found = loaded.predict(read_columns(data)).tolist()
+        found = loaded.predict(data).tolist()
         file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
     show.say(f"wrote {out}: {len(found)} predictions of {loaded.target}")
+    _tell_left_out(data)
+
+
+def _tell_left_out(data: str) -> None:
+    """Predictions stand in the order of the rows; a line that is no row has none."""
+    from discreet.encoding.sources import unreadable_lines
+
+    if lines := unreadable_lines(data):
+        more = ", ..." if len(lines) > SHOWN else ""
+        show.warn(f"{len(lines)} lines cannot be read (too few fields, or bytes that are no text) and have no prediction: "
+                  f"{', '.join(map(str, lines[:SHOWN]))}{more}")
 
 
 def _loaded(path: str) -> Any:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
-from discreet.cli.fit import head
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.errors import extra
@@ -72,7 +71,7 @@ def train(
     inputs = [file, *([file.parent / asked["data"]["path"]] if "path" in asked["data"] else [])]
     with (claimed(out, force=force, inputs=inputs) as weights, claimed(told, force=force, inputs=inputs) as statement,
           charged(ledger, book, no_book) as account):
-        payer = None if account is None else _Payer(account)
+        payer = None if account is None else Recorded(account)
         released = fit(model, records, loss_fn=loss, optimizer=optimizer, progress=progress, rng=seed, book=payer,
                        label=f"training of {file.name}", **training, **privacy)
         torch.save(released.value.state_dict(), weights)
@@ -80,20 +79,6 @@ def train(
                  "sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
-
-
-class _Payer:
-    """A book that remembers the ledger's head after its charge."""
-
-    def __init__(self, book: Any) -> None:
-        self._book = book
-        self.head: dict[str, str] | None = None
-
-    def charge(self, *what: Any, **told: Any) -> Any:
-        """Charge the book."""
-        entry = self._book.charge(*what, **told)
-        self.head = head(self._book.name, entry)
-        return entry
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:

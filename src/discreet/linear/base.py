@@ -1,9 +1,8 @@
-"""What all estimators share: public facts in, a plan with its event, and one ``fit`` that charges before it reads."""
+"""What all estimators share: public facts in, a solver with its event, and one ``fit`` on the one path: charge, then read."""
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,45 +10,31 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.adjacency import Adjacency
+from discreet.encoding.containers import UnreadColumn
 from discreet.errors import extra
 from discreet.linear import reading, solvers
+from discreet.linear.fitting import Fit
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Map, declared_features
-from discreet.release import ONE_RECORD, Book, unit_name
+from discreet.linear.solvers import Solver
+from discreet.release import ONE_RECORD, Chargeable, charged
 
 with extra("sklearn"):
-    from sklearn.base import BaseEstimator
+    from sklearn.base import BaseEstimator, clone
     from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["PrivateLinearModel", "source"]
+__all__ = ["PrivateLinearModel"]
 
-_UNDECLARED = ("Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
-               "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features.")
-
-
-def source(random_state: Any) -> random.Rng:
-    """The source a ``random_state`` means: none is the operating system's, a seed or a generator is reproducible."""
-    if random_state is None or isinstance(random_state, random.Rng):
-        return random.as_rng(random_state)
-    if isinstance(random_state, Integral):
-        return random.seeded(int(random_state))
-    if isinstance(random_state, np.random.RandomState):
-        return random.seeded(int(random_state.randint(2**31 - 1)))
-    if isinstance(random_state, np.random.Generator):
-        return random.seeded(int(random_state.integers(2**63 - 1)))
-    raise ValueError(f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator.")
-
-
-class _Plan(NamedTuple):
+class _Choice(NamedTuple):
     """The solver that will run, its name, and why it."""
 
-    solver: Any
+    solver: Solver
     name: str
     reason: str
 
 
-class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its loss is and how it reads targets."""
 
     _l1: float = 0.0
@@ -73,16 +58,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _loss(self) -> Loss:
-        raise NotImplementedError
+        """What is minimised."""
 
-    def _check_targets(self, y: reading.Column) -> None:
+    @abstractmethod
+    def _check_targets(self, y: UnreadColumn) -> None:
         """Refuse targets whose type is not what was declared; no value is looked at."""
-        raise NotImplementedError
 
-    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    @abstractmethod
+    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Class numbers or scaled targets, and which are usable."""
-        raise NotImplementedError
 
     def _ridge(self) -> float | None:
         return self.regularization
@@ -95,8 +81,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with one
         entry a feature, or an estimator that was fitted).
         """
-        event: events.Event = self._plan(self._known_features(n_features)).solver.event
-        return event
+        return self._choice(self._known_features(n_features)).solver.event
+
+    def operation(self, n_features: int | None = None) -> Fit:
+        """Fitting this estimator, with its parameters of now, as an operation: ``release((X, y))`` gives a fitted copy."""
+        return Fit(clone(self), self._known_features(n_features))
 
     def _known_features(self, n_features: int | None) -> int:
         if n_features is not None:
@@ -118,41 +107,31 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                        features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
                        size=self.dataset_size, adjacency=Adjacency(self.adjacency))
 
-    def _plan(self, features: int) -> _Plan:
+    def _choice(self, features: int) -> _Choice:
         problem = self._problem(features)
         name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
-        return _Plan(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
+        return _Choice(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, book: Book | None = None) -> Any:
+    def fit(self, X: Any, y: Any, *, book: Chargeable | None = None) -> Any:
         """Fit privately. ``book`` is charged before a value is read; what ``fit`` then does cannot cost more.
 
         The charge protects ``unit``: one record, or whom each row is all of, on the caller's word.
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        table = reading.held(self, X, declared=declared_features(self.bounds))
-        targets = reading.column(y, len(table))
-        self._check_targets(targets)
-        plan, mapping = self._plan(table.columns), self._mapping(table.columns)
-        rng, unit = source(self.random_state), unit_name(self.unit)
-        if self.feature_norm is None and self.bounds is None:
-            warnings.warn(_UNDECLARED, UserWarning, stacklevel=2)
-        if book is not None:
-            book.charge(plan.solver.event, label=type(self).__name__, unit=unit)
-        read, usable = self._read_targets(targets)
-        solution = plan.solver.solve(mapping.records(table.read(), read, usable), rng)
-        self._learn(plan, mapping, solution, rng)
+        rows = reading.held(self, X, declared=declared_features(self.bounds))
+        charged(Fit(self, rows.columns, in_place=True), (rows, y), book=book)
         return self
 
-    def _learn(self, plan: _Plan, mapping: Map, solution: Solution, rng: random.Rng) -> None:
-        self.event_: events.Event = plan.solver.event
+    def _learn(self, choice: _Choice, mapping: Map, solution: Solution, rng: random.Rng) -> None:
+        self.event_: events.Event = choice.solver.event
         self.adjacency_ = Adjacency(self.adjacency)
-        self.solver_, self.solver_reason_ = plan.name, plan.reason
+        self.solver_, self.solver_reason_ = choice.name, choice.reason
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
-        self.n_iter_ = int(getattr(plan.solver, "steps", 1))
+        self.n_iter_ = int(getattr(choice.solver, "steps", 1))
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
@@ -170,7 +149,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        rows = reading.table(self, X, reset=False)
+        rows = reading.table(self, X)
         rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
         return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.encoding.containers import UnreadColumn, kind_of
 from discreet.errors import extra
-from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
 from discreet.release import ONE_RECORD
@@ -38,13 +38,13 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
                              "never read off the data.")
         return labels
 
-    def _check_targets(self, y: reading.Column) -> None:
-        declared = reading.kind_of(self._declared().dtype)
+    def _check_targets(self, y: UnreadColumn) -> None:
+        declared = kind_of(self._declared().dtype)
         if "objects" not in (y.kind, declared) and y.kind != declared:
             raise ValueError(f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
                              "Convert y, or declare the classes as they stand in it.")
 
-    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         self._check_targets(y)
         labels, values = self._declared(), y.read()
         codes = np.full(len(values), -1)

@@ -11,6 +11,7 @@ Intervals hold for rows that the declared bounds do not cut; a cut row is anothe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,19 +21,19 @@ from scipy.special import ndtri
 from discreet import events
 from discreet.errors import extra, number
 from discreet.linear import reading
-from discreet.linear.base import source
 from discreet.linear.classifiers import LogisticRegression
+from discreet.linear.fitting import pair, source
 from discreet.linear.inference_logistic import LogisticIntervals
 from discreet.linear.inference_parts import Array
 from discreet.linear.inference_squares import SquaresIntervals
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map, declared_features
-from discreet.release import Book, unit_name
+from discreet.release import Chargeable, Release, charged, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Coefficients", "coefficients", "privacy_event"]
+__all__ = ["Coefficients", "Inference", "coefficients", "privacy_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,76 @@ class Coefficients:
     reproducible: bool = False
 
 
+@dataclass(frozen=True)
+class Inference:
+    """Coefficients with intervals, as an operation: ``release((X, y))`` gives them.
+
+    ``model`` is an unfitted ``LogisticRegression`` of two classes or ``LinearRegression``, with ``delta`` above 0.
+    """
+
+    model: Any
+    n_features: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        _check(self.model)
+        number("confidence", self.confidence, low=0, high=1, open_low=True, open_high=True)
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, from public facts alone."""
+        return _intervals(self.model, self.n_features).event
+
+    @property
+    def unit(self) -> str:
+        """Whom each row is all of, on the caller's word."""
+        return unit_name(self.model.unit)
+
+    @property
+    def label(self) -> str:
+        """What a book calls it."""
+        return f"inference for {type(self.model).__name__}"
+
+    def release(self, data: Any = None, rng: Any = None) -> Release[Coefficients]:
+        """Read X and y, and give the coefficients."""
+        return self.prepared(data, rng)()
+
+    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Coefficients]]:
+        """Refuse X and y whose types or shapes do not suit; no value is looked at before what is returned is called."""
+        (X, y), probe = pair(data), clone(self.model)
+        table = reading.held(probe, X, declared=declared_features(probe.bounds))
+        if table.columns != self.n_features:
+            raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
+        targets, intervals = reading.column(y, len(table)), _intervals(self.model, self.n_features)
+        probe._check_targets(targets)
+        noise = source(self.model.random_state if rng is None else rng)
+
+        def run() -> Release[Coefficients]:
+            rows, (read, usable) = table.read(), probe._read_targets(targets)
+            records, jacobian = intervals.mapping.records(rows, read, usable), _jacobian(intervals.mapping, self.n_features)
+            if isinstance(intervals, SquaresIntervals):
+                estimate, variances = intervals.solve(records, jacobian, noise)
+                low, high = probe._interval()
+                estimate, variances = estimate * (high - low) / 2, variances * ((high - low) / 2) ** 2
+                estimate[-1] += (low + high) / 2
+            else:
+                estimate, variances = intervals.solve(records, jacobian, noise, rows, targets)
+            found = self._told(estimate, np.sqrt(variances), intervals.event, noise.reproducible)
+            return Release(found, found.event, reproducible=noise.reproducible, label=self.label, unit=self.unit)
+
+        return run
+
+    def _told(self, estimate: Array, error: Array, event: events.Event, reproducible: bool) -> Coefficients:
+        reach = float(ndtri((1 + self.confidence) / 2)) * error
+        return Coefficients(estimate, error, estimate - reach, estimate + reach, self.confidence, event, reproducible)
+
+
 def privacy_event(model: Any, n_features: int) -> events.Event:
     """What ``coefficients`` will cost, from public facts alone."""
-    _check(model)
-    return _intervals(model, n_features).event
+    return Inference(model, n_features).event
 
 
-def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: Book | None = None) -> Coefficients:
+def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: Chargeable | None = None) -> Coefficients:
     """Private estimates with confidence intervals, for the budget and the public facts of an unfitted estimator.
 
     ``model`` is a ``LogisticRegression`` of two classes or a ``LinearRegression``, with ``delta`` above 0.
@@ -69,25 +133,9 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
     (True, True)
     """
     _check(model)
-    level = number("confidence", confidence, low=0, high=1, open_low=True, open_high=True)
-    probe = clone(model)
-    table = reading.held(probe, X, declared=declared_features(model.bounds))
-    targets, plan, rng = reading.column(y, len(table)), _intervals(model, table.columns), source(model.random_state)
-    probe._check_targets(targets)
-    if book is not None:
-        book.charge(plan.event, label=f"inference for {type(model).__name__}", unit=unit_name(model.unit))
-    rows, (read, usable) = table.read(), probe._read_targets(targets)
-    records, jacobian = plan.mapping.records(rows, read, usable), _jacobian(plan.mapping, table.columns)
-    if isinstance(plan, SquaresIntervals):
-        estimate, variances = plan.solve(records, jacobian, rng)
-        low, high = model._interval()
-        estimate, variances = estimate * (high - low) / 2, variances * ((high - low) / 2) ** 2
-        estimate[-1] += (low + high) / 2
-    else:
-        estimate, variances = plan.solve(records, jacobian, rng, rows, targets)
-    error = np.sqrt(variances)
-    reach = float(ndtri((1 + level) / 2)) * error
-    return Coefficients(estimate, error, estimate - reach, estimate + reach, level, plan.event, rng.reproducible)
+    rows = reading.held(clone(model), X, declared=declared_features(model.bounds))
+    found: Coefficients = charged(Inference(model, rows.columns, confidence), (rows, y), book=book).value
+    return found
 
 
 def _check(model: Any) -> None:

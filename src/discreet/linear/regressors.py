@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.encoding.containers import UnreadColumn
 from discreet.errors import extra, nonnegative, number
-from discreet.linear import reading
 from discreet.linear.base import PrivateLinearModel
 from discreet.linear.losses import CustomLoss, Loss, Squared
 from discreet.linear.problem import Problem
@@ -47,11 +47,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     def _loss(self) -> Loss:
         return Squared()
 
-    def _check_targets(self, y: reading.Column) -> None:
+    def _check_targets(self, y: UnreadColumn) -> None:
         if y.kind not in ("numbers", "objects"):
             raise ValueError(f"y holds {y.kind}, but must hold real numbers.")
 
-    def _read_targets(self, y: reading.Column) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         self._check_targets(y)
         (low, high), values = self._interval(), y.floats()  # an odd entry is ignored, not an error: it is private
         usable = np.isfinite(values)

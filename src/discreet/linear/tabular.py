@@ -7,52 +7,28 @@ record ("drop"); a category that is not listed goes to ``other``, or nowhere. Ro
 categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
 
 What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows without
-an identifier count together as one unit, as in tables.
+an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from the same files.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.encoding import Encoded, Encoder
 from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.reading import number
+from discreet.linear.fitting import Fit
 from discreet.linear.regressors import LinearRegression
-from discreet.release import ONE_RECORD, Book, Enforced
+from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
 from discreet.schema import Bounded, Categories, Column, Declaration
 
-__all__ = ["TableModel"]
-
-Columns = Mapping[str, Sequence[Any]]
-
-
-def _scaled(column: Bounded, values: Sequence[Any]) -> NDArray[np.float64]:
-    numbers = np.array([number(value) for value in values], np.float64)
-    if column.missing != "drop":
-        numbers = np.where(np.isnan(numbers), column.missing, numbers)
-    return np.asarray((np.clip(numbers, column.low, column.high) - column.low) / (column.high - column.low) * 2 - 1)
-
-
-def _codes(column: Categories, values: Sequence[Any]) -> NDArray[np.int64]:
-    """Which label each value is: -1 for none of them."""
-    places: dict[Any, int] = {(str(label) if column.textual else float(label)): i for i, label in enumerate(column.labels)}
-    elsewhere = -1 if column.other is None else len(column.labels) - 1
-    read = (_text(value) if column.textual else number(value) for value in values)
-    return np.array([places.get(value, elsewhere) for value in read], np.int64)
-
-
-def _text(value: Any) -> str | None:
-    """What a label is called; None for what cannot say."""
-    try:
-        return str(value)
-    except Exception:  # its own record's matter
-        return None
+__all__ = ["TableFit", "TableModel"]
 
 
 @dataclass(slots=True)
@@ -80,9 +56,7 @@ class TableModel:
         goal, width = self.declaration.schema[self.target], self.width
         if not self.features:
             raise ValueError(f"target is {self.target!r}, but the schema declares no other bounded or categorical column.")
-        if self.declaration.max_rows_per_unit != 1:
-            raise ValueError(f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but a model takes one row a unit: "
-                             "set it to 1, and the first row of each counts.")
+        Encoder(self.declaration)  # refuses more than one row a unit
         listed = sum(isinstance(column, Categories) for column in self.features.values())
         public = {"epsilon": self.epsilon, "delta": self.delta, "feature_norm": math.sqrt(listed or width),
                   "random_state": self.random_state}
@@ -117,29 +91,19 @@ class TableModel:
         name = self.declaration.unit
         return ONE_RECORD if name is None else Enforced(name)
 
-    def check(self, names: Collection[str]) -> None:
-        """Refuse data whose columns, which are public, are not those that were declared."""
-        unit = self.declaration.unit
-        for name in (self.target, *self.features, *([] if unit is None else [unit])):
-            _found(names, name)
+    def operation(self) -> TableFit:
+        """The fit of such a model, as an operation: ``release(data)`` gives a fitted copy."""
+        return TableFit(self)
 
-    def fit(self, columns: Columns, *, book: Book | None = None) -> TableModel:
-        """Fit privately; the book is charged before a value is looked at."""
-        self.check(columns)
-        if book is not None:
-            book.charge(self.event, label=f"model of {self.target}", unit=self.unit)
-        kept = self._first_rows(columns)
-        goal = self.declaration.schema[self.target]
-        values = _chosen(columns, self.target, kept)
-        y = _codes(goal, values) if isinstance(goal, Categories) else np.array([number(value) for value in values])
-        if isinstance(goal, Bounded):
-            y = np.clip(y if goal.missing == "drop" else np.where(np.isnan(y), goal.missing, y), goal.low, goal.high)
-        self.estimator.fit(self._encoded(columns, kept), y)
+    def fit(self, data: Any, *, book: Chargeable | None = None) -> TableModel:
+        """Fit privately to columns, a frame or a file; the book is charged before a value is looked at."""
+        charged(TableFit(self, in_place=True), data, book=book)
         return self
 
-    def predict(self, columns: Columns) -> NDArray[Any]:
-        """Labels, or values inside the target's bounds."""
-        found = self.estimator.predict(self._encoded(columns, None))
+    def predict(self, data: Any) -> NDArray[Any]:
+        """Labels, or values inside the target's bounds, one for each row of columns, a frame or a file."""
+        rows = Encoder(self.declaration, tuple(self.features), one_row_a_unit=False).read(data)
+        found = self.estimator.predict(self._features(rows))
         goal = self.declaration.schema[self.target]
         if isinstance(goal, Categories):
             return np.asarray(np.asarray(goal.labels)[found])
@@ -157,44 +121,58 @@ class TableModel:
                 "solver": getattr(self.estimator, "solver_", "not fitted"), "event": self.event.to_dict(),
                 "reproducible": self.random_state is not None, "charged": self.charge}
 
-    def _first_rows(self, columns: Columns) -> NDArray[np.int64] | None:
-        unit = self.declaration.unit
-        if unit is None:
-            return None
-        seen: dict[Any, int] = {}
-        for i, value in enumerate(_chosen(columns, unit, None)):
-            seen.setdefault(_identifier(value), i)
-        return np.array(list(seen.values()), np.int64)
-
-    def _encoded(self, columns: Columns, kept: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    def _features(self, rows: Encoded) -> NDArray[np.float64]:
         parts = []
         for name, column in self.features.items():
-            values = _chosen(columns, name, kept)
             if isinstance(column, Bounded):
-                parts.append(_scaled(column, values)[:, None])
+                parts.append(rows.unit_scaled(name)[:, None] * 2 - 1)
             elif isinstance(column, Categories):
-                parts.append((_codes(column, values)[:, None] == np.arange(len(column.labels))).astype(np.float64))
+                parts.append((rows.codes(name)[:, None] == np.arange(len(column.labels))).astype(np.float64))
         return np.concatenate(parts, axis=1)
 
 
-def _identifier(value: Any) -> Any:
-    """What names a unit; None for what names none: a missing value of any kind, empty text, something without a hash."""
-    try:
-        return value if hash(value) is not None and value == value and value != "" else None
-    except Exception:  # not all values can be compared, NA least of all; that is their own record's matter
-        return None
+@dataclass(frozen=True)
+class TableFit:
+    """The fit of a table model: ``release(data)`` gives a fitted copy, or the model itself if ``in_place``."""
+
+    model: TableModel
+    in_place: bool = False
+
+    @property
+    def event(self) -> Event:
+        """The cost, from public facts alone."""
+        return self.model.event
+
+    @property
+    def unit(self) -> str:
+        """A row, or the schema's unit, of which one row counts."""
+        return self.model.unit
+
+    @property
+    def label(self) -> str:
+        """What a book calls it."""
+        return f"model of {self.model.target}"
+
+    def release(self, data: Any = None, rng: Any = None) -> Release[TableModel]:
+        """Read the data, and give the fitted model."""
+        return self.prepared(data, rng)()
+
+    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
+        """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
+        asked = self.model
+        model = asked if self.in_place else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta,
+                                                       asked.random_state)
+        encoder = Encoder(model.declaration, (*model.features, model.target))
+        read, goal = encoder.prepared(data), model.declaration.schema[model.target]
+
+        def run() -> Release[TableModel]:
+            rows = read()
+            y = rows.codes(model.target) if isinstance(goal, Categories) else rows.numbers(model.target)
+            fitted = Fit(model.estimator, model.width, in_place=True).release((model._features(rows), y), rng)
+            return Release(model, fitted.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
+
+        return run
 
 
 def _width(column: Column) -> int:
     return len(column.labels) if isinstance(column, Categories) else 1
-
-
-def _found(names: Collection[str], name: str) -> None:
-    if name not in names:
-        raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
-
-
-def _chosen(columns: Columns, name: str, kept: NDArray[np.int64] | None) -> Sequence[Any]:
-    _found(columns, name)
-    values = columns[name]
-    return values if kept is None else [values[i] for i in kept.tolist()]

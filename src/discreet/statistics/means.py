@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
@@ -17,7 +18,7 @@ from discreet.statistics import errors
 from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
 from discreet.statistics.statistic import Additive, public_size
 
-__all__ = ["Mean", "binary_mean", "mean"]
+__all__ = ["Mean", "binary_mean", "mean", "mean_of_pairs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +87,7 @@ class Mean(Additive):
         low, high = self.bounds
         if self.n is not None:
             return low + (high - low) * min(1.0, max(0.0, noisy))
-        pair = np.maximum(noisy, 0.0)
-        whole = pair.sum(axis=-1)
-        place = np.where(whole > 0, pair[..., 0] / np.where(whole > 0, whole, 1.0), 0.5)
-        mean = low + (high - low) * place
+        mean = mean_of_pairs(noisy, self.bounds)
         return float(mean) if mean.ndim == 0 else mean
 
     def error(self, confidence: float = 0.95, *, n: float | None = None, mean: float | None = None) -> float:
@@ -136,6 +134,14 @@ class Mean(Additive):
         low, high = self.bounds
         place = (number("mean", mean, low=low, high=high) - low) / (high - low)
         return errors.single_tail(self.mechanism, place) if self.n else errors.pair_tail(self.mechanism, n, place)
+
+
+def mean_of_pairs(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
+    """Means from noisy pairs (A, B) on the last axis, in any unit; one without a positive entry gives the middle."""
+    low, high = bounds
+    pair = np.maximum(noisy, 0.0)
+    whole = pair.sum(axis=-1)
+    return np.asarray(low + (high - low) * np.where(whole > 0, pair[..., 0] / np.where(whole > 0, whole, 1.0), 0.5))
 
 
 def mean(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,

@@ -17,7 +17,7 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
 from discreet.statistics.statistic import Additive, public_size
 
-__all__ = ["Variance", "variance"]
+__all__ = ["Variance", "variance", "variance_of_triples"]
 
 _ONE = 1 << BITS
 
@@ -88,9 +88,7 @@ class Variance(Additive):
         if self.n is not None:
             place = float(noisy)
         else:
-            total = np.maximum(noisy, 0.0)
-            share = total / total.sum() if total.sum() > 0 else np.array([0.375, 0.25, 0.375])
-            place = float(share[2] - (share[1] / 2 + share[2]) ** 2)
+            return float(variance_of_triples(noisy, self.bounds))
         return width**2 * min(0.25, max(0.0, place))
 
     def rmse(self, *, n: float | None = None, mean: float | None = None, variance: float | None = None) -> float:
@@ -131,6 +129,15 @@ class Variance(Additive):
         if n is None:
             raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
         return positive("n", n)
+
+
+def variance_of_triples(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
+    """Variances from noisy triples on the last axis, in any unit; without a positive entry, half of what is possible."""
+    total = np.maximum(noisy, 0.0)
+    whole = total.sum(axis=-1, keepdims=True)
+    share = np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.array([0.375, 0.25, 0.375]))
+    place = share[..., 2] - (share[..., 1] / 2 + share[..., 2]) ** 2
+    return np.asarray((bounds[1] - bounds[0]) ** 2 * np.clip(place, 0.0, 0.25))
 
 
 def variance(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,

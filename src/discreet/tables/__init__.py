@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
-from discreet.tables.engines import EngineFailed
+from discreet.encoding.engines import EngineFailed
 from discreet.tables.expressions import Expression, col
-from discreet.tables.query import Explanation, Query
+from discreet.tables.operation import Explanation, TableOperation
+from discreet.tables.query import TableQuery
 from discreet.tables.table import Table, table
 
-__all__ = ["EngineFailed", "Explanation", "Expression", "Query", "Table", "col", "table"]
+__all__ = ["EngineFailed", "Explanation", "Expression", "Table", "TableOperation", "TableQuery", "col", "table"]

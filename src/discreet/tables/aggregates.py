@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events
+from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
-from discreet.tables.budget import Additive, Share
+from discreet.statistics.means import mean_of_pairs
+from discreet.statistics.variances import variance_of_triples
 from discreet.tables.fixed_point import COARSE, FINE
-from discreet.tables.passes import Pass, Rows, Stats
+from discreet.tables.passes import GroupedRows, Pass, Stats
 
 __all__ = ["Aggregate", "Count", "Mean", "Sum", "Variance"]
 
@@ -38,42 +40,42 @@ class Aggregate(ABC):
         """Its name in the answer, unless another is given."""
 
     @abstractmethod
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         """What it needs of a scan; also refuses, before data is read, columns that do not suit."""
 
     @abstractmethod
-    def sensitivity(self, rows: Rows) -> Fraction | int:
+    def sensitivity(self, rows: GroupedRows) -> Fraction | int:
         """The most that one unit changes ``exact``, in L1."""
 
     @abstractmethod
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[Any]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Any]:
         """The whole numbers or fractions of one group that meet noise."""
 
     @abstractmethod
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         """The answer from noisy numbers, one row a group."""
 
     @abstractmethod
-    def describe_error(self, rows: Rows, mechanism: Any) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
         """What the error stays within in 95 of 100 groups, from public facts."""
 
-    def whole(self, rows: Rows) -> bool:
+    def whole(self, rows: GroupedRows) -> bool:
         """Whether ``exact`` gives whole numbers that are answered as such, from public facts."""
         return False
 
-    def entries(self, rows: Rows) -> int:
+    def entries(self, rows: GroupedRows) -> int:
         """How many numbers of a group meet noise."""
         return self.width
 
-    def mechanism(self, rows: Rows, share: Share, groups: int) -> Any:
+    def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> Any:
         """The noise it uses."""
         return share.additive(self.sensitivity(rows), groups * self.entries(rows), whole=self.whole(rows))
 
-    def event(self, rows: Rows, mechanism: Any) -> events.Event:
+    def event(self, rows: GroupedRows, mechanism: Any) -> events.Event:
         """What it costs."""
         return mechanism.event  # type: ignore[no-any-return]
 
-    def release(self, rows: Rows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
+    def release(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
         """Noise on all groups at once, then the estimate."""
         width = len(self.exact(rows, Stats()))
         exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
@@ -93,22 +95,22 @@ class Count(Aggregate):
     def name(self) -> str:
         return "count" if self.column is None else f"{self.column}_count"
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass() if self.column is None else Pass(sums=((_bounded(rows, self.column), FINE),))
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
 
-    def whole(self, rows: Rows) -> bool:
+    def whole(self, rows: GroupedRows) -> bool:
         return True
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return [stats.rows if self.column is None else stats.counted(self.column)]
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy[:, 0]).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
@@ -125,24 +127,24 @@ class Sum(Aggregate):
     def name(self) -> str:
         return f"{self.column}_sum"
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass(sums=((_bounded(rows, self.column), FINE),))
 
-    def sensitivity(self, rows: Rows) -> Fraction:
+    def sensitivity(self, rows: GroupedRows) -> Fraction:
         return rows.limit.rows * rows.grid(self.column).largest
 
-    def whole(self, rows: Rows) -> bool:
+    def whole(self, rows: GroupedRows) -> bool:
         return rows.whole(self.column)
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[Fraction | int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Fraction | int]:
         grid = rows.grid(self.column)
         total = stats.counted(self.column) * grid.low + stats.total(self.column) * grid.step
         return [int(total) if self.whole(rows) else total]
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return noisy[:, 0]
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
@@ -151,8 +153,8 @@ class Mean(Aggregate):
     r"""The mean of clipped values, where the number of rows is private too.
 
     What meets noise is the pair (Σk, Σ(K - k)): its L1 sensitivity is exactly K, for a sum *and* a count, because the two
-    parts of a row always add up to K. With A and B the noisy pair, the answer is L + (U - L)·A/(A + B), clipped. If
-    A + B is not positive, which says that the group is tiny, the answer is the middle of the bounds.
+    parts of a row always add up to K. With A and B the noisy pair, cut at zero, the answer is L + (U - L)·A/(A + B); if
+    both are zero, which says that the group is tiny, the middle of the bounds (``statistics.means``).
     """
 
     column: str
@@ -162,22 +164,21 @@ class Mean(Aggregate):
     def name(self) -> str:
         return f"{self.column}_mean"
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass(sums=((_bounded(rows, self.column), FINE),))
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column).top
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         total, most = stats.total(self.column), stats.counted(self.column) * rows.grid(self.column).top
         return [total, most - total]
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         bounds = rows.grid(self.column).bounds
-        share = _ratio(noisy[:, 0], noisy.sum(axis=1), 0.5)
-        return bounds.low + np.clip(share, 0.0, 1.0) * (bounds.high - bounds.low)
+        return mean_of_pairs(noisy, (bounds.low, bounds.high))
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # A group of n rows at the edge of the bounds, the worst place: the error is that of one of the pair, over nK.
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column).top
         one = mechanism.error(0.95) / top * (bounds.high - bounds.low)
@@ -199,35 +200,29 @@ class Variance(Aggregate):
     def name(self) -> str:
         return f"{self.column}_variance"
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass(sums=((_bounded(rows, self.column), COARSE),))
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column, COARSE).top ** 2
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         top = rows.grid(self.column, COARSE).top
         count, total, squares = stats.counted(self.column, COARSE), stats.total(self.column, COARSE), stats.squares(self.column)
         return [squares, 2 * (top * total - squares), count * top**2 - 2 * top * total + squares]
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
-        bounds, count = rows.grid(self.column).bounds, noisy.sum(axis=1)
-        mean = np.clip(_ratio(noisy[:, 0] + noisy[:, 1] / 2, count, 0.5), 0.0, 1.0)
-        square = np.clip(_ratio(noisy[:, 0], count, 0.5), 0.0, 1.0)
-        return np.clip(square - mean**2, 0.0, 0.25) * (bounds.high - bounds.low) ** 2
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        bounds = rows.grid(self.column).bounds
+        return variance_of_triples(noisy, (bounds.low, bounds.high))
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
-        # d(variance) = (1 - 2μ)·dΣt² + …: no part of the triple enters with a factor above 1.
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
+        # The noise acts through weights whose absolute values add up to at most 1 (``statistics.Variance.error``).
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column, COARSE).top
-        one = 3 * mechanism.error(0.95) / top**2
+        one = mechanism.error(0.95) / top**2
         return ", ".join(f"±{min(one / n, 0.25) * (bounds.high - bounds.low) ** 2:.4g} at {n:,} rows" for n in SIZES)
 
 
-def _bounded(rows: Rows, column: str) -> str:
+def _bounded(rows: GroupedRows, column: str) -> str:
     rows.grid(column)
     return column
 
-
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64], otherwise: float) -> NDArray[np.float64]:
-    safe = np.where(whole > 0, whole, 1.0)
-    return np.asarray(np.where(whole > 0, part / safe, otherwise))

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
+from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
 from discreet.statistics.ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
-from discreet.tables.budget import Additive, Share
 from discreet.tables.columns import Bins, even_edges
-from discreet.tables.passes import Pass, Rows, Stats
+from discreet.tables.passes import GroupedRows, Pass, Stats
 
 __all__ = ["CountDistinct", "Histogram", "Quantile"]
 
@@ -36,24 +36,24 @@ class CountDistinct(Aggregate):
     def name(self) -> str:
         return f"{self.column}_distinct"
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         if self.column in rows.derived or not isinstance(rows.schema[self.column], (Unlisted, Categories)):
             raise ValueError(f"Column {self.column!r} is Bounded or derived, but count_distinct needs Categories or Unlisted.")
         return Pass(distinct=self.column)
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
 
-    def whole(self, rows: Rows) -> bool:
+    def whole(self, rows: GroupedRows) -> bool:
         return True
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return [stats.distinct(self.column)]
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy[:, 0]).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         return f"±{mechanism.error(0.95):.4g}"
 
 
@@ -68,29 +68,29 @@ class Histogram(Aggregate):
     def name(self) -> str:
         return f"{self.column}_histogram"
 
-    def cut(self, rows: Rows) -> Bins:
+    def cut(self, rows: GroupedRows) -> Bins:
         """The bins."""
         return _cut(rows, self.column, self.bins)
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass(bins=self.cut(rows))
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
 
-    def whole(self, rows: Rows) -> bool:
+    def whole(self, rows: GroupedRows) -> bool:
         return True
 
-    def entries(self, rows: Rows) -> int:
+    def entries(self, rows: GroupedRows) -> int:
         return self.cut(rows).count
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return stats.bins(self.cut(rows))
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy).astype(np.int64)
 
-    def describe_error(self, rows: Rows, mechanism: Additive) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         return f"±{mechanism.error(0.95):.4g} in each of {self.cut(rows).count} bins"
 
 
@@ -120,44 +120,44 @@ class Quantile(Aggregate):
     def name(self) -> str:
         return f"{self.column}_median" if self.q == 0.5 else f"{self.column}_q{self.q:g}"
 
-    def cut(self, rows: Rows) -> Bins:
+    def cut(self, rows: GroupedRows) -> Bins:
         """The bins whose middles may be answered."""
         return _cut(rows, self.column, self.bins)
 
-    def scan(self, rows: Rows) -> Pass:
+    def scan(self, rows: GroupedRows) -> Pass:
         return Pass(bins=self.cut(rows))
 
-    def sensitivity(self, rows: Rows) -> int:
+    def sensitivity(self, rows: GroupedRows) -> int:
         return self._choice(rows, 1.0).sensitivity
 
-    def _choice(self, rows: Rows, epsilon: float) -> RankChoice:
+    def _choice(self, rows: GroupedRows, epsilon: float) -> RankChoice:
         return RankChoice(round(self.q * UNIT), 0, self.cut(rows).count - 1, epsilon, Adjacency.ADD_REMOVE, rows.limit.rows)
 
-    def mechanism(self, rows: Rows, share: Share, groups: int) -> RankChoice:
-        epsilon = share.selecting(one_group=rows.limit.rows == 1)
+    def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> RankChoice:
+        epsilon = share.selection(bounded_range=rows.limit.rows == 1)
         number("epsilon of one selection, for each row of a unit,", epsilon / rows.limit.rows, low=2.0**-30, high=2.0**10)
         return self._choice(rows, epsilon)
 
-    def event(self, rows: Rows, mechanism: RankChoice) -> events.Event:
+    def event(self, rows: GroupedRows, mechanism: RankChoice) -> events.Event:
         return mechanism.event if rows.limit.rows == 1 else events.PureDP(epsilon=mechanism.event.epsilon)
 
-    def exact(self, rows: Rows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return stats.bins(self.cut(rows))
 
-    def estimate(self, rows: Rows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         edges, chosen = np.asarray(self.cut(rows).edges), noisy[:, 0].astype(int)
         return np.asarray(edges[chosen] + (edges[chosen + 1] - edges[chosen]) / 2)
 
-    def release(self, rows: Rows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
+    def release(self, rows: GroupedRows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
         chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]
         return self.estimate(rows, np.array(chosen, np.float64).reshape(-1, 1))
 
-    def describe_error(self, rows: Rows, mechanism: RankChoice) -> str:
+    def describe_error(self, rows: GroupedRows, mechanism: RankChoice) -> str:
         edges = self.cut(rows).edges
         return f"rank off by at most {mechanism.error(0.95):.4g} rows, and half a bin of {edges[1] - edges[0]:.4g}"
 
 
-def _cut(rows: Rows, column: str, bins: int | tuple[float, ...]) -> Bins:
+def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> Bins:
     bounds = rows.grid(column).bounds
     if isinstance(bins, int):
         if whole("bins", bins, low=1) > MOST_BINS:

@@ -22,15 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from discreet.encoding.engines import Engine
+from discreet.encoding.sources import Kind
 from discreet.random import Rng
 from discreet.random.tap import coins
-from discreet.tables.engines import Engine
+from discreet.release import ONE_RECORD, Enforced
 
-__all__ = ["Bounds", "Field", "Kind", "SecretKey", "bound"]
-
-Kind: TypeAlias = Literal["number", "integer", "text"]
+__all__ = ["ContributionLimit", "Field", "SecretKey", "bound"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
@@ -39,12 +39,17 @@ ROUNDS = 3  # two are measurably uneven
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ContributionLimit:
     """The most that one unit may contribute; no ``unit`` means that each row is its own."""
 
     unit: str | None = None
     rows: int = 1
     groups: int = 1
+
+    @property
+    def protects(self) -> str:
+        """Whom it protects: a row, or the unit whose rows it bounds."""
+        return ONE_RECORD if self.unit is None else Enforced(self.unit)
 
     def describe(self) -> str:
         """In words."""
@@ -85,7 +90,7 @@ class SecretKey:
         return "SecretKey(...)"
 
 
-def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[str], unit: Kind, limit: Bounds,
+def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[str], unit: Kind, limit: ContributionLimit,
           key: SecretKey) -> Any:
     """The rows of ``frame`` (columns ``unit_`` and ``fields``) that count, without the unit.
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
 from discreet.tables.expressions import Expression
 from discreet.tables.fixed_point import FINE, FixedPoint
 from discreet.tables.scope import Scope
-from discreet.tables.sources import Source
 
 with extra("tables"):
     import narwhals as nw

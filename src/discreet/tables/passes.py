@@ -13,20 +13,20 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
+from discreet.encoding.engines import EngineFailed, quietly
+from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Categories, Schema, Unlisted, Value
-from discreet.tables.bounding import Bounds, Field, SecretKey, bound
+from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.columns import Bins, Columns
-from discreet.tables.engines import EngineFailed, quietly
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
-from discreet.tables.sources import Source
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Pass", "Progress", "Rows", "Stats"]
+__all__ = ["GroupedRows", "Pass", "Progress", "Stats"]
 
 UNIT, ODD = "unit_", "odd_"
 Progress: TypeAlias = Callable[[float], None]
@@ -87,12 +87,12 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class Rows:
+class GroupedRows:
     """The rows a query counts: a source, read through a schema, filtered, in groups."""
 
     source: Source
     schema: Schema
-    limit: Bounds
+    limit: ContributionLimit
     derived: Mapping[str, Expression] = field(default_factory=dict)
     conditions: tuple[Expression, ...] = ()
     keys: tuple[str, ...] = ()

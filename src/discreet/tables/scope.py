@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from discreet.encoding.engines import Engine
 from discreet.errors import extra
-from discreet.tables.engines import Engine
 
 with extra("tables"):
     import narwhals as nw

@@ -1,4 +1,4 @@
-"""SELECT, read with sqlglot onto the same plan as the methods. What is not supported is refused by name.
+"""SELECT, read with sqlglot onto the methods of a query. What is not supported is refused by name.
 
 >>> import pandas as pd
 >>> from discreet.schema import Bounded, Categories, Schema
@@ -6,7 +6,7 @@
 >>> rows = pd.DataFrame({"educ": [1, 2], "income": [10.0, 20.0]})
 >>> people = table(rows, schema=Schema(educ=Categories([1, 2]), income=Bounded(0, 100)))
 >>> parse("SELECT educ, AVG(income) AS pay, COUNT(*) FROM people WHERE income > 5 GROUP BY educ", people)
-Query(pay, count by educ)
+TableQuery(pay, count by educ)
 >>> parse("SELECT MAX(income) FROM people", people)
 Traceback (most recent call last):
 ...
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import extra
 from discreet.tables.expressions import Expression, col, joined
 from discreet.tables.lists import taken_out
-from discreet.tables.query import Query
+from discreet.tables.query import TableQuery
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -56,7 +56,7 @@ _NAMED = {"this", "db", "catalog", "alias"}  # the parts of a table's name
 LONGEST = 2_000_000  # characters; a list of 10^5 values has less than half of them
 
 
-def parse(query: str, table: Table) -> Query:
+def parse(query: str, table: Table) -> TableQuery:
     """The question that a SELECT asks of ``table``; any table name is accepted after FROM."""
     if len(query) > LONGEST:
         raise ValueError(f"The query has {len(query):,} characters, but may have {LONGEST:,} at most.")
@@ -66,7 +66,7 @@ def parse(query: str, table: Table) -> Query:
         raise ValueError("The query is nested too deeply: use IN for lists of values, derive() for computed columns.") from None
 
 
-def _asked(query: str, table: Table) -> Query:
+def _asked(query: str, table: Table) -> TableQuery:
     query, lists = taken_out(query)
     tree = _select(query)
     _nothing_else(tree, _READ)
@@ -127,7 +127,7 @@ def _column(node: exp.Expression, where: str) -> str:
     return node.name
 
 
-def _item(answer: Query, item: exp.Expression, table: Table) -> Query:
+def _item(answer: TableQuery, item: exp.Expression, table: Table) -> TableQuery:
     """One entry of the SELECT list."""
     name, node = (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item)
     if isinstance(node, exp.Star):
@@ -141,7 +141,7 @@ def _item(answer: Query, item: exp.Expression, table: Table) -> Query:
     return _aggregate(answer, node, name)
 
 
-def _aggregate(answer: Query, node: exp.Expression, name: str | None) -> Query:
+def _aggregate(answer: TableQuery, node: exp.Expression, name: str | None) -> TableQuery:
     text = node.sql(dialect="duckdb")
     match node:
         case exp.Count(this=exp.Star()):

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
+from discreet.mechanisms.budget import Noise
 from discreet.random import RngLike
-from discreet.release import Book, Release
+from discreet.release import Chargeable, Release
 from discreet.schema import Bounded, Schema
-from discreet.tables.bounding import Bounds
-from discreet.tables.budget import Noise
+from discreet.tables.bounding import ContributionLimit
 from discreet.tables.expressions import Expression, check
-from discreet.tables.passes import Progress, Rows
-from discreet.tables.query import Query, derived_column
-from discreet.tables.sources import Source, open_source
+from discreet.tables.passes import GroupedRows, Progress
+from discreet.tables.query import TableQuery, derived_column
 
 __all__ = ["Table", "table"]
 
@@ -28,7 +28,7 @@ class Table:
 
     source: Source = field(repr=False)
     declared: Schema = field(repr=False)  # every column that is read, those that only a filter needs too
-    limit: Bounds
+    limit: ContributionLimit
     derived: Mapping[str, Expression] = field(default_factory=dict, repr=False)
     conditions: tuple[Expression, ...] = field(default=(), repr=False)
     hidden: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class Table:
             found[name] = Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
         return replace(self, declared=Schema(found), derived={**self.derived, **columns})
 
-    def group_by(self, *keys: str) -> Query:
+    def group_by(self, *keys: str) -> TableQuery:
         """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
         for key in keys:
             if isinstance(self.schema[key], Bounded):
@@ -71,16 +71,17 @@ class Table:
                                  "use histogram().")
         if len(set(keys)) < len(keys):
             raise ValueError("A key is given twice.")
-        return Query(Rows(self.source, self.declared, self.limit, self.derived, self.conditions, keys), hidden=self.hidden)
+        rows = GroupedRows(self.source, self.declared, self.limit, self.derived, self.conditions, keys)
+        return TableQuery(rows, hidden=self.hidden)
 
     def sql(self, query: str, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-            noise: Noise = "auto", book: Book | None = None, label: str = "", rng: RngLike = None,
+            noise: Noise = "auto", book: Chargeable | None = None, label: str = "", rng: RngLike = None,
             progress: Progress | None = None) -> Release[Any]:
-        """The answer to a SELECT with aggregates, on the same plan as the methods; options as in ``Query.release``."""
+        """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``."""
         asked = self.parse(query)
         return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
 
-    def parse(self, query: str) -> Query:
+    def parse(self, query: str) -> TableQuery:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
         from discreet.tables.sql import parse
 
@@ -88,35 +89,35 @@ class Table:
 
     # A table is its own single group.
 
-    def count(self, column: str | None = None, **options: Any) -> Query:
+    def count(self, column: str | None = None, **options: Any) -> TableQuery:
         """How many rows, or how many with a value in ``column``."""
         return self.group_by().count(column, **options)
 
-    def sum(self, column: str, **options: Any) -> Query:
+    def sum(self, column: str, **options: Any) -> TableQuery:
         """The sum of a bounded column."""
         return self.group_by().sum(column, **options)
 
-    def mean(self, column: str, **options: Any) -> Query:
+    def mean(self, column: str, **options: Any) -> TableQuery:
         """The mean of a bounded column."""
         return self.group_by().mean(column, **options)
 
-    def variance(self, column: str, **options: Any) -> Query:
+    def variance(self, column: str, **options: Any) -> TableQuery:
         """The population variance of a bounded column."""
         return self.group_by().variance(column, **options)
 
-    def quantile(self, column: str, q: float, **options: Any) -> Query:
+    def quantile(self, column: str, q: float, **options: Any) -> TableQuery:
         """The ``q``-quantile of a bounded column."""
         return self.group_by().quantile(column, q, **options)
 
-    def median(self, column: str, **options: Any) -> Query:
+    def median(self, column: str, **options: Any) -> TableQuery:
         """The median of a bounded column."""
         return self.group_by().median(column, **options)
 
-    def histogram(self, column: str, bins: Any = 10, **options: Any) -> Query:
+    def histogram(self, column: str, bins: Any = 10, **options: Any) -> TableQuery:
         """Counts of a bounded column in bins."""
         return self.group_by().histogram(column, bins, **options)
 
-    def count_distinct(self, column: str, **options: Any) -> Query:
+    def count_distinct(self, column: str, **options: Any) -> TableQuery:
         """How many different values a column has."""
         return self.group_by().count_distinct(column, **options)
 
@@ -151,4 +152,4 @@ def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None =
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     opened = open_source(source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory)
-    return Table(opened, schema, Bounds(unit, rows, min(groups, rows)))
+    return Table(opened, schema, ContributionLimit(unit, rows, min(groups, rows)))

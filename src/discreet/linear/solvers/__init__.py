@@ -6,12 +6,30 @@ A solver is a frozen value made from a ``Problem``: it states its ``event`` from
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from discreet.events import Event
 
 if TYPE_CHECKING:
-    from discreet.linear.problem import Problem
+    from discreet.linear.problem import Problem, Solution
+    from discreet.linear.rows import Records
+    from discreet.random import Rng
 
-__all__ = ["NAMES", "PROVED", "choose", "make"]
+__all__ = ["NAMES", "PROVED", "Solver", "choose", "make"]
+
+
+class Solver(Protocol):
+    """Minimises a ``Problem`` privately; made from public facts, of which the cost is one."""
+
+    @property
+    def event(self) -> Event:
+        """The cost."""
+        ...
+
+    def solve(self, records: Records, rng: Rng) -> Solution:
+        """Read the records, and give private weights."""
+        ...
+
 
 _HOMES = {
     "output": "OutputPerturbation",
@@ -44,7 +62,7 @@ _WHY = {
 _NOT_SMOOTH = "an L1 penalty is not smooth, and perturbation of the minimiser is proved for smooth strongly convex objectives"
 
 
-def make(name: str, problem: Problem, options: dict[str, Any]) -> Any:
+def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
     """The solver of that name, or a refusal that says why it is not proved for this loss."""
     if name not in _HOMES:
         raise ValueError(f"solver is {name!r}, but must be 'auto' or one of {', '.join(map(repr, NAMES))}.")
@@ -61,7 +79,8 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Any:
     known = set(solver.__dataclass_fields__) - {"problem"}
     if unknown := sorted(set(options) - known):
         raise ValueError(f"solver_options has {unknown[0]!r}, but solver {name!r} takes {', '.join(sorted(known)) or 'none'}.")
-    return solver(problem=problem, **options)
+    made: Solver = solver(problem=problem, **options)
+    return made
 
 
 def choose(problem: Problem) -> tuple[str, str]:

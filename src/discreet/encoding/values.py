@@ -14,17 +14,20 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from math import inf, nan
+from math import nan
 from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
+
+from discreet.mechanisms.records import double
 
 __all__ = ["NUMERAL", "identity", "number", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 NUMERAL = f"{_SPACE}[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|{_INFINITY}){_SPACE}"
+_NUMERAL = re.compile(NUMERAL)
 
 _WHOLE, _WHOLE_POWERS = 1e16, 5000  # up to where whole numbers are written as such
 _KINDS = ("number:", "text:", "bytes:", "object:")
@@ -38,12 +41,10 @@ def number(value: Any) -> float:
     """
     try:
         if isinstance(value, str):
-            return float(value) if re.fullmatch(NUMERAL, value) else nan
-        return float(value) if isinstance(value, (Real, Decimal, np.bool_)) else nan
-    except OverflowError:
-        return inf if value > 0 else -inf
+            return float(value) if _NUMERAL.fullmatch(value) else nan
     except Exception:  # an object may do anything when it is looked at
         return nan
+    return double(value)
 
 
 def text(value: Any) -> str | None:
@@ -86,9 +87,9 @@ def _identity(value: Any) -> str | None:
 
 def _exact(value: Any) -> str:
     """One text for all equal numbers, whatever their types; never long because of an exponent."""
-    double = number(value)
-    if double == value:  # Python compares exactly
-        return str(int(double)) if double.is_integer() and abs(double) < _WHOLE else repr(double)
+    near = number(value)
+    if near == value:  # Python compares exactly
+        return str(int(near)) if near.is_integer() and abs(near) < _WHOLE else repr(near)
     if isinstance(value, Decimal):
         sign, digits, exponent = value.as_tuple()
         plain = "".join(map(str, digits)).rstrip("0")

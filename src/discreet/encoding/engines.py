@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
-from discreet.tables.values import NUMERAL
 
 __all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
 

@@ -15,19 +15,20 @@ import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+from discreet.encoding.caches import empty_at_exit
+from discreet.encoding.engines import DuckDB, Engine, Spark, quietly
+from discreet.encoding.values import identity, number, text
 from discreet.errors import extra
 from discreet.schema import Categories, Column, Schema, Unlisted
-from discreet.tables.bounding import Kind
-from discreet.tables.caches import empty_at_exit
-from discreet.tables.engines import DuckDB, Engine, Spark, quietly
-from discreet.tables.values import identity, number, text
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Kind", "Source", "open_source", "ordered", "unreadable_lines"]
+
+Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
@@ -78,6 +79,11 @@ def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: 
     return _typed(engine, connection.from_arrow(arrow), type(source).__name__, answers, schema, columns)
 
 
+def ordered(source: Any) -> bool:
+    """Whether rows come in an order that is their own: not in an engine's frames, which may change it from run to run."""
+    return not (_is_relation(source) or _is_spark(source))
+
+
 def _is_relation(source: Any) -> bool:
     return type(source).__name__ == "DuckDBPyRelation"
 
@@ -95,17 +101,34 @@ def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
         _agree(connection, files, columns)
         return quietly(lambda: connection.read_parquet(_literal(files), hive_partitioning=False))
     if path.endswith(_TEXT_FILES):
-        separator = "\t" if ".tsv" in path else ","
-        names = _names(files, separator)
-        if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
-            raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
-        # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
-        # What a folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
-        # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
-        return connection.read_csv(_literal(files), auto_detect=False, hive_partitioning=False, header=True,
-                                   columns=dict.fromkeys(names, "VARCHAR"), sep=separator, quotechar='"', escapechar='"',
-                                   ignore_errors=True, strict_mode=False, parallel=False)
+        return _text_files(connection, files, columns)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
+
+
+def unreadable_lines(path: str) -> list[int]:
+    """The numbers of the lines of a text file that hold no row: too few fields, or bytes that are no text. They are private."""
+    if not path.endswith(_TEXT_FILES):
+        return []
+    with extra("tables"):
+        import duckdb
+    connection = duckdb.connect(":memory:")
+    quietly(lambda: _text_files(connection, [path], (), store_rejects=True).aggregate("count(*)").fetchall())
+    found = connection.execute("SELECT DISTINCT line FROM reject_errors ORDER BY line").fetchall()
+    return [int(line) for line, in found]
+
+
+def _text_files(connection: Any, files: Sequence[str], columns: Collection[str], **more: Any) -> Any:
+    """Text files as columns of text; names come from the first line."""
+    separator = "\t" if ".tsv" in files[0] else ","
+    names = _names(files, separator)
+    if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
+        raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
+    # What a folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
+    # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
+    return connection.read_csv(_literal(files), auto_detect=False, hive_partitioning=False, header=True,
+                               columns=dict.fromkeys(names, "VARCHAR"), sep=separator, quotechar='"', escapechar='"',
+                               ignore_errors=True, strict_mode=False, parallel=False, **more)
 
 
 def _literal(files: Sequence[str]) -> list[str]:

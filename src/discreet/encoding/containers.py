@@ -1,0 +1,163 @@
+"""Rows and columns as users hand them over: types and shapes, which are public, are looked at first; values later.
+
+Every record is read by itself. An array, or a frame, has types that all its records share, and they are public. A list, or an
+array of objects, has none: each entry is read alone, and one that is no number (text, ``None``, a complex number) becomes NaN.
+So does every entry of a row of another length. None of that is an error or a warning, which would tell that the record is
+there, and none of it changes how other records are read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.mechanisms.records import double
+
+__all__ = ["UnreadColumn", "UnreadRows", "column_types", "framed", "kind_of", "listed", "row_length"]
+
+_LETTERS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes", "M": "dates",
+            "m": "times"}  # NumPy's, which pandas shares
+_POLARS = {"Boolean": "numbers", "String": "text", "Categorical": "text", "Enum": "text", "Object": "objects"}
+_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # Arrow's names
+
+
+def kind_of(kind: Any) -> str:
+    """What a type holds: "numbers", "text", "objects", or another type's name. For NumPy, pandas, polars and Arrow.
+
+    >>> kind_of(np.dtype(bool)), kind_of(np.dtype("U3")), kind_of(np.dtype("M8[D]"))
+    ('numbers', 'text', 'dates')
+    """
+    name, letter = str(kind), getattr(kind, "kind", "")
+    if hasattr(kind, "is_numeric"):  # polars
+        return "numbers" if kind.is_numeric() else _POLARS.get(name.split("(")[0], name)
+    if name == "category":
+        return kind_of(kind.categories.dtype)
+    if letter in _LETTERS or _NUMBER.match(name):
+        return _LETTERS.get(letter, "numbers")
+    return "text" if "str" in name else "objects" if name == "object" else name
+
+
+def listed(source: Any) -> Any:
+    """A container that states no type for its records (a deque, say) as a list: NumPy would find one for all of them."""
+    typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
+    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, Mapping, Set)):
+        return source
+    return list(source) if hasattr(source, "__len__") and hasattr(source, "__iter__") else source
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadRows:
+    """Rows as they were handed over: the number of their columns is known, their values are unread."""
+
+    source: Any
+    columns: int
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"UnreadRows({self.columns} columns)"
+
+    def read(self) -> NDArray[np.float64]:
+        """The values as floats."""
+        source = self.source
+        if framed(source):
+            return np.stack([_floats(series) for series in _series(source)], axis=1)
+        if isinstance(source, np.ndarray) and source.dtype != object:
+            with np.errstate(all="ignore"):
+                return np.asarray(source, np.float64)
+        return np.array([_row(row, self.columns) for row in source], np.float64).reshape(-1, self.columns)
+
+
+def row_length(row: Any) -> int | None:
+    """Of a row, if it is one."""
+    try:
+        rowlike = not isinstance(row, (str, bytes, bytearray, Mapping, Set)) and hasattr(row, "__iter__")
+        return len(row) if rowlike else None
+    except Exception:  # an array without dimensions; an object may do anything when it is looked at
+        return None
+
+
+def _row(row: Any, columns: int) -> list[float]:
+    try:
+        found = [double(value) for value in row] if row_length(row) == columns else []
+    except Exception:  # it may do anything when it is read, and that is its own record's matter
+        found = []
+    return found if len(found) == columns else [math.nan] * columns
+
+
+def framed(rows: Any) -> bool:
+    """Whether it is a frame: of pandas or polars, or a table of Arrow."""
+    return (hasattr(rows, "dtypes") and hasattr(rows, "columns")) or (hasattr(rows, "schema") and hasattr(rows, "column_names"))
+
+
+def column_types(frame: Any) -> list[tuple[Any, Any]]:
+    """The names of a frame's columns, with their types."""
+    if hasattr(frame, "dtypes"):
+        return list(zip(frame.columns, frame.dtypes, strict=True))
+    return list(zip(frame.column_names, frame.schema.types, strict=True))
+
+
+def _series(frame: Any) -> list[Any]:
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, i] for i in range(frame.shape[1])]
+    return list(frame.iter_columns() if hasattr(frame, "iter_columns") else frame.itercolumns())
+
+
+def _floats(series: Any) -> NDArray[np.float64]:
+    """A column of numbers; what is missing is NaN."""
+    values = np.asarray(series)
+    if values.dtype == object:  # it has missing entries
+        return np.array([double(value) for value in values], np.float64)
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
+
+
+# --- a column --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadColumn:
+    """A column as it was handed over: what it holds is known (``kind_of``), its values are unread."""
+
+    source: Any
+    kind: str
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __repr__(self) -> str:
+        return f"UnreadColumn({self.kind})"
+
+    def read(self) -> NDArray[Any]:
+        """The values, as they are: an array of a NumPy type, or of objects, where a missing one changes no other's type."""
+        source = self.source
+        if isinstance(getattr(source, "dtype", None), np.dtype):
+            return np.asarray(source)
+        listing = getattr(source, "to_pylist", getattr(source, "to_list", None))  # of Arrow; of pandas and polars
+        every = source if listing is None else listing()
+        values = np.empty(len(every), object)
+        for i, value in enumerate(every):  # one at a time: a list of lists is no table here
+            values[i] = _only(value)
+        return values
+
+    def floats(self) -> NDArray[np.float64]:
+        """The values as numbers, NaN for what is none."""
+        return _floats(self.read() if isinstance(self.source, (list, tuple)) else self.source)
+
+
+def _only(value: Any) -> Any:
+    """The entry of a row that has one; anything else as it is."""
+    try:
+        return next(iter(value)) if row_length(value) == 1 else value
+    except Exception:  # as above
+        return None

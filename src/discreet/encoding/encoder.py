@@ -1,0 +1,171 @@
+"""Rows of a table as a schema reads them: numbers inside their bounds, codes of categories, one row a unit.
+
+===================  ==================================================================================================
+entry                meaning
+===================  ==================================================================================================
+of a bounded column  a number (text by one grammar, ``values``) clipped to the bounds; NaN, NULL or anything else is
+                     *missing*: NaN, or the number that ``missing`` declares
+of a category        the number of its label; what is not listed, or missing, that of ``other``, or -1
+of the unit          an identifier (``values.identity``); all missing ones are one unit
+===================  ==================================================================================================
+
+Guarantee: a row's encoding is a function of that row alone, and nothing fails because of one. Where there is a unit, its first
+row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows alone. So one unit more
+or less is one row more or less, and every other row is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, of_arrow, texts
+from discreet.schema import Bounded, Categories, Declaration, Schema
+
+__all__ = ["Encoded", "Encoder"]
+
+_Found = NDArray[np.float64] | Words
+_LARGEST = 1 << 53  # whole numbers beyond are no category, and no double of their own
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The rows that count, by column. They are private: nothing is shown of them."""
+
+    schema: Schema = field(repr=False)
+    size: int = field(repr=False)
+    found: Mapping[str, _Found] = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A bounded column inside its bounds; NaN where it is missing and nothing is declared for that."""
+        column, found = self.schema[name], self.found[name]
+        assert isinstance(column, Bounded)
+        assert not isinstance(found, Words)
+        return clipped(column, found)
+
+    def unit_scaled(self, name: str) -> NDArray[np.float64]:
+        """A bounded column from 0, its lower bound, to 1, its upper one."""
+        column = self.schema[name]
+        assert isinstance(column, Bounded)
+        return np.asarray((self.numbers(name) - column.low) / (column.high - column.low))
+
+    def codes(self, name: str) -> NDArray[np.int64]:
+        """Which of its labels a category is, -1 for none."""
+        column = self.schema[name]
+        assert isinstance(column, Categories)
+        return codes(column, self.found[name])
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Reads the bounded and categorical columns of a declaration, or those of them that are named.
+
+    Data is a mapping of columns, a pandas, polars or pyarrow frame, or the path of a file: the reader of ``discreet.table``.
+    With ``one_row_a_unit=False`` every row counts: for predictions, where nothing is protected.
+    """
+
+    declaration: Declaration
+    columns: Sequence[str] | None = None
+    one_row_a_unit: bool = True
+
+    def __post_init__(self) -> None:
+        if self.one_row_a_unit and self.declaration.max_rows_per_unit != 1:
+            raise ValueError(f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but one row a unit is read here: "
+                             "set it to 1, and the first row of each counts.")
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are read."""
+        every = self.declaration.schema
+        names = every if self.columns is None else self.columns
+        return Schema({name: every[name] for name in names
+                       if name != self.declaration.unit and isinstance(every[name], (Bounded, Categories))})
+
+    @property
+    def unit(self) -> str | None:
+        """The column of identifiers, where one row of each counts."""
+        return self.declaration.unit if self.one_row_a_unit else None
+
+    def read(self, data: Any) -> Encoded:
+        """The rows that count."""
+        return self.prepared(data)()
+
+    def prepared(self, data: Any) -> Callable[[], Encoded]:
+        """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
+        run = self._mapped(data) if isinstance(data, Mapping) else self._sourced(data)
+        return lambda: self._kept(*run())
+
+    def _kept(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
+        if units is None:
+            return Encoded(self.schema, size, found)
+        first = np.sort(np.unique(units, return_index=True)[1])  # NaN are one unit, as all missing ones are
+        chosen = {name: Words(column.at[first], column.words) if isinstance(column, Words) else column[first]
+                  for name, column in found.items()}
+        return Encoded(self.schema, len(first), chosen)
+
+    # --- a mapping of columns ----------------------------------------------------------------------------------------
+
+    def _mapped(self, data: Mapping[str, Any]) -> Callable[[], tuple[dict[str, _Found], NDArray[Any] | None, int]]:
+        wanted = [*self.schema, *([] if self.unit is None else [self.unit])]
+        for name in wanted:
+            if name not in data:
+                raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
+            check_type(name, data[name])
+        if len({len(data[name]) for name in wanted}) > 1:
+            raise ValueError("The columns differ in length, but hold one entry a row each.")
+
+        def read() -> tuple[dict[str, _Found], NDArray[Any] | None, int]:
+            found = {name: texts(data[name]) if _textual(column) else doubles(data[name])
+                     for name, column in self.schema.items()}
+            units = None if self.unit is None else identities(data[self.unit]).at
+            return found, units, len(data[wanted[0]])
+
+        return read
+
+    # --- frames and files --------------------------------------------------------------------------------------------
+
+    def _sourced(self, data: Any) -> Callable[[], tuple[dict[str, _Found], NDArray[Any] | None, int]]:
+        from discreet.encoding.engines import quietly
+        from discreet.encoding.sources import open_source, ordered
+
+        if not ordered(data):
+            raise ValueError(f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
+                             "the first counts here: write it to a file, or collect it to a frame.")
+        source = open_source(data, self.schema, self.unit)
+        names = list(source.names)
+        parts = [self._expression(name, source.names[name], source.kinds[name]) for name in names]
+        frame = source.engine.project(source.frame, [f"{part} AS c{i}" for i, part in enumerate(parts)])
+
+        def read() -> tuple[dict[str, _Found], NDArray[Any] | None, int]:
+            table = quietly(frame.to_arrow_table)
+            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
+            units = None if self.unit is None else columns.pop(self.unit)
+            return columns, units.at if isinstance(units, Words) else units, table.num_rows
+
+        return read
+
+    def _expression(self, name: str, own: str, kind: str) -> str:
+        """A whole number as text where it names a unit, as a double where it is a category."""
+        if kind != "integer":
+            return own
+        if name == self.unit:
+            return f"CAST({own} AS VARCHAR)"
+        return f"CASE WHEN {own} BETWEEN {-_LARGEST} AND {_LARGEST} THEN CAST({own} AS DOUBLE) END"
+
+
+def _array(column: Any) -> _Found:
+    """A column of text, or of doubles."""
+    if str(column.type) in ("string", "large_string"):
+        return of_arrow(column)
+    return np.asarray(column.to_numpy(), np.float64)
+
+
+def _textual(column: Any) -> bool:
+    return isinstance(column, Categories) and column.textual

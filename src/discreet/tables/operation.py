@@ -1,0 +1,178 @@
+"""A question about a table with a budget: an operation, bound to its table, with one price for all that is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from discreet import events
+from discreet.errors import extra
+from discreet.mechanisms.budget import Budget
+from discreet.random import RngLike, as_rng
+from discreet.release import Release
+from discreet.tables.aggregates import Aggregate, Count
+from discreet.tables.bounding import SecretKey
+from discreet.tables.keys import KeySelection
+from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
+
+__all__ = ["Explanation", "TableOperation"]
+
+MOST_GROUPS = 1 << 20
+
+
+@dataclass(frozen=True)
+class TableOperation:
+    """A question about a table with its budget divided: every mechanism is fixed, nothing is read yet.
+
+    It is bound to its table: ``release()`` takes no data.
+    """
+
+    rows: GroupedRows = field(repr=False)
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    selection: KeySelection | None
+    mechanisms: tuple[Any, ...]  # one an aggregate; none where the selection of keys already counts
+    label: str = ""
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def of(cls, rows: GroupedRows, aggregates: tuple[tuple[str, Aggregate], ...], budget: Budget, label: str = "",
+           progress: Progress | None = None) -> TableOperation:
+        """The budget, divided among the selection of keys, where they are private, and the aggregates."""
+        if not aggregates:
+            raise ValueError("The query has no aggregate: add count(), sum(), mean(), variance(), quantile(), histogram() or "
+                             "count_distinct().")
+        groups = rows.public_groups
+        if groups > MOST_GROUPS:
+            raise ValueError(f"The keys have {groups:,} combinations, but at most {MOST_GROUPS:,} public groups are answered: "
+                             "group by fewer columns.")
+        private = rows.private_keys
+        free = [private and aggregate == Count() for _, aggregate in aggregates]
+        kinds = [aggregate.kind for (_, aggregate), done in zip(aggregates, free, strict=True) if not done]
+        shares = iter(budget.shares([*(["keys"] if private else []), *kinds]))  # type: ignore[list-item]
+        selection = None
+        if private:
+            share = next(shares)
+            assert share.epsilon is not None
+            assert share.delta is not None
+            selection = KeySelection(share.epsilon, share.delta, rows.limit.rows, rows.limit.groups)
+        size = groups if not private else MOST_GROUPS
+        mechanisms = tuple(None if done else aggregate.mechanism(rows, next(shares), size)
+                           for (_, aggregate), done in zip(aggregates, free, strict=True))
+        return cls(rows, aggregates, selection, mechanisms, label, progress)
+
+    @property
+    def _parts(self) -> list[tuple[str, Aggregate, Any]]:
+        return [(name, aggregate, mechanism) for (name, aggregate), mechanism
+                in zip(self.aggregates, self.mechanisms, strict=True)]
+
+    @property
+    def event(self) -> events.Event:
+        """What all of it costs together."""
+        rows, first = self.rows, self.selection and self.selection.event
+        rest = [aggregate.event(rows, mechanism) for _, aggregate, mechanism in self._parts if mechanism is not None]
+        return sum(rest, first or 0)  # type: ignore[return-value]
+
+    @property
+    def unit(self) -> str:
+        """Whom the answer protects: a row, or the unit whose rows the table bounds."""
+        return self.rows.limit.protects
+
+    def scans(self) -> list[Pass]:
+        """The passes over the table: one for all sums, one for each set of bins, one for each count of distinct values."""
+        wanted = [aggregate.scan(self.rows) for _, aggregate in self.aggregates]
+        sums = tuple(dict.fromkeys(item for scan in wanted for item in scan.sums))
+        others = list(dict.fromkeys(scan for scan in wanted if scan.bins or scan.distinct))
+        plain = any(not (scan.bins or scan.distinct) for scan in wanted) or self.selection is not None
+        return [*([Pass(sums=sums)] if plain else []), *others]
+
+    def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
+        """Read the table, and answer with a frame: pandas for pandas, otherwise polars."""
+        return self.prepared(data, rng)()
+
+    def prepared(self, data: None = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
+        """What reads the table and adds the noise, planned by the engine as far as that goes without reading."""
+        if data is not None:
+            raise ValueError("data is given, but the question is bound to its table: leave it out.")
+        source = as_rng(rng)
+        key = SecretKey.draw(source)
+        scans, told = [self.rows.prepared(scan, key) for scan in self.scans()], self.explain()
+
+        def run() -> Release[Any]:
+            return Release(self._answer(scans, source), told.event, reproducible=source.reproducible, label=self.label,
+                           unit=self.unit, error=told.errors)
+
+        return run
+
+    def _answer(self, scans: list[Callable[[Progress | None], dict[tuple[Any, ...], Stats]]], rng: Any) -> Any:
+        rows = self.rows
+        first, *rest = [scan(_part(self.progress, number, len(scans))) for number, scan in enumerate(scans)]
+        found: dict[tuple[Any, ...], Stats] = first
+        for group, stats in chain.from_iterable(scan.items() for scan in rest):
+            found.setdefault(group, Stats()).join(stats)
+        cells: list[tuple[Any, ...]]
+        shown: Mapping[tuple[Any, ...], int] = {}
+        if self.selection is None:
+            cells = list(rows.cells())
+        else:
+            shown = self.selection.release({group: stats.rows for group, stats in found.items() if stats.rows}, rng).value
+            cells = list(shown)
+        groups = [found.get(cell, Stats()) for cell in cells]
+        answers = {name: [shown[cell] for cell in cells] if mechanism is None else
+                   aggregate.release(rows, mechanism, groups, rng) for name, aggregate, mechanism in self._parts}
+        return _frame(rows, cells, answers)
+
+    def explain(self) -> Explanation:
+        """What will be done, its cost and its errors."""
+        rows = self.rows
+        errors = {name: "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
+                  for name, aggregate, mechanism in self._parts}
+        if self.selection is None:
+            groups = f"{rows.public_groups} public"
+        else:
+            groups = f"those shown: 95 of 100 with {math.ceil(self.selection.error(0.95))} rows"
+        return Explanation(source=rows.source.name, unit=rows.limit.describe(), filters=len(rows.conditions),
+                           keys=rows.keys, groups=groups, scans=len(self.scans()), event=self.event, errors=errors)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a query will do, what it will cost, and how good the answer will be. Prints as a few lines."""
+
+    source: str
+    unit: str
+    filters: int
+    keys: tuple[str, ...]
+    groups: str
+    scans: int
+    event: events.Event
+    errors: Mapping[str, str]
+
+    def __str__(self) -> str:
+        by = f"by {', '.join(self.keys)} ({self.groups})" if self.keys else "all rows together"
+        lines = [f"table   {self.source}", f"unit    {self.unit}", f"groups  {by}",
+                 f"rows    {f'those that pass {self.filters} filter(s)' if self.filters else 'all'}, read {self.scans} time(s)",
+                 f"cost    {self.event}"]
+        return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
+
+    __repr__ = __str__
+
+
+def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
+    return None if progress is None else lambda share: progress((number + share) / count)
+
+
+def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
+    """The answer as a frame of the user's kind; lists of a histogram stay lists."""
+    columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
+    columns |= {name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
+                for name, values in answers.items()}
+    with extra("tables"):
+        if rows.source.answers == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame(columns)
+        import polars as pl
+    return pl.DataFrame(columns, strict=False)
