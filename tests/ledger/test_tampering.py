@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, rules, watch
+from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, integrity, rules
 from discreet.ledger.pricing import price
 from tests.ledger.tampering import ALL, BOOK, ENTRIES, FOLLOWS, FORGED, TENTH, forged, tamper, unguarded, write
 
@@ -54,7 +54,7 @@ def test_tampering_is_found_and_refuses_the_next_charge(path: Path, name: str) -
     url = f"sqlite:///{path}"
     with Ledger(url) as ledger:
         book = ledger.open(BOOK, epsilon=1.0)
-        ledger._watch.look_ahead()
+        ledger._integrity.read_history()
         tamper(str(path), ALL[name])
         before = state(path)
         for _ in range(2):
@@ -115,20 +115,20 @@ def test_a_cut_tail_put_right_everywhere_is_missed_by_nobody_who_saw_it(path: Pa
 def test_old_entries_are_looked_at_in_turn(ledger: Ledger) -> None:
     """Where the database cannot tell that somebody wrote, an edit in the middle comes up within length / WINDOW charges."""
     book = ledger.open(BOOK, epsilon=1000.0)
-    for _ in range(4 * watch.WINDOW):
+    for _ in range(4 * integrity.PER_CHARGE):
         book.charge(TENTH)
     with ledger._store.write() as connection:  # by the ledger's own connection, which it trusts
         unguarded(connection)
-        connection.execute(sa.text(f"UPDATE discreet_entries SET label = 'x' WHERE seq = {2 * watch.WINDOW}"))
-    with pytest.raises(ChainBroken, match=f"Entry {2 * watch.WINDOW} was edited"):  # noqa: PT012
+        connection.execute(sa.text(f"UPDATE discreet_entries SET label = 'x' WHERE seq = {2 * integrity.PER_CHARGE}"))
+    with pytest.raises(ChainBroken, match=f"Entry {2 * integrity.PER_CHARGE} was edited"):  # noqa: PT012
         for _ in range(5):
             book.charge(TENTH)
 
 
 def test_old_entries_are_followed_from_one_to_the_next(ledger: Ledger) -> None:
     """An entry that was replaced by one with a hash of its own is whole; only the one after it tells."""
-    book, number = ledger.open(BOOK, epsilon=1000.0), watch.WINDOW + 5
-    for _ in range(2 * watch.WINDOW):
+    book, number = ledger.open(BOOK, epsilon=1000.0), integrity.PER_CHARGE + 5
+    for _ in range(2 * integrity.PER_CHARGE):
         book.charge(TENTH)
     other = replace(ledger.entries()[number - 1], label="x")
     with ledger._store.write() as connection:
@@ -147,7 +147,7 @@ def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monke
         write = ledger._store.write
 
         def noting() -> AbstractContextManager[sa.Connection]:
-            read.append(ledger._watch._replay.seq)
+            read.append(ledger._integrity._replay.seq)
             return write()
 
         monkeypatch.setattr(ledger._store, "write", noting)
@@ -160,7 +160,7 @@ def test_a_process_that_found_something_wrong_starts_from_the_first_entry_again(
     url = f"sqlite:///{path}"
     with Ledger(url) as ledger, Ledger(url) as other:
         before = path.read_bytes()
-        other._watch.look_ahead()
+        other._integrity.read_history()
         tamper(str(path), FOLLOWS["totals emptied"])
         with pytest.raises(ChainBroken):
             other.book(BOOK).charge(TENTH)
