@@ -214,7 +214,7 @@ def follow(connection: sa.Connection, after: int, last: int, digest: str | None)
                     raise
             seq, digest = row[_SEQ], row[_HASH]
     if seq != last or digest is None:
-        raise ChainBroken(f"Entry {seq + 1} is missing.")
+        raise ChainBroken(f"The ledger ends at entry {seq}, but entry {last} was there: its tail is cut off.")
     return digest
 
 
