@@ -16,7 +16,18 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, integrity, rules, schema
 from discreet.ledger.pricing import price
 from tests.ledger.tampering import (
-    ALL, BOOK, ENTRIES, FOLLOWS, FORGED, TENTH, by_hand, forged, sql, tamper, unguarded, write,
+    ALL,
+    BOOK,
+    ENTRIES,
+    FOLLOWS,
+    FORGED,
+    TENTH,
+    by_hand,
+    forged,
+    sql,
+    tamper,
+    unguarded,
+    write,
 )  # fmt: skip
 
 
@@ -206,7 +217,7 @@ def test_a_book_of_other_terms_in_the_same_place_is_refused(tmp_path: Path) -> N
     with Ledger(url) as ledger, Ledger(url) as again:
         ledger.open(BOOK, epsilon=1.0, delta=1e-6, adjacency="replace")
         book.ledger = again
-        with pytest.raises(LedgerError, match="another ledger has taken its place. Nothing was charged"):
+        with pytest.raises(LedgerError, match=r"another ledger has taken its place\. Nothing was charged"):
             book.charge(events.Gaussian(noise_multiplier=10.0))
         assert again.verify().entries == 1
 
@@ -219,7 +230,7 @@ def test_a_process_refuses_to_write_once_another_version_has_changed_the_tables(
         with ledger._store.write() as connection:
             connection.execute(sa.text("UPDATE discreet_schema SET version_num = '9999'"))
         for attempt in (lambda: book.charge(TENTH), lambda: ledger.open("other", epsilon=1.0)):
-            with pytest.raises(LedgerError, match="schema version 9999.*Nothing was charged"):
+            with pytest.raises(LedgerError, match=r"schema version 9999.*Nothing was charged"):
                 attempt()
         assert ledger.head() == head
 
@@ -241,13 +252,13 @@ def test_a_process_of_a_version_that_knows_no_rules_cannot_write(url: str) -> No
 
 def test_a_snapshot_of_a_ledger_with_an_edited_price_says_that_it_was_edited(path: Path) -> None:
     """Not with the parser's own error."""
-    tamper(str(path), ENTRIES["terms that are no JSON"])
+    edits = {"Entry 8 cannot be read": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
+             "Entry 1 cannot be read": ENTRIES["terms that are no JSON"]}
     with Ledger(f"sqlite:///{path}") as ledger:
-        with pytest.raises(ChainBroken, match="Entry 1 cannot be read"):
-            ledger.book(BOOK).snapshot()
-        tamper(str(path), sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"))
-        with pytest.raises(ChainBroken, match="Entry [18] cannot be read"):
-            ledger.book(BOOK).snapshot()
+        for found, edit in edits.items():
+            tamper(str(path), edit)
+            with pytest.raises(ChainBroken, match=found):
+                ledger.book(BOOK).snapshot()
 
 
 def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
