@@ -23,9 +23,9 @@ import sqlalchemy as sa
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.ledger import Book, Ledger, schema, tree
-from discreet.ledger.admission import outcome
 from discreet.ledger.chain import Entry
 from discreet.ledger.pricing import price
+from discreet.ledger.tree import outcome
 
 STEP = events.Gaussian(noise_multiplier=1e4)
 SIZES = (100, 10_000, 100_000)

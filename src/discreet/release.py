@@ -117,8 +117,8 @@ class Chargeable(Protocol):
 class Book(Chargeable, Protocol):
     """A ledger's book, which can also set an amount aside for an adaptive run."""
 
-    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Any:
-        """Set the cost aside, durably, for charges still to come."""
+    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Chargeable:
+        """Set the cost aside, durably, for charges still to come, which are drawn from what is returned."""
         ...
 
 

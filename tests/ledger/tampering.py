@@ -13,12 +13,13 @@ import sqlalchemy as sa
 
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.ledger import schema, tree
-from discreet.ledger.admission import outcome
+from discreet.ledger import Ledger, schema, tree
 from discreet.ledger.amounts import NOTHING, Amounts
-from discreet.ledger.chain import Entry, read
+from discreet.ledger.chain import Entry, read, tip
 from discreet.ledger.pricing import price
 from discreet.ledger.terms import Terms
+from discreet.ledger.tree import outcome
+from discreet.ledger.writing import Writing
 
 Tampering = Callable[[sa.Connection], None]
 
@@ -26,14 +27,14 @@ BOOK = "census"
 TENTH = events.PureDP(epsilon=0.1)
 COST = price(TENTH, Adjacency.ADD_REMOVE)
 COLUMNS = [column.name for column in schema.entries.columns if column.name != "seq"]
-GUARDS = ("no_update", "no_delete", "no_replace")
+GUARDS = ("no_update", "no_delete", "no_replace", "no_older")
 
 
 def unguarded(connection: sa.Connection) -> None:
     """Take down the guards against accidents."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("DROP TRIGGER IF EXISTS discreet_entries_guard ON discreet_entries")
-        connection.exec_driver_sql("DROP TRIGGER IF EXISTS discreet_entries_guard_all ON discreet_entries")
+        for guard in ("guard", "guard_all", "guard_older"):
+            connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS discreet_entries_{guard} ON discreet_entries")
         return
     for guard in GUARDS:
         connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS discreet_entries_{guard}")
@@ -47,6 +48,11 @@ def sql(*statements: str) -> Tampering:
             connection.exec_driver_sql(statement)
 
     return run
+
+
+def by_hand(ledger: Ledger, connection: sa.Connection) -> Writing:
+    """What writes entries with their right hashes, whatever they say."""
+    return Writing(ledger, connection, tip(connection), {})
 
 
 def last_entry(connection: sa.Connection) -> Entry:

@@ -11,7 +11,8 @@ from discreet import events
 from discreet.errors import BudgetExceeded, UnsupportedEvent
 from discreet.ledger import Ledger, LedgerError
 from discreet.ledger.terms import Terms
-from discreet.release import Book as Chargeable
+from discreet.release import Book as ReleaseBook
+from discreet.release import Chargeable
 
 TENTH = events.PureDP(epsilon=0.1)
 GAUSSIAN = events.Gaussian(noise_multiplier=20.0)
@@ -23,7 +24,7 @@ def test_the_lines_of_the_contract() -> None:
     book.charge(events.Laplace(noise_multiplier=2.0), label="income mean")
     assert book.spent().epsilon == 0.5
     assert book.remaining().epsilon == 2.5
-    assert isinstance(book, Chargeable)
+    assert isinstance(book, ReleaseBook)
     ledger.close()
 
 
@@ -42,10 +43,10 @@ def test_ten_tenths_fill_a_book_of_one(ledger: Ledger) -> None:
 def test_a_refusal_changes_nothing(ledger: Ledger) -> None:
     book = ledger.open("census", epsilon=1.0, delta=1e-6)
     book.charge(TENTH)
-    before = (ledger.head(), book.amounts, book.spent())
+    before = (ledger.head(), book.snapshot().book.amounts, book.spent())
     with pytest.raises(BudgetExceeded):
         book.charge(events.Laplace(noise_multiplier=0.5), label="too much")
-    assert (ledger.head(), book.amounts, book.spent()) == before
+    assert (ledger.head(), book.snapshot().book.amounts, book.spent()) == before
 
 
 def test_opening_again_gives_the_same_book_and_other_limits_are_an_error(ledger: Ledger) -> None:
@@ -188,7 +189,7 @@ def test_a_charge_may_name_a_part_of_delta_for_the_tight_account(ledger: Ledger)
     book = ledger.open("census", epsilon=3.0, delta=1e-6)
     book.charge(TENTH)
     book.charge(GAUSSIAN * 5, delta=5e-8)
-    assert float(book.amounts.delta) == 5e-8
+    assert float(book.snapshot().book.amounts.delta) == 5e-8
     assert book.spent().epsilon == pytest.approx(0.1 + dp.epsilon(GAUSSIAN * 5, delta=5e-8))
 
 

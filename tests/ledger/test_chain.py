@@ -13,8 +13,8 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.ledger import ChainBroken, Ledger, chain, schema
 from discreet.ledger.chain import Entry
+from discreet.ledger.integrity import IntegrityCheck
 from discreet.ledger.pricing import price
-from discreet.ledger.watch import Watch
 
 TEXTS = [column.name for column in schema.entries.columns if column.name != "seq"]
 
@@ -108,7 +108,7 @@ def test_a_cut_tail_is_found_by_the_anchored_head_only(written: Ledger) -> None:
 def test_a_rewritten_history_is_found_by_the_anchored_head(written: Ledger) -> None:
     anchored = written.head()
     cut_tail(written)
-    written._watch = Watch(written._store)  # as in a process that starts now; one that saw the tail refuses to go on
+    written._integrity = IntegrityCheck(written._store)  # as in a process that starts now; one that saw the tail refuses
     written.book("census").charge(events.PureDP(epsilon=0.05), label="harmless")
     assert written.verify().entries == 5
     with pytest.raises(ChainBroken, match="rewritten"):
@@ -154,7 +154,7 @@ def test_an_entry_says_who_what_when_and_what_is_proved(url: str) -> None:
         assert entry.cost == event
         assert entry.version == discreet.__version__
         assert float(entry.epsilon) == book.spent().epsilon
-        assert entry.amounts == book.amounts
+        assert entry.amounts == book.snapshot().book.amounts
         assert entry.to_dict()["event"] == event.to_dict()
         assert json.loads(json.dumps(entry.to_dict()))["delta"] == 1e-6
 

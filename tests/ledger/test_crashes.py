@@ -37,7 +37,7 @@ def live_and_die(url: str, life: int, patience: float) -> list[str]:
     return (said + rest(reader)).decode().splitlines()
 
 
-@pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_lose_nothing(tmp_path: Path, kills: int) -> None:
     url = f"sqlite:///{tmp_path / 'budget.db'}"
     with Ledger(url) as ledger:

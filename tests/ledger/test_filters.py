@@ -14,8 +14,8 @@ from scipy.stats import norm
 
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, exact, units
-from discreet.ledger.filters import POLICIES, Limit, admits, reading
+from discreet.ledger.amounts import NOTHING, ORDERS, UNIT, Amounts, exact, units
+from discreet.ledger.filters import _SLACK, POLICIES, Limit, _terms, admits, proved, reading
 from discreet.ledger.pricing import approximate, price
 
 Analyst = Callable[[tuple[int, ...]], float]  # answers so far -> epsilon of the next randomised response, or 0 to stop
@@ -178,3 +178,30 @@ def test_charging_more_never_reads_less_and_the_reading_agrees_with_the_filter(a
     assert (a + b).above(a) == b.above(NOTHING)
     assert Amounts.from_json(a.to_json()) == a
     assert a.join(b) == b.join(a)
+
+
+@given(planned=st.integers(0, 10**18), renyi=st.integers(1, 10**21), limit=st.sampled_from([3.0, 1e4, 1e6]))
+@settings(max_examples=200, deadline=None)
+def test_a_reading_is_not_below_the_exact_sum_of_its_parts(planned: int, renyi: int, limit: float) -> None:
+    """Not by an ulp, whatever the sizes, and not as the decimal it is written as; nor above the limit that was admitted."""
+    spent = Amounts(pure=math.inf, mu2=math.inf, renyi=(renyi,) * len(ORDERS), planned_epsilon=Fraction(planned, 10**18))
+    book = Limit(exact(limit), Fraction(1, 10**6))
+    found = reading(book, spent)
+    if not proved(book, spent).epsilon < math.inf:
+        return
+    offsets = _terms(book.less(spent)).offsets
+    sums = [Fraction(renyi, UNIT) + Fraction(offset) + Fraction(_SLACK) for offset in offsets if offset < math.inf]
+    assert exact(found.epsilon) >= min(Fraction(planned, 10**18) + max(Fraction(0), min(sums)), exact(limit))
+    assert not admits(book, spent) or found.epsilon <= limit
+
+
+def test_a_book_that_a_filter_fills_reads_its_limit_and_not_an_ulp_more() -> None:
+    """At the threshold of each order the sum of floats may round beyond the limit; the filter proves the limit all the same."""
+    for epsilon in (0.1, 0.3, 1.0, 3.0, 700.0, 1e5):
+        book = Limit(exact(epsilon), Fraction(1, 10**6), "renyi")
+        for j, most in enumerate(_terms(book).renyi):
+            if most > 0:
+                renyi = tuple(most if k == j else math.inf for k in range(len(ORDERS)))
+                spent = Amounts(pure=math.inf, mu2=math.inf, renyi=renyi)
+                assert admits(book, spent)
+                assert reading(book, spent).epsilon <= epsilon

@@ -5,10 +5,38 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from benchmarks.ledger import fill, time_charges
-from discreet.ledger import Ledger
+import pytest
+import sqlalchemy as sa
+
+from benchmarks.ledger import STEP, fill, time_charges
+from discreet.ledger import Book, Ledger
 
 
+def statements(ledger: Ledger, book: Book) -> int:
+    """How many statements one charge runs."""
+    run: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        run.append(statement)
+
+    sa.event.listen(ledger._store._engine, "before_cursor_execute", note)
+    book.charge(STEP)
+    sa.event.remove(ledger._store._engine, "before_cursor_execute", note)
+    return len(run)
+
+
+def test_a_charge_runs_the_same_few_statements_whatever_the_length_of_the_book(tmp_path: Path) -> None:
+    """BEGIN, head and version, who else wrote, the book; its totals, the entry, the head: the eighth of a book inside another."""
+    with Ledger(f"sqlite:///{tmp_path / 'book.db'}") as ledger:
+        book = ledger.open("book", epsilon=100.0, delta=1e-6)
+        book.charge(STEP)
+        assert statements(ledger, book) == 7
+        inner = book.sub("inner", epsilon=100.0, delta=1e-6)
+        inner.charge(STEP)
+        assert statements(ledger, inner) == 8
+
+
+@pytest.mark.slow
 def test_charging_does_not_grow_with_the_length_of_the_book(tmp_path: Path) -> None:
     """Processor time at 10⁵ entries against 10²; the clock is the disk's, and is measured by benchmarks/ledger.py."""
     with Ledger(f"sqlite:///{tmp_path / 'short.db'}") as one, Ledger(f"sqlite:///{tmp_path / 'long.db'}") as other:

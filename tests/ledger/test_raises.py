@@ -20,6 +20,7 @@ from discreet.ledger import ChainBroken, Ledger, LedgerError, pricing, tree
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
+from tests.ledger.tampering import by_hand
 
 TENTH = events.PureDP(epsilon=0.1)
 GAUSSIAN = events.Gaussian(noise_multiplier=20.0)
@@ -68,7 +69,7 @@ def test_what_came_before_keeps_its_whole_delta_and_no_more_epsilon_than_it_prov
     book.raise_limit(epsilon=1.0, delta=2e-6, why="more waves")
     assert book.spent().epsilon == before.epsilon
     assert (book.limit, book.spent().delta) == ((4.0, 3e-6), 3e-6)
-    stage = book.stage
+    stage = book.snapshot().book.stage
     assert stage.limit.epsilon == 4 - Fraction(repr(before.epsilon))
     assert stage.limit.delta == Fraction("2e-6")  # of 3e-6: what came before keeps the whole of its own
     assert not stage.amounts.adaptive
@@ -150,7 +151,7 @@ def test_a_stage_in_which_nothing_was_charged_is_widened(ledger: Ledger) -> None
     """No answer was seen: neither epsilon nor delta is lost."""
     book = ledger.open("census", epsilon=1.0, delta=1e-6)
     book.raise_limit(epsilon=1.0, delta=1e-6, why="typed too little")
-    assert book.stage.limit == Terms(epsilon=2.0, delta=2e-6).limit
+    assert book.snapshot().book.stage.limit == Terms(epsilon=2.0, delta=2e-6).limit
     book.charge(GAUSSIAN)
     other = ledger.open("other", epsilon=2.0, delta=2e-6)
     other.charge(GAUSSIAN)
@@ -220,7 +221,7 @@ def test_raises_survive_a_restart_on_every_store(url: str) -> None:
         book.charge(GAUSSIAN)
         book.raise_limit(epsilon=1.0, delta=1e-6, why="more")
         book.charge(GAUSSIAN)
-        state, trail = book.spent(), book.trail()
+        state, trail = book.spent(), book.snapshot().readings
     with Ledger(url, create=False) as ledger:
         assert ledger.book("census").spent() == state
         assert trail[-1][1].epsilon == state.epsilon
@@ -247,7 +248,8 @@ def test_a_raise_that_was_tampered_with_is_found(ledger: Ledger, statement: str,
 def test_a_raise_beyond_the_ceiling_that_was_appended_by_hand_is_found(ledger: Ledger) -> None:
     book = ledger.open("census", epsilon=1.0, max_epsilon=1.5)
     with ledger._store.write() as connection:
-        ledger._append(connection, book=book.name, kind="raise", label="more", terms=json.dumps({"epsilon": 1.0, "delta": 0.0}))
+        more = json.dumps({"epsilon": 1.0, "delta": 0.0})
+        by_hand(ledger, connection).append(book=book.name, kind="raise", label="more", terms=more)
     with pytest.raises(ChainBroken, match="beyond its ceiling"):
         ledger.verify()
 

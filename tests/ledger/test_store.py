@@ -126,7 +126,7 @@ def test_the_history_of_a_book_is_of_the_books_inside_it_alone(url: str, name: s
             ledger.open(each, epsilon=1.0).sub("alice", epsilon=1.0).charge(STEP)
         expected = [name, f"{name}/alice", f"{name}/alice"]
         assert [entry.book for entry in ledger.book(name).entries()] == expected
-        assert [entry.book for entry, _ in ledger.book(name).trail()] == [f"{name}/alice"]
+        assert [entry.book for entry, _ in ledger.book(name).snapshot().readings] == [f"{name}/alice"]
 
 
 def test_the_clock_is_written_down_and_never_stops_the_ledger() -> None:

@@ -9,12 +9,26 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic.script import ScriptDirectory
 
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, rules, watch
+from discreet.ledger import ChainBroken, Ledger, LedgerError, chain, integrity, rules, schema
 from discreet.ledger.pricing import price
-from tests.ledger.tampering import ALL, BOOK, ENTRIES, FOLLOWS, FORGED, TENTH, forged, tamper, unguarded, write
+from tests.ledger.tampering import (
+    ALL,
+    BOOK,
+    ENTRIES,
+    FOLLOWS,
+    FORGED,
+    TENTH,
+    by_hand,
+    forged,
+    sql,
+    tamper,
+    unguarded,
+    write,
+)  # fmt: skip
 
 
 def fill(ledger: Ledger) -> None:
@@ -54,7 +68,7 @@ def test_tampering_is_found_and_refuses_the_next_charge(path: Path, name: str) -
     url = f"sqlite:///{path}"
     with Ledger(url) as ledger:
         book = ledger.open(BOOK, epsilon=1.0)
-        ledger._watch.look_ahead()
+        ledger._integrity.read_history()
         tamper(str(path), ALL[name])
         before = state(path)
         for _ in range(2):
@@ -112,32 +126,139 @@ def test_a_cut_tail_put_right_everywhere_is_missed_by_nobody_who_saw_it(path: Pa
             fresh.verify(head=head)
 
 
-def test_old_entries_are_looked_at_in_turn(ledger: Ledger) -> None:
-    """Where the database cannot tell that somebody wrote, an edit in the middle comes up within length / WINDOW charges."""
-    book = ledger.open(BOOK, epsilon=1000.0)
-    for _ in range(4 * watch.WINDOW):
-        book.charge(TENTH)
-    with ledger._store.write() as connection:  # by the ledger's own connection, which it trusts
-        unguarded(connection)
-        connection.execute(sa.text(f"UPDATE discreet_entries SET label = 'x' WHERE seq = {2 * watch.WINDOW}"))
-    with pytest.raises(ChainBroken, match=f"Entry {2 * watch.WINDOW} was edited"):  # noqa: PT012
-        for _ in range(5):
+@pytest.mark.parametrize("busy", [False, True], ids=["alone", "while another charges"])
+@pytest.mark.parametrize("way", ["edited", "replaced", "deleted"])
+def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge(url: str, way: str, busy: bool) -> None:
+    """On both stores, however long ago it was read, and though somebody else has charged honestly since."""
+    number = 5
+    with Ledger(url) as ledger, Ledger(url) as other:
+        book = ledger.open(BOOK, epsilon=1000.0)
+        for _ in range(12):
             book.charge(TENTH)
+        honest = other.book(BOOK)
+        honest.charge(TENTH)
+        book.charge(TENTH)  # both have read everything
+        edited = replace(ledger.entries()[number - 1], label="x")
+        columns = {"edited": "label = 'x'", "replaced": f"label = 'x', hash = '{edited.digest()}'"}
+        outside = sa.create_engine(ledger._store._engine.url, poolclass=sa.NullPool)
+        with outside.begin() as connection:
+            unguarded(connection)
+            connection.exec_driver_sql(
+                f"DELETE FROM discreet_entries WHERE seq = {number}" if way == "deleted"
+                else f"UPDATE discreet_entries SET {columns[way]} WHERE seq = {number}")
+        outside.dispose()
+        if busy:  # by a process that looks at nothing: what it appends is honest
+            with other._store.write() as connection:
+                forged()(connection)
+        found = f"Entry {number + (way == 'replaced')}"
+        for _ in range(2):
+            with pytest.raises(ChainBroken, match=found):
+                book.charge(TENTH)
+        with pytest.raises(ChainBroken, match=found):
+            honest.charge(TENTH)
 
 
-def test_old_entries_are_followed_from_one_to_the_next(ledger: Ledger) -> None:
-    """An entry that was replaced by one with a hash of its own is whole; only the one after it tells."""
-    book, number = ledger.open(BOOK, epsilon=1000.0), watch.WINDOW + 5
-    for _ in range(2 * watch.WINDOW):
+def test_who_is_alone_reads_no_old_entries_and_who_is_not_reads_them_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others appended is no reason to go on checking; on PostgreSQL a scan stands for hashes that were computed before."""
+    ranges: list[tuple[int, int]] = []
+    follow = chain.follow
+
+    def noting(connection: sa.Connection, after: int, last: int, digest: str | None) -> str:
+        ranges.append((after, last))
+        return follow(connection, after, last, digest)
+
+    monkeypatch.setattr(chain, "follow", noting)
+    with Ledger(url) as ledger, Ledger(url) as other:
+        book, honest = ledger.open(BOOK, epsilon=1000.0), other.open(BOOK, epsilon=1000.0)
+        for _ in range(3):
+            book.charge(TENTH)
+        if ledger._store.address.sqlite:  # on a server somebody else may write to another database at any time
+            assert ranges == []
+        honest.charge(TENTH)
+        ranges.clear()
+        book.charge(TENTH)  # entry 6
+        assert ranges == [(0, 4)]
+        honest.charge(TENTH)
+        ranges.clear()
         book.charge(TENTH)
-    other = replace(ledger.entries()[number - 1], label="x")
+        assert ranges == ([(0, 6)] if ledger._store.address.sqlite else [(5, 6)])
+
+
+def test_bytes_changed_behind_the_back_of_the_database_come_up_in_turn(ledger: Ledger) -> None:
+    """Where nothing tells that anybody wrote, old entries are read again, some at a time."""
+    book = ledger.open(BOOK, epsilon=1000.0)
+    for _ in range(12):
+        book.charge(TENTH)
     with ledger._store.write() as connection:
         unguarded(connection)
-        text = sa.text("UPDATE discreet_entries SET label = 'x', hash = :hash WHERE seq = :seq")
-        connection.execute(text, {"hash": other.digest(), "seq": number})
-    with pytest.raises(ChainBroken, match=f"Entry {number + 1} does not follow the one before it"):  # noqa: PT012
-        for _ in range(5):
+        connection.execute(sa.text("UPDATE discreet_entries SET label = 'x' WHERE seq = 5"))
+    ledger._store._written -= 1  # as if it had not been seen
+    with pytest.raises(ChainBroken, match="Entry 5 was edited"):  # noqa: PT012
+        for _ in range(integrity.EVERY):
             book.charge(TENTH)
+
+
+def test_old_entries_are_read_again_to_the_end_and_from_the_start(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(integrity, "PER_CHARGE", 1)
+    book, seen = ledger.open(BOOK, epsilon=1000.0), []
+    for _ in range(4 * integrity.EVERY):
+        book.charge(TENTH)
+        seen.append(ledger._integrity._next)
+    assert sorted(set(seen)) == [0, 7, 14, 21]
+    assert seen[0] == 0
+
+
+def test_a_book_of_other_terms_in_the_same_place_is_refused(tmp_path: Path) -> None:
+    """The price was worked out for the terms the book was opened with: here for another adjacency."""
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    with Ledger(url) as ledger:
+        book = ledger.open(BOOK, epsilon=1.0, delta=1e-6)
+    (tmp_path / "budget.db").unlink()
+    with Ledger(url) as ledger, Ledger(url) as again:
+        ledger.open(BOOK, epsilon=1.0, delta=1e-6, adjacency="replace")
+        book.ledger = again
+        with pytest.raises(LedgerError, match=r"another ledger has taken its place\. Nothing was charged"):
+            book.charge(events.Gaussian(noise_multiplier=10.0))
+        assert again.verify().entries == 1
+
+
+def test_a_process_refuses_to_write_once_another_version_has_changed_the_tables(url: str) -> None:
+    with Ledger(url) as ledger:
+        book = ledger.open(BOOK, epsilon=1.0)
+        book.charge(TENTH)
+        head = ledger.head()
+        with ledger._store.write() as connection:
+            connection.execute(sa.text("UPDATE discreet_schema SET version_num = '9999'"))
+        for attempt in (lambda: book.charge(TENTH), lambda: ledger.open("other", epsilon=1.0)):
+            with pytest.raises(LedgerError, match=r"schema version 9999.*Nothing was charged"):
+                attempt()
+        assert ledger.head() == head
+
+
+def test_the_version_that_is_written_is_that_of_the_newest_migration(ledger: Ledger) -> None:
+    with ledger._store.read() as connection:
+        scripts = ScriptDirectory.from_config(schema._config(connection))
+    assert scripts.get_heads() == [schema.CURRENT]
+
+
+def test_a_process_of_a_version_that_knows_no_rules_cannot_write(url: str) -> None:
+    """One that was started before the ledger was brought forward, and looks at no version."""
+    with Ledger(url) as ledger:
+        ledger.open(BOOK, epsilon=1.0).charge(TENTH)
+        with pytest.raises(LedgerError, match="newer version of discreet"), ledger._store.write() as connection:
+            by_hand(ledger, connection).append(book=BOOK, kind="charge", event=TENTH.to_json(), rules="")
+        assert ledger.verify().entries == 2
+
+
+def test_a_snapshot_of_a_ledger_with_an_edited_price_says_that_it_was_edited(path: Path) -> None:
+    """Not with the parser's own error."""
+    edits = {"Entry 8 cannot be read": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
+             "Entry 1 cannot be read": ENTRIES["terms that are no JSON"]}
+    with Ledger(f"sqlite:///{path}") as ledger:
+        for found, edit in edits.items():
+            tamper(str(path), edit)
+            with pytest.raises(ChainBroken, match=found):
+                ledger.book(BOOK).snapshot()
 
 
 def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +268,7 @@ def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monke
         write = ledger._store.write
 
         def noting() -> AbstractContextManager[sa.Connection]:
-            read.append(ledger._watch._replay.seq)
+            read.append(ledger._integrity._replay.seq)
             return write()
 
         monkeypatch.setattr(ledger._store, "write", noting)
@@ -160,7 +281,7 @@ def test_a_process_that_found_something_wrong_starts_from_the_first_entry_again(
     url = f"sqlite:///{path}"
     with Ledger(url) as ledger, Ledger(url) as other:
         before = path.read_bytes()
-        other._watch.look_ahead()
+        other._integrity.read_history()
         tamper(str(path), FOLLOWS["totals emptied"])
         with pytest.raises(ChainBroken):
             other.book(BOOK).charge(TENTH)

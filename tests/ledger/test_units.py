@@ -19,13 +19,13 @@ import searches.groups
 from discreet import cli, events
 from discreet.errors import BudgetExceeded, DiscreetError, UnsupportedEvent
 from discreet.ledger import Book, Ledger, LedgerError, chain, groups, pricing
-from discreet.ledger.admission import outcome
 from discreet.ledger.amounts import ORDERS, UNIT
+from discreet.ledger.integrity import IntegrityCheck
 from discreet.ledger.rules import BEFORE
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
-from discreet.ledger.watch import Watch
+from discreet.ledger.tree import Node, outcome
 from discreet.release import ONE_RECORD, Enforced, Operation
+from tests.ledger.tampering import by_hand, unguarded
 
 TENTH = events.PureDP(epsilon=0.1)
 STEP = events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=2.0))
@@ -365,7 +365,8 @@ def test_a_charge_in_another_unit_that_was_appended_by_hand_is_found(ledger: Led
     ledger.open("rows", epsilon=1.0)
     with ledger._store.write() as connection:
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE).to_json()
-        ledger._append(connection, book="rows", kind="charge", event=TENTH.to_json(), price=price, terms=json.dumps(unit))
+        by_hand(ledger, connection).append(
+            book="rows", kind="charge", event=TENTH.to_json(), price=price, terms=json.dumps(unit))
         connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price})
     with pytest.raises(chain.ChainBroken, match="Entry 2 charges book 'rows' for another unit than the book keeps"):
         ledger.verify()
@@ -384,17 +385,18 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
         del words[new]
     old = json.dumps(words, sort_keys=True, separators=(",", ":"))
     with ledger._store.write() as connection:
+        unguarded(connection)
         for table in ("entries", "head"):
-            connection.execute(sa.text("DROP TRIGGER IF EXISTS discreet_entries_no_delete"))
             connection.execute(sa.text(f"DELETE FROM discreet_{table}"))
         connection.execute(sa.text("UPDATE discreet_books SET terms = :old"), {"old": old})
-        ledger._append(connection, book="old", kind="open", terms=old, rules=BEFORE)
+        by_hand(ledger, connection).append(book="old", kind="open", terms=old, rules=BEFORE)
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE)
         said = {"rules": BEFORE, **outcome(Node("old", Terms.from_json(old), price, 1))}
-        ledger._append(connection, book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said)
+        by_hand(ledger, connection).append(
+            book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said)
         connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()})
     ledger.verify()
-    ledger._watch = Watch(ledger._store)  # as in a process of the new version
+    ledger._integrity = IntegrityCheck(ledger._store)  # as in a process of the new version
     again = ledger.open("old", epsilon=1.0, unit="one household")
     assert again.entries()[-1].unit is None
     assert any(entry["unit"] == "not recorded" for entry in dp.report(again).facts["entries"])

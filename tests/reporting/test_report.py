@@ -129,9 +129,9 @@ def test_the_trail_of_a_book_above_counts_what_is_charged_below(ledger: Ledger) 
     for part in parts.values():
         for _ in range(3):
             part.charge(events.PureDP(epsilon=0.1))
-    assert [reading.epsilon for _, reading in book.trail()] == pytest.approx([0.1, 0.2, 0.3, 0.3, 0.3, 0.3])
-    assert len(book.trail(points=2)) == 2
-    assert book.trail(points=4)[-1][1].epsilon == book.spent().epsilon
+    assert [reading.epsilon for _, reading in book.snapshot().readings] == pytest.approx([0.1, 0.2, 0.3, 0.3, 0.3, 0.3])
+    assert len(book.snapshot(points=2).readings) == 2
+    assert book.snapshot(points=4).readings[-1][1].epsilon == book.spent().epsilon
 
 
 def test_the_page_is_self_contained_and_text_is_escaped(book: Book) -> None:

@@ -23,7 +23,7 @@ from discreet.cli.show import as_json as print_json
 from discreet.cli.show import data, say, table
 
 if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
-    from discreet.ledger import Book, Entry, Ledger
+    from discreet.ledger import Book, Entry, Ledger, Standing
 
 __all__ = ["app", "register"]
 
@@ -94,13 +94,13 @@ def raise_limit(
     from discreet.reporting import words
 
     with _ledger(ledger) as books:
-        book = books.book(name)
-        book.raise_limit(epsilon=epsilon, delta=delta, why=why)
-        (total, whole), proved = book.limit, book.spent().epsilon
-        _, shown, left = words.balance(proved, total)
-        say(f"{book.name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
-            *([] if delta else ["This raise has no delta: from now on the book admits pure events only."]),
-            f"head {books.head()}")  # fmt: skip
+        books.book(name).raise_limit(epsilon=epsilon, delta=delta, why=why)
+        seen = books.overview(name)
+    (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
+    _, shown, left = words.balance(proved, total)
+    say(f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
+        *([] if delta else ["This raise has no delta: from now on the book admits pure events only."]),
+        f"head {seen.head}")  # fmt: skip
 
 
 @app.command()
@@ -113,16 +113,15 @@ def show(
     from discreet.reporting import words
 
     with _ledger(ledger) as books:
-        chosen = _all(books) if name is None else [books.book(name), *_all(books, books.book(name))]
-        rows = [_state(book) for book in chosen]
-        head = books.head()
+        seen = books.overview(name)
+    rows = [_state(book) for book in seen.books]
     if as_json:
-        print_json({"head": head, "books": rows})
+        print_json({"head": seen.head, "books": rows})
         return
     table("", ("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof"), [
         (row["book"], *words.balance(row["epsilon"], row["limit"]), words.number(row["delta"]), f"{row['charges']:,}",
          row["unit"], row["adjacency"], row["proof"]) for row in rows])  # fmt: skip
-    say(f"head {head}")
+    say(f"head {seen.head}")
 
 
 @app.command()
@@ -216,15 +215,8 @@ def _ledger(address: str, create: bool = False) -> Ledger:
     return Ledger(address, create=create)
 
 
-def _all(books: Ledger, inside: Book | None = None) -> list[Book]:
-    found: list[Book] = []
-    for book in books.books(inside):
-        found += [book, *_all(books, book)]
-    return found
-
-
-def _state(book: Book) -> dict[str, Any]:
-    spent, remaining = book.spent(), book.remaining()
+def _state(book: Standing) -> dict[str, Any]:
+    spent = book.spent
     return {
         "book": book.name,
         "kind": book.terms.kind,
@@ -236,7 +228,7 @@ def _state(book: Book) -> dict[str, Any]:
         "rows_per_unit": book.terms.rows_per_unit,
         "filter": book.terms.filter,
         "proof": spent.proof,
-        "left": remaining.epsilon,
+        "left": book.remaining.epsilon,
         "charges": spent.entries,
     }
 

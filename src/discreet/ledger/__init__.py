@@ -12,11 +12,12 @@ with _extra("ledger"):
     import alembic as _alembic  # noqa: F401
     import sqlalchemy as _sqlalchemy  # noqa: F401
 
-from discreet.ledger.book import Book, Remaining, Spent
+from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.reservation import Reservation
+from discreet.ledger.snapshot import Overview, Remaining, Snapshot, Spent, Standing
 from discreet.ledger.verification import Verification
 
 __all__ = [
@@ -25,8 +26,11 @@ __all__ = [
     "Entry",
     "Ledger",
     "LedgerError",
+    "Overview",
     "Remaining",
     "Reservation",
+    "Snapshot",
     "Spent",
+    "Standing",
     "Verification",
 ]

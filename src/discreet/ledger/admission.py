@@ -12,24 +12,19 @@ from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.filters import overdraws_delta
 from discreet.ledger.tree import Node
 
-__all__ = ["outcome", "planned", "pure_only", "refusal", "refusing"]
+__all__ = ["admitted", "planned", "pure_only", "refusal"]
 
 
-def outcome(node: Node) -> dict[str, str]:
-    """What a book has proved where it stands, as an entry records it."""
-    after = node.stage.read()
-    return {"epsilon": repr(after.epsilon), "delta": repr(float(node.stage.delta)), "fraction": repr(after.fraction),
-            "proof": after.proof}  # fmt: skip
-
-
-def refusing(path: list[Node], price: Amounts) -> Node | None:
-    """The first book on the way up that cannot stand the price; for a plan, also one whose answers were seen."""
-    for before, after in zip(path, tree.advance(path, price), strict=True):
+def admitted(path: list[Node], price: Amounts) -> list[Node] | None:
+    """The books on the way up after they were charged; nothing if one of them cannot stand the price or, for a plan, has
+    answers that were seen."""
+    moved = tree.advance(path, price)
+    for before, after in zip(path, moved, strict=True):
         if price.planned and before.stage.amounts.adaptive:
-            return after
+            return None
         if not after.within:
-            return after
-    return None
+            return None
+    return moved
 
 
 def planned(path: list[Node], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
@@ -38,10 +33,10 @@ def planned(path: list[Node], event: Event, delta: float | None, rows: int = 1) 
         return
     for share in _shares(path) if delta is None else [exact(delta)]:
         price = groups.planned_price(event, path[0].terms.adjacency, Fraction(share), rows)
-        if price and refusing(path, price) is None:
+        if price and admitted(path, price):
             yield price
     summed = groups.summed_price(event, path[0].terms.adjacency, rows) if delta is None else None
-    if summed and refusing(path, summed) is None:
+    if summed and admitted(path, summed):
         yield summed
 
 

@@ -81,11 +81,13 @@ class Amounts:
     def __post_init__(self) -> None:
         """No price and no total is below zero, or not a number: what would lower a total cannot be written down."""
         for name in _SCALARS:
-            _refuse_below_zero(name, getattr(self, name))
+            if (value := getattr(self, name)).__class__ is not int or value < 0:
+                _refuse_below_zero(name, value)
         if len(self.renyi) != len(ORDERS):
             raise ValueError(f"renyi has {len(self.renyi)} entries, but must be of {len(ORDERS)}, one an order.")
         for value in self.renyi:
-            _refuse_below_zero("renyi", value)
+            if value.__class__ is not int or value < 0:  # a call for each would take most of the time of a replay
+                _refuse_below_zero("renyi", value)
 
     @property
     def adaptive(self) -> bool:
@@ -153,6 +155,8 @@ _SCALARS = tuple(f.name for f in fields(Amounts) if f.name != "renyi")
 
 
 def _refuse_below_zero(name: str, value: Number) -> None:
+    if value.__class__ is Fraction and value.numerator >= 0:
+        return
     if not value >= 0 or (isinstance(value, float) and value != math.inf):
         raise ValueError(f"{name} is {value}, but must be zero, a fraction or whole number above it, or infinity.")
 

@@ -4,53 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import outcome, planned, pure_only, refusal, refusing
-from discreet.ledger.amounts import Amounts, exact
+from discreet.ledger.admission import admitted, planned, pure_only, refusal
+from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
-from discreet.ledger.filters import Reading
+from discreet.ledger.errors import LedgerError
 from discreet.ledger.reservation import Reservation
-from discreet.ledger.stages import Stage
+from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.trail import trail
 from discreet.ledger.tree import Node
-from discreet.ledger.units import Charged, charged
-from discreet.release import ONE_RECORD
+from discreet.ledger.units import Charged, charged_unit
+from discreet.release import ONE_RECORD, Operation, Release, charged
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
 
-__all__ = ["Book", "Remaining", "Spent"]
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a book has proved: everything charged so far is (epsilon, delta)-DP, by the named theorem.
-
-    ``fraction`` is the used part of the filter that has most left; it moves with every charge, while ``epsilon`` of the
-    Gaussian filter stands at the limit until that filter is used up.
-    """
-
-    epsilon: float
-    delta: float
-    adjacency: Adjacency
-    proof: str
-    fraction: float
-    entries: int
-
-
-@dataclass(frozen=True, slots=True)
-class Remaining:
-    """What a book has left: epsilon up to its limit, and the unused part of the filter that has most left."""
-
-    epsilon: float
-    fraction: float
+__all__ = ["Book"]
 
 
 class _Asked(NamedTuple):
@@ -91,6 +65,13 @@ class Book:
         """
         return self._charge(event, label, "charge", unit, delta)
 
+    def release(self, operation: Operation, data: Any = None, *, label: str = "", rng: Any = None) -> Release[Any]:
+        """Charge what the operation states, then let it read the data: the one path, ``discreet.release.charged``.
+
+        What public facts can refuse is refused before the charge; a refused charge leaves nothing, neither here nor read.
+        """
+        return charged(operation, data, book=self, label=label, rng=rng)
+
     def plan(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Reservation:
         """Charge everything that will be done, declared up front, at the price of the tight account.
 
@@ -113,7 +94,7 @@ class Book:
         self._refuse_partition()
         if not is_whole_text(label):
             raise ValueError(f"label is a {type(label).__name__}, but must be text, of whole characters.")
-        asked = _Asked(event, label, kind, delta, charged(self.name, self.terms, unit, label))
+        asked = _Asked(event, label, kind, delta, charged_unit(self.name, self.terms, unit, label))
         price = None if kind == "plan" else self._quick(asked)
         while True:
             if price and (entry := self._commit(asked, price)):
@@ -143,23 +124,25 @@ class Book:
             if not isinstance(reason, UnsupportedAdjacency) and (without := pure_only(path, asked.label)):
                 raise BudgetExceeded(without) from None
             raise
-        if refusing(path, price) is None:
+        if admitted(path, price):
             return price
         if fallback := next(plans, None):
             return fallback
         raise BudgetExceeded(refusal(path, price, asked.label))
 
     def _commit(self, asked: _Asked, price: Amounts) -> Entry | None:
-        with self.ledger._write([self.name]) as (connection, nodes):
-            path = tree.path(nodes, self.name)
-            if refusing(path, price) is not None:
+        with self.ledger._write([self.name]) as writing:
+            path = tree.path(writing.nodes, self.name)
+            if path[0].terms != self.terms:  # the price was worked out for other terms
+                raise LedgerError(
+                    f"Book {self.name!r} has {path[0].terms.describe()}, but was opened here with {self.terms.describe()}: "
+                    "another ledger has taken its place. Nothing was charged. Open the book again."
+                )
+            moved = admitted(path, price)
+            if moved is None:
                 return None
-            moved = tree.advance(path, price)
-            tree.save(connection, moved)
-            return self.ledger._append(
-                connection, book=self.name, kind=asked.kind, label=asked.label, event=asked.event.to_json(),
-                price=price.to_json(), terms=asked.unit.to_json(), **outcome(moved[0]),
-            )  # fmt: skip
+            return writing.advance(moved, kind=asked.kind, label=asked.label, event=asked.event.to_json(),
+                                   price=price.to_json(), terms=asked.unit.to_json())
 
     # --- raising ---------------------------------------------------------------------------------------------------
 
@@ -176,71 +159,53 @@ class Book:
             raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
         if not is_whole_text(why) or not why.strip():
             raise ValueError("why is empty, or not of whole characters, but a raise needs its reason: the report repeats it.")
-        with self.ledger._write([self.name]) as (connection, nodes):
-            node = tree.path(nodes, self.name)[0].raised(epsilon, delta)
-            tree.save(connection, [node])
+        with self.ledger._write([self.name]) as writing:
+            node = tree.path(writing.nodes, self.name)[0].raised(epsilon, delta)
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
-            return self.ledger._append(connection, book=self.name, kind="raise", label=why, terms=terms, **outcome(node))
-
-    @property
-    def stage(self) -> Stage:
-        """What may be spent in all, raises included, and where the book stands since the last of them."""
-        return self._path()[0].stage
-
-    @property
-    def limit(self) -> tuple[float, float]:
-        """Epsilon and delta that may be spent in all: those at opening, and what raises added."""
-        stage = self.stage
-        return float(stage.epsilon), float(stage.delta)
+            return writing.advance([node], kind="raise", label=why, terms=terms)
 
     # --- reading ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self, *, newest: int = 500, points: int = 400) -> Snapshot:
+        """The book, all in it and its history, as they stand together, in one read transaction.
+
+        It has the newest entries, and what was proved at up to so many points of the history; its totals cover all of it.
+        """
+        at = self.ledger.now()
+        with self.ledger._store.read() as connection:
+            return snapshot(connection, self.name, ledger=self.ledger.name, at=at, newest=newest, points=points)
 
     def _path(self) -> list[Node]:
         with self.ledger._store.read() as connection:
             return tree.load(connection, self.name)
 
-    @property
-    def amounts(self) -> Amounts:
-        """The running totals in every currency."""
-        return self._path()[0].amounts
-
     def spent(self) -> Spent:
         """What the book has proved so far; not a recount of the events that happened to be charged."""
-        node = self._path()[0]
-        now, delta = node.stage.read(), float(node.stage.delta)
-        return Spent(now.epsilon, delta, self.terms.adjacency, now.proof, now.fraction, node.entries)
+        return Standing.of(self._path()[0]).spent
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """Epsilon and delta that may be spent in all: those at opening, and what raises added."""
+        return Standing.of(self._path()[0]).limit
 
     def remaining(self) -> Remaining:
         """What is left. ``affords`` says it in numbers of a given event."""
-        stage = self.stage
-        now = stage.read()
-        left = float(stage.epsilon - exact(now.epsilon)) if now.epsilon < stage.epsilon else 0.0
-        return Remaining(left, max(0.0, 1 - now.fraction))
-
-    def reading_at(self, delta: float) -> Reading:
-        """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
-        return self.stage.read(exact(delta))
+        return Standing.of(self._path()[0]).remaining
 
     def affords(self, event: Event, *, unit: str = ONE_RECORD) -> int:
         """How many more times ``event`` could be charged, if nothing else were, up to a million."""
-        path, rows = self._path(), charged(self.name, self.terms, unit, "the event").rows
+        path, rows = self._path(), charged_unit(self.name, self.terms, unit, "the event").rows
         price = groups.price(event, self.terms.adjacency, None, rows)
         fits, fails = 0, 1_000_001
         while fails - fits > 1:
             middle = (fits + fails) // 2
-            fits, fails = (middle, fails) if refusing(path, price * middle) is None else (fits, middle)
+            fits, fails = (middle, fails) if admitted(path, price * middle) else (fits, middle)
         return fits
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
         with self.ledger._store.read() as connection:
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
-
-    def trail(self, points: int = 400) -> list[tuple[Entry, Reading]]:
-        """What this book had proved after its entries, and those of books inside it, at up to so many of them."""
-        node = self._path()[0]
-        with self.ledger._store.read() as connection:
-            return trail(connection, self.name, node.entries, points)
 
     # --- books inside ----------------------------------------------------------------------------------------------
 

@@ -13,9 +13,12 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from json.encoder import encode_basestring_ascii
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,10 +29,11 @@ from discreet.ledger.amounts import Amounts
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.units import Charged
 
-__all__ = ["GENESIS", "Entry", "append", "between", "check_links", "library_version", "parse_head",
-           "read", "tip"]  # fmt: skip
+__all__ = ["GENESIS", "START", "Entry", "Tip", "append", "check_links", "checked_tip", "follow", "judging",
+           "library_version", "parse_head", "read", "since", "tip"]  # fmt: skip
 
 GENESIS = "0" * 64
+_LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +69,7 @@ class Entry:
 
     def digest(self) -> str:
         """SHA-256 over every column but the hash itself, and but ``rules`` where it is empty: older entries have none."""
-        columns = self.columns()
-        del columns["hash"]
-        if not self.rules:
-            del columns["rules"]
-        return hashlib.sha256(json.dumps(columns, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+        return _digest(tuple(getattr(self, name) for name in _COLUMNS))
 
     @property
     def time(self) -> datetime:
@@ -105,33 +105,71 @@ class Entry:
 
 
 _COLUMNS = tuple(field.name for field in fields(Entry))
+_SEQ, _RULES, _PREVIOUS, _HASH = (_COLUMNS.index(name) for name in ("seq", "rules", "previous", "hash"))
+
+
+def _canonical(names: list[str]) -> tuple[Callable[[Sequence[Any]], tuple[str, ...]], int, str]:
+    """How a digest is made: which columns of text it takes, where the number stands among them, and the JSON around them.
+
+    The JSON is that of ``json.dumps(columns, sort_keys=True, separators=(",", ":"))``, made in a third of the time.
+    """
+    texts = itemgetter(*(_COLUMNS.index(name) for name in names if name != "seq"))
+    return texts, names.index("seq"), "{" + ",".join(f'"{name}":%s' for name in names) + "}"
+
+
+_HASHED = sorted(set(_COLUMNS) - {"hash"})
+_WITH_RULES, _WITHOUT_RULES = _canonical(_HASHED), _canonical([name for name in _HASHED if name != "rules"])
+
+
+def _digest(row: Sequence[Any]) -> str:
+    texts, place, form = _WITH_RULES if row[_RULES] else _WITHOUT_RULES
+    cells = list(map(encode_basestring_ascii, texts(row)))
+    cells.insert(place, int.__repr__(row[_SEQ]))
+    return hashlib.sha256((form % tuple(cells)).encode()).hexdigest()
+
 
 # Built once: composing a statement costs more than running it.
 _ALL = sa.select(*(schema.entries.c[name] for name in _COLUMNS)).order_by(schema.entries.c.seq)
 _SINCE = _ALL.where(schema.entries.c.seq >= sa.bindparam("first"))
 _BETWEEN = _SINCE.where(schema.entries.c.seq <= sa.bindparam("last"))
 _TIP = sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)
+_TIPS = sa.select(*_TIP.selected_columns, schema.version.c.version_num).select_from(
+    schema.version.outerjoin(schema.head, sa.true()))  # fmt: skip
 _INSERT = sa.insert(schema.entries)
 _MOVE = sa.update(schema.head).values(seq=sa.bindparam("s"), at=sa.bindparam("a"), hash=sa.bindparam("h"))
 
 
-def tip(connection: sa.Connection) -> tuple[int, str, str]:
+Tip = tuple[int, str, str]
+START: Tip = (0, "", GENESIS)
+
+
+def tip(connection: sa.Connection) -> Tip:
     """Number, time and hash of the last entry; zero, empty and the genesis hash before the first."""
-    rows = connection.execute(_TIP).all()
+    return _only_tip(connection.execute(_TIP).all())
+
+
+def checked_tip(connection: sa.Connection) -> Tip:
+    """The same, before writing: refused where another version of the library has changed the tables meanwhile."""
+    rows = connection.execute(_TIPS).all()
+    schema.refuse_other_version({row.version_num for row in rows})
+    return _only_tip([row for row in rows if row.seq is not None])
+
+
+def _only_tip(rows: Sequence[Any]) -> Tip:
     if len(rows) > 1:
         raise ChainBroken(f"The ledger has {len(rows)} heads, but a chain has one.")
-    return (rows[0].seq, rows[0].at, rows[0].hash) if rows else (0, "", GENESIS)
+    return (rows[0].seq, rows[0].at, rows[0].hash) if rows else START
 
 
-def append(connection: sa.Connection, now: datetime, **columns: str) -> Entry:
+def append(connection: sa.Connection, last: Tip, now: datetime, **columns: str) -> Entry:
     """Write one entry after the last, inside a write transaction."""
-    seq, _, previous = tip(connection)
-    draft = Entry(seq=seq + 1, at=_stamp(now), previous=previous, **columns)
+    draft = Entry(seq=last[0] + 1, at=_stamp(now), previous=last[2], **columns)
     entry = replace(draft, hash=draft.digest())
     connection.execute(_INSERT, entry.columns())
-    position = {"s": entry.seq, "a": entry.at, "h": entry.hash}
-    if connection.execute(_MOVE, position).rowcount == 0:
+    if last == START:
         connection.execute(sa.insert(schema.head), {"id": 1, "seq": entry.seq, "at": entry.at, "hash": entry.hash})
+    else:
+        connection.execute(_MOVE, {"s": entry.seq, "a": entry.at, "h": entry.hash})
     return entry
 
 
@@ -157,10 +195,27 @@ def read(connection: sa.Connection, *, book: str | None = None, below: bool = Fa
         yield from map(_entry, rows)
 
 
-def between(connection: sa.Connection, first: int, last: int | None = None) -> Generator[Entry, None, None]:
-    """Entries by number, both ends included; without a last one, whatever comes after the first."""
-    bounds = {"first": first} if last is None else {"first": first, "last": last}
-    yield from map(_entry, connection.execute(_SINCE if last is None else _BETWEEN, bounds).all())
+def since(connection: sa.Connection, first: int) -> list[Entry]:
+    """The entries of this number and later."""
+    return list(map(_entry, connection.execute(_SINCE, {"first": first}).all()))
+
+
+def follow(connection: sa.Connection, after: int, last: int, digest: str | None) -> str:
+    """Raise unless the entries after one of that hash, up to the last of these numbers, are whole and follow each other;
+    the last one's hash. Without the hash, the first of them is taken at its word for what comes before it."""
+    seq = after
+    first = after + 1 if after else _LOWEST
+    with connection.execute(_BETWEEN, {"first": first, "last": last}, execution_options={"yield_per": 1000}) as rows:
+        for row in rows:
+            try:
+                _check_row(row, seq, digest)
+            except Exception:
+                with judging(seq + 1):
+                    raise
+            seq, digest = row[_SEQ], row[_HASH]
+    if seq != last or digest is None:
+        raise ChainBroken(f"The ledger ends at entry {seq}, but entry {last} was there: its tail is cut off.")
+    return digest
 
 
 def _entry(row: sa.Row[Any]) -> Entry:
@@ -186,9 +241,24 @@ def parse_head(head: str) -> tuple[int, str]:
 
 def check_links(entry: Entry, seq: int, digest: str) -> None:
     """Raise unless ``entry`` is whole, and follows the one of that number and hash."""
-    if entry.seq != seq + 1:
-        raise ChainBroken(f"is missing: the next one found is {entry.seq}.")
-    if entry.previous != digest:
+    _check_row(tuple(entry.columns().values()), seq, digest)
+
+
+def _check_row(row: Sequence[Any], seq: int, digest: str | None) -> None:
+    if row[_SEQ] != seq + 1:
+        raise ChainBroken(f"is missing: the next one found is {row[_SEQ]}.")
+    if digest is not None and row[_PREVIOUS] != digest:
         raise ChainBroken("does not follow the one before it: an entry was replaced or moved.")
-    if entry.hash != entry.digest():
+    if row[_HASH] != _digest(row):
         raise ChainBroken("was edited: its contents do not match its hash.")
+
+
+@contextmanager
+def judging(number: int) -> Iterator[None]:
+    """Name the entry in what is found wrong with it; what cannot be read was not written by this library."""
+    try:
+        yield
+    except LedgerError as error:
+        raise type(error)(f"Entry {number} {error}") from error.__cause__
+    except Exception as error:  # whatever an edited entry makes of a parser
+        raise ChainBroken(f"Entry {number} cannot be read: it was not written by this library.") from error

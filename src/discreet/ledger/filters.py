@@ -53,11 +53,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
-__all__ = ["POLICIES", "Limit", "Reading", "admits", "overdraws_delta", "reading"]
+__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "overdraws_delta", "proved", "reading"]
 
 # How the delta of a book is divided, by the name under which it is recorded. A division is never changed, because
 # thresholds must have been fixed before the first answer; a better one gets a new name.
@@ -99,7 +100,19 @@ class Reading:
     fraction: float
 
 
-_UNPROVED = Reading(math.inf, "none", math.inf)
+class Proved(NamedTuple):
+    """A reading before it is rounded."""
+
+    epsilon: Number
+    proof: str
+    fraction: float
+
+    def rounded(self) -> Reading:
+        """As floats, upwards."""
+        return Reading(_up(self.epsilon), self.proof, self.fraction)
+
+
+_UNPROVED = Proved(math.inf, "none", math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +134,16 @@ def _terms(limit: Limit) -> _Terms:
         approximate=limit.delta * share["approximate"],
         mu2=math.floor(_mu_within(epsilon, delta * float(share["gaussian"])) ** 2 * (1 - _SLACK) * UNIT),
         offsets=offsets,
-        renyi=tuple(math.floor((epsilon - offset - _SLACK) * UNIT) if offset < math.inf else -1 for offset in offsets),
+        renyi=tuple(_threshold(epsilon, offset) for offset in offsets),
     )
+
+
+def _threshold(epsilon: float, offset: float) -> int:
+    """The most that an order may stand at; none where it has no part of delta."""
+    if offset == math.inf:
+        return -1
+    slack = max(_SLACK, (epsilon + abs(offset)) * 2.0**-49)  # the fixed one covers rounding up to an epsilon of some hundreds
+    return math.floor((epsilon - offset - slack) * UNIT)
 
 
 def _offsets(epsilon: float, delta: float, centre: float) -> tuple[float, ...]:
@@ -165,29 +186,49 @@ def overdraws_delta(limit: Limit, spent: Amounts) -> bool:
 
 
 def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Reading:
-    """The smallest epsilon proved at the book's delta (or at another: each delta is a theorem of its own)."""
+    """The smallest epsilon proved at the book's delta (or at another: each delta is a theorem of its own), rounded up."""
+    return proved(limit, spent, delta).rounded()
+
+
+@lru_cache(maxsize=1024)  # a charge, and the replay of it, read the same book
+def proved(limit: Limit, spent: Amounts, delta: Number | None = None) -> Proved:
+    """The same, as a number that may be added to others without rounding."""
     left = limit.less(spent)
     if delta is not None:
         left = left.at(delta - spent.planned_delta)
     if left.delta < 0 or left.epsilon < 0:
         return _UNPROVED
-    planned = _up(spent.planned_epsilon)
+    planned = spent.planned_epsilon
+    taken = _ratio(planned, limit.epsilon)  # by plans; the filters divide what is left of the book
     if not spent.adaptive:
-        return Reading(planned, "plan" if planned else "nothing charged", _ratio(planned, limit.epsilon))
+        return Proved(planned, "plan" if planned else "nothing charged", taken)
     terms = _terms(left)
     if spent.delta > terms.approximate:
         return _UNPROVED
-    options = [Reading(_up(spent.pure), "pure sum", _ratio(spent.pure, left.epsilon))]
-    for j, order in enumerate(ORDERS):
-        epsilon = max(0.0, _up(spent.renyi[j] / UNIT + terms.offsets[j] + _SLACK))
-        options.append(Reading(epsilon, f"Rényi filter, order {order:g}", _ratio(spent.renyi[j], terms.renyi[j])))
-    if spent.mu2 <= terms.mu2:
-        options.append(Reading(float(left.epsilon), "Gaussian filter", _ratio(spent.mu2, terms.mu2)))
+    options = _options(left, spent, terms)
     best = min(options, key=lambda option: (option.epsilon, option.fraction))
-    taken = _ratio(planned, limit.epsilon)  # by plans; the filters divide what is left of the book
     fraction = taken + (1 - taken) * min(option.fraction for option in options)
-    proof = f"plan, then {best.proof}" if planned else best.proof
-    return Reading(planned + best.epsilon, proof, fraction)
+    epsilon = exact(best.epsilon) if isinstance(best.epsilon, float) else best.epsilon
+    return Proved(planned + epsilon, f"plan, then {best.proof}" if planned else best.proof, fraction)
+
+
+def _options(left: Limit, spent: Amounts, terms: _Terms) -> list[Proved]:
+    """What each filter proves by itself. One that is within its threshold proves the limit, whatever its reading rounds to."""
+    options = [Proved(spent.pure, "pure sum", _ratio(spent.pure, left.epsilon))]
+    for j, order in enumerate(ORDERS):
+        epsilon: Number = _reading(spent.renyi[j], terms.offsets[j])
+        if spent.renyi[j] <= terms.renyi[j] and epsilon > left.epsilon:
+            epsilon = left.epsilon
+        options.append(Proved(epsilon, f"Rényi filter, order {order:g}", _ratio(spent.renyi[j], terms.renyi[j])))
+    if spent.mu2 <= terms.mu2:
+        options.append(Proved(left.epsilon, "Gaussian filter", _ratio(spent.mu2, terms.mu2)))
+    return options
+
+
+def _reading(renyi: Number, offset: float) -> float:
+    """The reading at an order; not below the exact sum, not even as the decimal it is written as."""
+    divergence = math.nextafter(renyi / UNIT, math.inf)
+    return max(0.0, math.nextafter(math.fsum((divergence, offset, _SLACK)), math.inf))
 
 
 def _up(value: Number) -> float:

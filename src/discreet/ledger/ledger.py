@@ -9,24 +9,21 @@ from datetime import UTC, datetime
 from os import PathLike, fspath
 from os.path import splitdrive
 
-import sqlalchemy as sa
-
 from discreet.adjacency import Adjacency
-from discreet.ledger import chain, rules, schema, tree
-from discreet.ledger.amounts import NOTHING
+from discreet.ledger import chain, tree
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.integrity import IntegrityCheck
+from discreet.ledger.snapshot import Overview, overview
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import Node
 from discreet.ledger.verification import Verification, verify
-from discreet.ledger.watch import Watch
+from discreet.ledger.writing import Writing
 from discreet.release import ONE_RECORD
 
 __all__ = ["Ledger"]
 
-_BLANK = dict.fromkeys(("label", "event", "price", "terms", "epsilon", "delta", "fraction", "proof"), "")
 _OTHER_PARTS = "The partition {!r} exists with other parts. Parts are fixed when they are declared."
 
 
@@ -55,7 +52,7 @@ class Ledger:
         self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()  # as systems name users
         self._clock = clock or (lambda: datetime.now(UTC))
         self._store = Store(_address(url), create=create)
-        self._watch = Watch(self._store)
+        self._integrity = IntegrityCheck(self._store)
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.name}>"
@@ -91,6 +88,11 @@ class Ledger:
             nodes = tree.below(connection, inside.name if inside else None)
         return [Book(self, node.name, node.terms) for node in nodes]
 
+    def overview(self, name: str | None = None) -> Overview:
+        """Where all books stand, or one and those inside it, and the head, in one read transaction."""
+        with self._store.read() as connection:
+            return overview(connection, name)
+
     def head(self) -> str:
         """Number and hash of the last entry. Keep it elsewhere: a cut or rewritten ledger cannot reproduce it."""
         with self._store.read() as connection:
@@ -125,30 +127,27 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def _write(self, books: Iterable[str]) -> Iterator[tuple[sa.Connection, dict[str, Node]]]:
-        """A write transaction that may change these books, given as they are, on a ledger found to be what was written."""
-        self._watch.look_ahead()
+    def _write(self, books: Iterable[str]) -> Iterator[Writing]:
+        """A write transaction that may change these books, on a ledger found to be what was written."""
+        self._integrity.read_history()
         with self._store.write() as connection:
-            yield connection, self._watch.check(connection, {above for name in books for above in tree.lineage(name)})
-            seq, _, digest = chain.tip(connection)
-        self._watch.remember((seq, digest))
-
-    def _append(self, connection: sa.Connection, **columns: str) -> Entry:
-        stamps = {"who": self.who, "version": chain.library_version(), "rules": rules.CURRENT}
-        return chain.append(connection, self._clock(), **(_BLANK | stamps | columns))
+            names = {above for name in books for above in tree.lineage(name)}
+            writing = Writing(self, connection, *self._integrity.check(connection, names))
+            yield writing
+        self._integrity.committed(writing.entries)
 
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms."""
         with self._store.read() as connection:  # the common case needs no lock, and works on a read-only file
             found = {row.name: tree.parse(row).terms for row in tree.rows(connection, wanted)}
         if set(found) != set(wanted):
-            with self._write(wanted) as (connection, nodes):
-                found = {name: nodes[name].terms for name in wanted if name in nodes}
+            with self._write(wanted) as writing:
+                found = {name: writing.nodes[name].terms for name in wanted if name in writing.nodes}
                 if partition in found:
                     raise LedgerError(_OTHER_PARTS.format(partition))
                 for name, terms in wanted.items():
                     if name not in found:
-                        self._make(connection, name, terms)
+                        writing.open(name, terms)
         for name, terms in wanted.items():
             if name in found and found[name] != terms:
                 raise LedgerError(
@@ -158,12 +157,6 @@ class Ledger:
         if partition:
             self._check_parts(partition, len(wanted) - 1)
         return [Book(self, name, terms) for name, terms in wanted.items()]
-
-    def _make(self, connection: sa.Connection, name: str, terms: Terms) -> None:
-        above = tree.lineage(name)[1:]
-        row = {"name": name, "parent": above[0] if above else None, "terms": terms.to_json(), "entries": 0}
-        connection.execute(sa.insert(schema.books), row | {"amounts": NOTHING.to_json()})
-        self._append(connection, book=name, kind="open", terms=terms.to_json())
 
     def _check_parts(self, partition: str, count: int) -> None:
         with self._store.read() as connection:

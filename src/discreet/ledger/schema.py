@@ -20,11 +20,14 @@ with extra("ledger"):
 
 from discreet.ledger.errors import LedgerError
 
-__all__ = ["books", "entries", "head", "migrate", "state_of"]
+__all__ = ["books", "entries", "head", "migrate", "refuse_other_version", "state_of", "version"]
 
 VERSION_TABLE = "discreet_schema"
+CURRENT = "0003"  # what this version of the library writes: the newest of the migrations
 
 metadata = sa.MetaData()
+
+version = sa.table(VERSION_TABLE, sa.column("version_num", sa.Text))  # alembic's own
 
 head = sa.Table(
     "discreet_head",
@@ -95,6 +98,15 @@ def state_of(connection: sa.Connection) -> str:
             f"(it knows {', '.join(sorted(known))}). Upgrade discreet. Nothing was changed."
         )
     return "current" if set(found) == set(scripts.get_heads()) else "old"
+
+
+def refuse_other_version(found: set[str]) -> None:
+    """Refuse to write where the tables are no longer those that this process found, or made, when it opened them."""
+    if found != {CURRENT}:
+        raise LedgerError(
+            f"The ledger has schema version {', '.join(sorted(found)) or 'none'}, but this process writes {CURRENT}: another "
+            "version of discreet has changed it since. Nothing was charged. Start again with that version."
+        )
 
 
 def migrate(connection: sa.Connection) -> None:

@@ -42,7 +42,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.ledger.amounts import NOTHING, Amounts, Number, exact
-from discreet.ledger.filters import Limit, Reading, _up, reading
+from discreet.ledger.filters import Limit, Proved, Reading, proved, reading
 from discreet.ledger.terms import Terms
 
 __all__ = ["Stage"]
@@ -72,14 +72,12 @@ class Stage:
 
     def read(self, delta: Number | None = None) -> Reading:
         """What is proved in all, at the book's delta or at another."""
-        now = reading(self.limit, self.amounts, None if delta is None else delta - self.before_delta)
+        now = proved(self.limit, self.amounts, None if delta is None else delta - self.before_delta)
         if not self.raised:
-            return now
+            return now.rounded()
         taken = float(self.before_epsilon / self.epsilon)  # by earlier stages; the filters divide what is left of the book
-        return Reading(
-            _up(self.before_epsilon + exact(now.epsilon)), f"before the raise, then {now.proof}",
-            taken + (1 - taken) * now.fraction,
-        )  # fmt: skip
+        fraction = taken + (1 - taken) * now.fraction
+        return Proved(self.before_epsilon + now.epsilon, f"before the raise, then {now.proof}", fraction).rounded()
 
     def next(self, epsilon: float, delta: float) -> Stage:
         """The stage that a raise by (epsilon, delta) begins; one in which nothing was charged yet is only widened."""

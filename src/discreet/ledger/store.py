@@ -19,7 +19,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.errors import extra
 
@@ -32,11 +32,29 @@ from discreet.ledger import forks, schema
 from discreet.ledger.address import Address
 from discreet.ledger.errors import LedgerError
 
-__all__ = ["Store"]
+__all__ = ["Store", "Versions"]
 
 _PATIENCE = 120.0  # seconds to wait for another writer before giving up
 
 _NO_LEDGER = "There is no ledger at {}. Open a book to make one, or check the address."
+
+
+_NUMBERS = ("SELECT txid_current(), txid_snapshot_xmin(now), txid_snapshot_xmax(now) "
+            "FROM (SELECT txid_current_snapshot() AS now) AS snapshot")
+_VERSIONS = ("SELECT count(*), coalesce(sum(xmin::text::bigint), 0), coalesce(max(xmin::text::bigint), 0) "
+             "FROM discreet_entries")
+
+
+class Versions(NamedTuple):
+    """Which transactions wrote a range of entries: how many entries, and the sum and the largest of the numbers."""
+
+    number: int
+    total: int
+    largest: int
+
+    def joined(self, other: Versions) -> Versions:
+        """Those of two ranges beside each other."""
+        return Versions(self.number + other.number, self.total + other.total, max(self.largest, other.largest))
 
 
 class Store:
@@ -45,6 +63,7 @@ class Store:
     def __init__(self, url: str, *, create: bool) -> None:
         self.address = Address.parse(url)
         self._home = forks.here()
+        self._written = 0  # write transactions of this object
         self._turn: forks.Turn | None = None
         if self.address.sqlite:  # one transaction at a time in this process
             file = self.address.file
@@ -108,6 +127,7 @@ class Store:
     def write(self) -> Iterator[sa.Connection]:
         """The only writer, until the block ends; committed durably when it ends well, otherwise undone."""
         with self._transaction(write=True) as connection:
+            self._written += 1
             if not self.address.sqlite:  # the table, not its row: before the first entry there is none
                 connection.exec_driver_sql("LOCK TABLE discreet_head IN EXCLUSIVE MODE")
             yield connection
@@ -131,12 +151,27 @@ class Store:
             return {}
         return {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
 
-    def changes(self, connection: sa.Connection) -> object:
-        """Something that differs after another connection has written; SQLite alone can say so, otherwise it is None."""
-        if not self.address.sqlite:
+    def writes(self, connection: sa.Connection) -> tuple[object, object]:
+        """What the database says about writing, now and as it will be at this ledger's next transaction, if until then only
+        the present one writes. Whoever finds the second of last time equal to the first of this time was alone.
+
+        SQLite counts what other connections commit, this object what it does itself. PostgreSQL numbers all transactions that
+        write: the next number is this one's plus one, unless another was given out, or was still at work when this was.
+        """
+        if self.address.sqlite:
+            mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
+            seen = connection.exec_driver_sql("PRAGMA data_version").scalar()
+            return (mark, seen, self._written), (mark, seen, self._written + 1)
+        own, oldest, following = connection.exec_driver_sql(_NUMBERS).one()
+        return own, own + 1 if oldest == following == own else object()
+
+    def versions(self, connection: sa.Connection, after: int | None, last: int) -> Versions | None:
+        """How many entries there are between these numbers, and the sum and the largest of the numbers of the transactions
+        that wrote them: no UPDATE, DELETE or INSERT among them leaves it as it was. SQLite keeps no such numbers: None."""
+        if self.address.sqlite:
             return None
-        mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
-        return mark, connection.exec_driver_sql("PRAGMA data_version").scalar()
+        low = "" if after is None else f"seq > {after:d} AND "
+        return Versions(*map(int, connection.exec_driver_sql(f"{_VERSIONS} WHERE {low}seq <= {last:d}").one()))
 
     def _after_fork(self) -> None:
         if self._home == forks.here():

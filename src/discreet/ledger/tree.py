@@ -18,7 +18,7 @@ from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import LARGEST, Terms
 
-__all__ = ["Node", "advance", "lineage", "load", "parse", "path", "rows"]
+__all__ = ["Node", "advance", "below", "lineage", "load", "outcome", "parse", "path", "rows", "save"]
 
 
 # Built once: composing a statement costs more than running it.
@@ -97,6 +97,15 @@ def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[
     return list(connection.execute(_BY_NAME, {"names": list(names)}))
 
 
+def rows_inside(connection: sa.Connection, name: str | None) -> list[sa.Row[Any]]:
+    """The row of a book, and those of all books inside it; without a name, of all books."""
+    if name is None:
+        return rows(connection)
+    prefix, column = f"{name}/", schema.books.c.name  # LIKE would ignore case in SQLite, and read % and _ in a name
+    own = (column == name) | (sa.func.substr(column, 1, len(prefix)) == prefix)
+    return list(connection.execute(sa.select(schema.books).where(own)))
+
+
 def below(connection: sa.Connection, name: str | None) -> list[Node]:
     """The books directly below one, or the outermost ones, by name."""
     own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
@@ -138,6 +147,13 @@ def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
         since = node.since and replace(node.since, amounts=node.since.amounts + whole)
         moved.append(replace(node, amounts=amounts, entries=node.entries + 1, since=since))
     return moved
+
+
+def outcome(node: Node) -> dict[str, str]:
+    """What a book has proved where it stands, as an entry records it."""
+    after = node.stage.read()
+    return {"epsilon": repr(after.epsilon), "delta": repr(float(node.stage.delta)), "fraction": repr(after.fraction),
+            "proof": after.proof}  # fmt: skip
 
 
 def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from discreet.errors import UnitMismatch
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
-__all__ = ["Charged", "charged", "suits"]
+__all__ = ["Charged", "charged_unit", "suits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Charged:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
     @staticmethod
+    @lru_cache(maxsize=256)  # a history is mostly the same few units
     def from_json(text: str) -> Charged | None:
         """What a charge recorded; nothing for the charges of versions that kept no unit."""
         return Charged(**json.loads(text)) if text else None
@@ -43,7 +45,7 @@ class Charged:
         return self.unit + words.get(self.by, "")
 
 
-def charged(book: str, terms: Terms, unit: str, label: str) -> Charged:
+def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
     asked = unit_name(unit)
     if isinstance(asked, Enforced) and asked == ONE_RECORD:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +13,13 @@ import sqlalchemy as sa
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded
 from discreet.ledger import chain, rules, tree
-from discreet.ledger.admission import outcome
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.errors import ChainBroken
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import Node
 from discreet.ledger.units import suits
 
-__all__ = ["Replay", "Verification", "judging", "verify"]
+__all__ = ["Replay", "Verification", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +40,6 @@ def verify(connection: sa.Connection, head: str | None = None) -> Verification:
         replay.read(entries, anchor)
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
-
-
-@contextmanager
-def judging(number: int) -> Iterator[None]:
-    """Name the entry in what is found wrong with it; what cannot be read was not written by this library."""
-    try:
-        yield
-    except LedgerError as error:
-        raise type(error)(f"Entry {number} {error}") from error.__cause__
-    except Exception as error:  # whatever an edited entry makes of a parser
-        raise ChainBroken(f"Entry {number} cannot be read: it was not written by this library.") from error
 
 
 class Replay:
@@ -92,7 +80,7 @@ class Replay:
 
     def add(self, entry: Entry) -> None:
         """One more entry; ``settle`` compares the totals with the limits."""
-        with judging(self.seq + 1):
+        with chain.judging(self.seq + 1):
             chain.check_links(entry, self.seq, self.hash)
             self._apply(entry)
         self.seq, self.at, self.hash = entry.seq, entry.at, entry.hash
@@ -178,7 +166,7 @@ class Replay:
             node = self.nodes[name]
             if not node.within:
                 raise ChainBroken(f"The entries up to {self.seq} exceed the limit of book {name!r}.")
-            if (said := self._said.get(name)) and not _agree(said, outcome(node)):
+            if (said := self._said.get(name)) and not _agree(said, tree.outcome(node)):
                 raise ChainBroken(f"Entry {said.seq} says that less was proved of book {name!r} than follows from it.")
         self._moved.clear()
         self._said.clear()

@@ -59,7 +59,7 @@ def report(book: Book, *, entries: int = 500, findings: Sequence[Finding] = ()) 
     filters prove, not a recount of the events that happened to be charged. ``findings`` are released numbers to show
     beside it; the book does not keep answers, so that they are taken at their word.
     """
-    return Report(_facts.gather(book, whole("entries", entries, low=1), findings))
+    return Report(_facts.gather(book.snapshot(newest=whole("entries", entries, low=1)), findings))
 
 
 def _number(value: float | None) -> str:

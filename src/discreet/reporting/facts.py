@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from discreet import accounting
-from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry, library_version
 from discreet.ledger.filters import POLICIES
+from discreet.ledger.snapshot import Snapshot, Standing
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
 from discreet.reporting.findings import Finding
@@ -34,19 +34,14 @@ ASSUMPTIONS = (
 )
 
 
-def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+def gather(seen: Snapshot, findings: Sequence[Finding] = ()) -> dict[str, Any]:
     """The facts, JSON-ready; infinities become null."""
-    spent, remaining, terms = book.spent(), book.remaining(), book.terms
-    pairs, source = _pairs(book)
+    book, terms = seen.book, seen.book.terms
     most, delta = book.limit
-    limit = [(delta, most)]
-    proved, whole, left = words.balance(spent.epsilon, most)
-    raises = [_raise(entry) for entry in book.entries(below=False) if entry.kind == "raise"]
-    rates, misses = trade_off(pairs)
     return {
         "book": book.name,
-        "generated": book.ledger.now().isoformat(timespec="seconds"),
-        "ledger": {"address": book.ledger.name, "head": book.ledger.head()},
+        "generated": seen.at.isoformat(timespec="seconds"),
+        "ledger": {"address": seen.ledger, "head": seen.head},
         "unit": terms.unit,
         "rows_per_unit": terms.rows_per_unit,
         "whom": words.whom(terms.unit),
@@ -55,7 +50,31 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
         "limit": {"epsilon": most, "delta": delta, "filter": terms.filter},
         "at_opening": {"epsilon": terms.epsilon, "delta": terms.delta},
         "ceiling": None if terms.max_epsilon is None else {"epsilon": terms.max_epsilon, "delta": terms.max_delta},
-        "raises": raises,
+        "raises": [_raise(entry) for entry in seen.raises],
+        **_proved(book),
+        **_attacker(seen),
+        "trail": [
+            {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
+            for entry, then in seen.readings
+        ],
+        "findings": [asdict(found) for found in findings],
+        "books": [_inner(inner) for inner in seen.inside],
+        "theorems": _theorems(book),
+        "entries": [_entry(entry) for entry in seen.entries],
+        "assumptions": [*ASSUMPTIONS, *_said(seen), *([words.raised(terms.max_epsilon is not None)] if seen.raises else [])],
+        "versions": {
+            "discreet": library_version(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "written_by": sorted({entry.version for entry in seen.entries}),
+        },
+    }
+
+
+def _proved(book: Standing) -> dict[str, Any]:
+    spent = book.spent
+    proved, whole, left = words.balance(spent.epsilon, book.limit[0])
+    return {
         "spent": {
             "epsilon": _finite(spent.epsilon),
             "delta": spent.delta,
@@ -63,8 +82,18 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
             "filter_used": _finite(spent.fraction),
             "charges": spent.entries,
         },
-        "remaining": {"epsilon": remaining.epsilon},
+        "remaining": {"epsilon": book.remaining.epsilon},
         "balance": {"proved": proved, "limit": whole, "left": left},
+    }
+
+
+def _attacker(seen: Snapshot) -> dict[str, Any]:
+    """What could be learnt now, and at the limit."""
+    pairs, source = _pairs(seen)
+    most, delta = seen.book.limit
+    limit = [(delta, most)]
+    rates, misses = trade_off(pairs)
+    return {
         "attacker": [
             {"false_positive_rate": x, "now": true_positive_rate(x, pairs), "at_limit": true_positive_rate(x, limit)}
             for x in ALARMS
@@ -76,46 +105,31 @@ def gather(book: Book, entries: int, findings: Sequence[Finding] = ()) -> dict[s
             "false_negative_rate_now": misses,
             "false_negative_rate_at_limit": trade_off(limit)[1],
         },
-        "trail": [
-            {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
-            for entry, then in book.trail()
-        ],
-        "findings": [asdict(found) for found in findings],
-        "books": [_inner(inner) for inner in book.books()],
-        "theorems": _theorems(book),
-        "entries": [_entry(entry) for entry in book.entries(newest=entries)],
-        "assumptions": [*ASSUMPTIONS, *_said(book), *([words.raised(terms.max_epsilon is not None)] if raises else [])],
-        "versions": {
-            "discreet": library_version(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "written_by": sorted({entry.version for entry in book.entries(newest=entries)}),
-        },
     }
 
 
-def _said(book: Book) -> list[str]:
+def _said(seen: Snapshot) -> list[str]:
     """What rests on somebody's word about the unit: the owner's on its rows, the analyst's on what a record is."""
-    charges = [entry.unit for entry in book.entries() if entry.event]
-    unit, rows = words.whom(book.terms.unit), book.terms.rows_per_unit
+    unit, rows = words.whom(seen.book.terms.unit), seen.book.terms.rows_per_unit
     found = []
-    if any(charge is not None and charge.by == "converted" for charge in charges):
+    if seen.units.get("converted"):
         found.append(f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
                      "not checked: charges that protect one row were restated for so many.")
-    if said := sum(charge is not None and charge.by == "said" for charge in charges):
+    if said := seen.units.get("said"):
         found.append(f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}.")
-    if silent := sum(charge is None for charge in charges):
+    if silent := seen.units.get(""):
         found.append(f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not "
                      "recorded.")
     return found
 
 
-def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
+def _pairs(seen: Snapshot) -> tuple[list[tuple[float, float]], str]:
     """(delta, epsilon) pairs that are proved now, from small deltas to large, and how."""
+    book = seen.book
     deltas = [float(f"{x:.3g}") for x in np.logspace(-12, -1, 45)]
     if book.limit[1]:
         deltas = sorted({*deltas, book.limit[1]})
-    planned = _only_plan(book)
+    planned = _only_plan(seen)
     if planned is not None and (event := planned.cost):
         rows = planned.unit.rows if planned.unit else 1
         guarantee = accounting.guarantee(event, adjacency=book.terms.adjacency, group_size=rows)
@@ -128,15 +142,15 @@ def _pairs(book: Book) -> tuple[list[tuple[float, float]], str]:
     return proved, "the filters, read as an odometer at each delta"
 
 
-def _only_plan(book: Book) -> Entry | None:
+def _only_plan(seen: Snapshot) -> Entry | None:
     """The charge of a book that holds one plan and nothing else; after a second, the choice of it has seen answers."""
-    amounts = book.amounts
-    if amounts.adaptive or not amounts.planned or book.spent().entries != 1:
+    amounts = seen.book.amounts
+    if amounts.adaptive or not amounts.planned or seen.book.charges != 1:
         return None
-    return next(entry for entry in book.entries() if entry.event)
+    return seen.first_charge
 
 
-def _theorems(book: Book) -> list[dict[str, Any]]:
+def _theorems(book: Standing) -> list[dict[str, Any]]:
     shares, stage = POLICIES[book.terms.filter], book.stage
     left = float(stage.limit.less(stage.amounts).delta)
     listed: list[dict[str, Any]] = []
@@ -151,8 +165,8 @@ def _theorems(book: Book) -> list[dict[str, Any]]:
     return listed
 
 
-def _inner(book: Book) -> dict[str, Any]:
-    spent = book.spent()
+def _inner(book: Standing) -> dict[str, Any]:
+    spent = book.spent
     return {
         "name": book.name,
         "kind": book.terms.kind,

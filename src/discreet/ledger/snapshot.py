@@ -1,0 +1,178 @@
+"""Books as they stand at one moment, as values: everything a report, a command or a web view needs, read in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from discreet.adjacency import Adjacency
+from discreet.ledger import chain, tree
+from discreet.ledger.amounts import Amounts, exact
+from discreet.ledger.chain import Entry
+from discreet.ledger.errors import LedgerError
+from discreet.ledger.filters import Reading
+from discreet.ledger.stages import Stage
+from discreet.ledger.terms import Terms
+from discreet.ledger.tree import Node
+
+__all__ = ["Overview", "Remaining", "Snapshot", "Spent", "Standing", "overview", "snapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a book has proved: everything charged so far is (epsilon, delta)-DP, by the named theorem.
+
+    ``fraction`` is the used part of the filter that has most left; it moves with every charge, while ``epsilon`` of the
+    Gaussian filter stands at the limit until that filter is used up.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    proof: str
+    fraction: float
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """What a book has left: epsilon up to its limit, and the unused part of the filter that has most left."""
+
+    epsilon: float
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one book stands: its terms, the running totals in every currency, and how often it was charged.
+
+    ``stage`` is what may be spent in all, raises included, and where the book stands since the last of them.
+    """
+
+    name: str
+    terms: Terms
+    stage: Stage
+    amounts: Amounts
+    charges: int
+
+    @staticmethod
+    def of(node: Node) -> Standing:
+        """The standing of a book in the tree."""
+        return Standing(node.name, node.terms, node.stage, node.amounts, node.entries)
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """Epsilon and delta that may be spent in all: those at opening, and what raises added."""
+        return float(self.stage.epsilon), float(self.stage.delta)
+
+    @property
+    def spent(self) -> Spent:
+        """What is proved so far; not a recount of the events that happened to be charged."""
+        now = self.stage.read()
+        return Spent(now.epsilon, self.limit[1], self.terms.adjacency, now.proof, now.fraction, self.charges)
+
+    @property
+    def remaining(self) -> Remaining:
+        """What is left."""
+        now = self.stage.read()
+        left = float(self.stage.epsilon - exact(now.epsilon)) if now.epsilon < self.stage.epsilon else 0.0
+        return Remaining(left, max(0.0, 1 - now.fraction))
+
+    def reading_at(self, delta: float) -> Reading:
+        """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
+        return self.stage.read(exact(delta))
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The books of a ledger, or one and all inside it, each book before those inside it; and the head at that moment."""
+
+    head: str
+    books: tuple[Standing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A book, the books inside it and their history, as they stood together at one moment.
+
+    ``entries`` are the newest entries of the book and of those inside it; ``raises`` all raises of the book itself; ``units``
+    counts the charges by what their unit rests on (``Charged.by``; ``""`` where a version kept none); ``readings`` is what the
+    book had proved after some of its charges, evenly spread and the last one included.
+    """
+
+    ledger: str
+    at: datetime
+    head: str
+    book: Standing
+    inside: tuple[Standing, ...]
+    entries: tuple[Entry, ...]
+    raises: tuple[Entry, ...]
+    first_charge: Entry | None
+    units: dict[str, int]
+    readings: tuple[tuple[Entry, Reading], ...]
+
+
+def overview(connection: sa.Connection, name: str | None = None) -> Overview:
+    """Where the books stand: all of them, or one with all inside it."""
+    nodes = [tree.parse(row) for row in tree.rows_inside(connection, name)]
+    nodes.sort(key=lambda node: node.name.split("/"))
+    if name is not None and (not nodes or nodes[0].name != name):
+        raise LedgerError(f"There is no book {name!r} in this ledger.")
+    return Overview(_head(connection), tuple(map(Standing.of, nodes)))
+
+
+def snapshot(connection: sa.Connection, name: str, *, ledger: str, at: datetime, newest: int, points: int) -> Snapshot:
+    """Read a book in one pass over its history."""
+    seen = overview(connection, name)
+    book, *below = seen.books
+    history = _History(name, max(1, -(-book.charges // points)), newest)
+    for entry in chain.read(connection, book=name, below=True):
+        with chain.judging(entry.seq):
+            history.add(entry, book.charges)
+    inside = [inner for inner in below if inner.name.count("/") == name.count("/") + 1]
+    return Snapshot(ledger, at, seen.head, book, tuple(inside), tuple(history.entries), tuple(history.raises),
+                    history.first_charge, dict(history.units), tuple(history.readings))
+
+
+class _History:
+    """What is kept of a book's entries, as they go by.
+
+    An entry records the reading of the book it was charged to; for the books above, the totals are advanced again.
+    """
+
+    def __init__(self, name: str, step: int, newest: int) -> None:
+        self._name, self._step = name, step
+        self._nodes: dict[str, Node] = {}
+        self.entries: deque[Entry] = deque(maxlen=newest)
+        self.raises: list[Entry] = []
+        self.first_charge: Entry | None = None
+        self.units: Counter[str] = Counter()
+        self.readings: list[tuple[Entry, Reading]] = []
+
+    def add(self, entry: Entry, charges: int) -> None:
+        """The next entry of a book that was charged so often in all."""
+        self.entries.append(entry)
+        if entry.kind == "open":
+            self._nodes[entry.book] = Node(entry.book, Terms.from_json(entry.terms))
+        elif entry.kind == "raise":
+            self._nodes[entry.book] = self._nodes[entry.book].raised(*entry.increment)
+            self.raises += [entry] if entry.book == self._name else []
+        else:
+            self._charge(entry, charges)
+
+    def _charge(self, entry: Entry, charges: int) -> None:
+        path = [self._nodes[each] for each in tree.lineage(entry.book) if each in self._nodes]
+        self._nodes |= {node.name: node for node in tree.advance(path, Amounts.from_json(entry.price))}
+        self.first_charge = self.first_charge or entry
+        self.units[entry.unit.by if entry.unit else ""] += 1
+        count = self._nodes[self._name].entries
+        if count % self._step == 0 or count == charges:
+            self.readings.append((entry, self._nodes[self._name].stage.read()))
+
+
+def _head(connection: sa.Connection) -> str:
+    seq, _, digest = chain.tip(connection)
+    return f"{seq}:{digest}"
