@@ -17,9 +17,9 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     private = asked["method"] in ("private", "quick")
     if asked["method"] == "settled":
-        from discreet.training import heap
+        from discreet.training import memory
 
-        heap.settle()
+        memory.settle()
     if private:
         from discreet.training import make_private
         from discreet.training.loader import Batch

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as dp
 from discreet.training import MixedRecords, PrivateTrainingError, make_private
-from discreet.training.clipping import Clipping
+from discreet.training.gradients.clipping import Clipping
 from tests.training.oracle import agree, naive, ours
 from tests.training.test_private import copy_of, data, network, private, run, step, weights
 
@@ -447,7 +447,7 @@ def test_half_precision_keeps_the_clip_bound(dtype):
 
 
 def test_single_and_double_parameters_together_declare_the_coarser_rounding():
-    from discreet.training.clipped_sum import ClippedSum
+    from discreet.training.gradients.clipped_sum import ClippedSum
 
     mixed = {"a": torch.zeros(2), "b": torch.zeros(2, dtype=torch.float64)}
     assert ClippedSum(mixed, Clipping(), "sum").sensitivity(1.0) == 1 + 2**-10

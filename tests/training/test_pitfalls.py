@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from discreet.training import Quantile, Rule, clipped_sum, register_layer
-from discreet.training.calls import LAYERS
-from discreet.training.clipped_sum import ClippedSum
-from discreet.training.clipping import Clipping
-from discreet.training.watch import watching
+from discreet.training.gradients.calls import LAYERS
+from discreet.training.gradients.clipped_sum import ClippedSum
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.watch import watching
 from tests.training.oracle import agree, naive, ours, trained
 from tests.training.test_private import data, network, private, run, step, weights
 

@@ -25,7 +25,7 @@ from discreet.training import (
     replace_batch_norm,
 )
 from discreet.training.loader import PLACEHOLDER
-from discreet.training.noise import streams
+from discreet.training.noise.independent import streams
 from discreet.training.private import SAMPLERS
 
 N = 60

@@ -128,7 +128,7 @@ def test_a_record_replaced_moves_a_sum_by_two(sampler, mode, pair):
 def test_two_clip_norms_are_needed_and_priced():
     """Power: a record replaced by one of another class moves a sum by more than the clip norm, and by two at most; the
     inner event is that of half the noise multiplier."""
-    from discreet.training.clipped_sum import ClippedSum
+    from discreet.training.gradients.clipped_sum import ClippedSum
     from tests.training.oracle import ours, trained
 
     def first_sum(label):
@@ -159,7 +159,7 @@ ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 2), (-0.4, 0.2, 1)]
 def test_replay_would_find_a_wrong_factor():
     """Power: a mean loss declared as a sum has gradients that depend on the batch size, and replay cannot pass a clip norm
     that is not kept."""
-    from discreet.training.clipping import Clipping as Plain
+    from discreet.training.gradients.clipping import Clipping as Plain
 
     class Loose(Plain):
         def factors(self, norms, clip_norm, scale=1.0):

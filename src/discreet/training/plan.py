@@ -11,7 +11,7 @@ from discreet import accounting
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, number, positive, whole
 from discreet.events import Event
-from discreet.training.clipping import Clipping
+from discreet.training.gradients.clipping import Clipping
 from discreet.training.sampling import Sampler
 
 __all__ = ["Plan", "planned"]

@@ -9,13 +9,13 @@ from discreet import accounting
 from discreet.errors import extra
 from discreet.events import Event
 from discreet.training.admission import refuse_gradients, refuse_strangers
-from discreet.training.clipped_sum import ClippedSum
-from discreet.training.heap import give_back
+from discreet.training.gradients.clipped_sum import ClippedSum
+from discreet.training.gradients.spot_check import LossTape, sweep
 from discreet.training.loader import Batch, PrivateLoader
-from discreet.training.noise import GaussianNoise
+from discreet.training.memory import give_back
+from discreet.training.noise.independent import GaussianNoise
 from discreet.training.plan import Plan
 from discreet.training.refusals import PrivateTrainingError
-from discreet.training.spot_check import LossTape, sweep
 
 with extra("torch"):
     import torch

@@ -10,11 +10,11 @@ from discreet.errors import extra, whole
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Book, unit_name
 from discreet.training import admission
-from discreet.training.clipped_sum import ClippedSum, Reduction
-from discreet.training.clipping import Clipping
-from discreet.training.heap import settle
+from discreet.training.gradients.clipped_sum import ClippedSum, Reduction
+from discreet.training.gradients.clipping import Clipping
 from discreet.training.loader import PrivateLoader, checked
-from discreet.training.noise import GaussianNoise, streams
+from discreet.training.memory import settle
+from discreet.training.noise.independent import GaussianNoise, streams
 from discreet.training.plan import Schedule, planned
 from discreet.training.privacy import CHECKED, Privacy, uncopied
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.rules import KEPT, Rule, squares
+from discreet.training.gradients.handlers import KEPT, Rule, squares
 
 with extra("torch"):
     import torch

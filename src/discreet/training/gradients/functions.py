@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training import recurrent
+from discreet.training.gradients import recurrent
 
 with extra("torch"):
     import torch.nn.functional as F

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.heap import give_back
-from discreet.training.probe import chosen, undisturbed
+from discreet.training.gradients.probe import chosen, undisturbed
+from discreet.training.gradients.trees import mapped, tensors
+from discreet.training.memory import give_back
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
-from discreet.training.trees import mapped, tensors
 
 with extra("torch"):
     import torch

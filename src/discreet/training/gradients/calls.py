@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from discreet.errors import extra
-from discreet.training.convolution import ConvolutionWeight
-from discreet.training.outer import Affine, LinearWeight, Outer
-from discreet.training.rules import Bias, Normalised, Rows, Rule
+from discreet.training.gradients.convolution import ConvolutionWeight
+from discreet.training.gradients.handlers import Bias, Normalised, Rows, Rule
+from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer
 
 with extra("torch"):
     import torch

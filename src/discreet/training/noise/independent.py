@@ -15,7 +15,7 @@ from discreet import events
 from discreet.errors import extra
 from discreet.random import Rng, RngLike, as_rng, gaussian_noise, system
 from discreet.random.tap import noised
-from discreet.training.team import torch_threads
+from discreet.training.threads import torch_threads
 
 with extra("torch"):
     import torch

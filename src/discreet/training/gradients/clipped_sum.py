@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from discreet.errors import extra
-from discreet.training.calls import Folded
-from discreet.training.clipping import Clipping
-from discreet.training.heap import buffer
-from discreet.training.outer import Outer, outer_norms
+from discreet.training.gradients.calls import Folded
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.handlers import KEPT, Rows, Rule
+from discreet.training.gradients.outer_products import Outer, outer_norms
+from discreet.training.gradients.uses import Use
+from discreet.training.gradients.watch import Watch
+from discreet.training.memory import buffer
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import KEPT, Rows, Rule
-from discreet.training.uses import Use
-from discreet.training.watch import Watch
 
 with extra("torch"):
     import torch

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Layout
+from discreet.training.gradients.calls import Layout
+from discreet.training.gradients.trees import mapped
 from discreet.training.refusals import MixedRecords
-from discreet.training.trees import mapped
 
 with extra("torch"):
     import torch

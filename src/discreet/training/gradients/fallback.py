@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Layout, Planned
+from discreet.training.gradients.calls import Layout, Planned
+from discreet.training.gradients.handlers import Rule, Spread
+from discreet.training.gradients.trees import tensors
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import Rule, Spread
-from discreet.training.trees import tensors
 
 with extra("torch"):
     import torch

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.outer import in_parts, outer_norms
-from discreet.training.rules import KEPT, Rule
+from discreet.training.gradients.handlers import KEPT, Rule
+from discreet.training.gradients.outer_products import in_parts, outer_norms
 
 with extra("torch"):
     import torch

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from discreet.training import MixedRecords
-from discreet.training.clipped_sum import ClippedSum
-from discreet.training.clipping import Clipping
+from discreet.training.gradients.clipped_sum import ClippedSum
+from discreet.training.gradients.clipping import Clipping
 from tests.training.oracle import agree, clipped, close, gradients, naive, ours, trained
 
 B = 5
@@ -502,7 +502,7 @@ def test_thin_products_are_made_in_parts(monkeypatch, records):
 
 
 def test_parts_are_shared_evenly_among_threads(monkeypatch):
-    from discreet.training.outer import in_parts
+    from discreet.training.gradients.outer_products import in_parts
 
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     for records, most, sizes in ((64, 3, [4] * 16), (64, 30, [32, 32]), (10, 1, [4, 4, 2]), (3, 100, [3]), (0, 5, [0])):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Planned
-from discreet.training.outer import Affine, Outer, product
-from discreet.training.rules import Bias, Rule, flattened, squares, weighted_instances
+from discreet.training.gradients.calls import Planned
+from discreet.training.gradients.handlers import Bias, Rule, flattened, squares, weighted_instances
+from discreet.training.gradients.outer_products import Affine, Outer, product
 
 with extra("torch"):
     import torch

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training import spot_check
-from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
-from discreet.training.fallback import SPREAD, recomputed, spread
-from discreet.training.functions import OPENED, QUESTIONS, out_of_place
-from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
+from discreet.training.gradients import spot_check
+from discreet.training.gradients.calls import LAYERS, PLANS, Call, Planned, arguments
+from discreet.training.gradients.fallback import SPREAD, recomputed, spread
+from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
+from discreet.training.gradients.probe import Place, Places, chosen, copies, undisturbed, without_dropout
+from discreet.training.gradients.trees import detached, mapped, tensors
+from discreet.training.gradients.uses import Tap, Uses
 from discreet.training.refusals import MixedRecords
-from discreet.training.trees import detached, mapped, tensors
-from discreet.training.uses import Tap, Uses
 
 with extra("torch"):
     import torch
