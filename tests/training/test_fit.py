@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.cli import main
 from discreet.training import Progress, fit
 from discreet.training.refusals import PrivateTrainingError
-from tests.training.test_private import data, network, private
+from tests.training.test_private import data, network, private, step
 
 
 def test_fit_releases_a_model_with_its_price():
@@ -48,10 +48,11 @@ def test_fit_stops_where_the_budget_ends():
 
 
 def test_progress_shows_steps_and_epsilon_and_nothing_private():
-    _, optimizer, loader = private(epochs=1)
+    model, optimizer, loader = private(epochs=1)
     stream = io.StringIO()
     line = Progress(optimizer.privacy, 1e-5, stream)
-    loader.steps_done = 6
+    for batch in loader:
+        step(model, optimizer, batch)
     line.update()
     assert "step 6/6, ε 2." in stream.getvalue() or "step 6/6, ε" in stream.getvalue()
     assert "loss" not in stream.getvalue()

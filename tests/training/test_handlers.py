@@ -492,7 +492,7 @@ def test_inputs_whose_squares_vanish_do_not_hide_a_gradient(shape):
 @pytest.mark.parametrize("records", [8, 9])
 def test_thin_products_are_made_in_parts(monkeypatch, records):
     """Also where the rows cannot be shared out evenly."""
-    from discreet.training import outer
+    from discreet.training.gradients import outer_products as outer
 
     monkeypatch.setattr(outer, "TALL", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
@@ -533,9 +533,10 @@ class LookedUpTwice(Tied):
 
 
 def test_a_table_that_is_looked_up_twice_and_tied_counts_all_three_uses(monkeypatch):
-    from discreet.training import clipped_sum, outer
+    from discreet.training.gradients import joint
+    from discreet.training.gradients import outer_products as outer
 
-    monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    monkeypatch.setattr(joint, "KEPT", 10)
     monkeypatch.setattr(outer, "KEPT", 10)
     torch.manual_seed(5)
     agree(LookedUpTwice(300), (ints(B, 3, high=300),), square_loss)
@@ -553,12 +554,13 @@ def test_the_blocks_share_the_clip_norm(scope):
 
 
 def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):
-    from discreet.training import clipped_sum, outer
+    from discreet.training.gradients import joint
+    from discreet.training.gradients import outer_products as outer
 
-    found, measured = [], clipped_sum._tied
-    monkeypatch.setattr(clipped_sum, "KEPT", 10)
+    found, measured = [], joint._tied
+    monkeypatch.setattr(joint, "KEPT", 10)
     monkeypatch.setattr(outer, "KEPT", 10)
-    monkeypatch.setattr(clipped_sum, "_tied", lambda uses: found.append(measured(uses)) or found[-1])
+    monkeypatch.setattr(joint, "_tied", lambda uses: found.append(measured(uses)) or found[-1])
     torch.manual_seed(5)
     agree(Tied(300), (ints(B, 3, high=300),), square_loss)
     assert found

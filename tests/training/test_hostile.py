@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as dp
-from discreet.training import MixedRecords, PrivateTrainingError, make_private
+from discreet.training import MixedRecords, PrivateTrainingError, Speed, make_private
 from discreet.training.gradients.clipping import Clipping
 from tests.training.oracle import agree, naive, ours
 from tests.training.test_private import copy_of, data, network, private, run, step, weights
@@ -94,7 +94,7 @@ def test_a_gradient_set_by_hand_is_refused_by_name():
         found = torch.func.grad(lambda v, x=x, y=y: F.cross_entropy(torch.func.functional_call(model, v, (x,)), y))(values)
         for name, p in model.named_parameters():
             p.grad = found[name]
-        with pytest.raises(PrivateTrainingError, match=r"'0\.weight' has a gradient that no rule saw: it was set by hand"):
+        with pytest.raises(PrivateTrainingError, match=r"'0\.weight' has a gradient that no handler saw: it was set by hand"):
             optimizer.step()
         break
 
@@ -502,7 +502,7 @@ def test_a_checkpoint_cannot_reset_a_book():
     run(model, optimizer, loader)
     with pytest.raises(dp.BudgetExceeded):
         private(**target)
-    assert optimizer.privacy.state_dict()["loader"]["steps"] > saved["loader"]["steps"]
+    assert optimizer.privacy.state_dict()["steps"] > saved["steps"]
 
 
 def test_a_wrong_argument_costs_nothing():
@@ -518,7 +518,7 @@ def test_a_wrong_argument_costs_nothing():
             raise AssertionError("data was read")
 
     book = Book()
-    for wrong in ({"max_physical_batch_size": 0}, {"loss_reduction": "max"}, {"sampler": "any"}, {"clipping": "none"},
+    for wrong in ({"speed": Speed}, {"loss_reduction": "max"}, {"sampler": "any"}, {"clipping": "none"},
                   {"max_grad_norm": -1.0}, {"clipping": Clipping(scope={"head": 1.0})}):
         with pytest.raises(ValueError, match=r"."):
             private(book=book, **wrong)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import discreet as dp
-from discreet.training import Clipping, make_private
+from discreet.training import Clipping, Speed, make_private
 from tests.training.oracle import agree, close, naive, ours
 from tests.training.test_private import data, network, private, run, weights
 
@@ -169,7 +169,7 @@ def test_two_private_optimizers_of_one_game():
 
 
 def test_large_batches_in_pieces_are_gradient_accumulation():
-    whole, pieces = private(noise_multiplier=1e-9), private(noise_multiplier=1e-9, max_physical_batch_size=4)
+    whole, pieces = private(noise_multiplier=1e-9), private(noise_multiplier=1e-9, speed=Speed(max_physical_batch_size=4))
     torch.testing.assert_close(weights(run(*whole, 1)), weights(run(*pieces, 1)), rtol=1e-5, atol=1e-6)
 
 
@@ -179,7 +179,7 @@ def test_empty_batches_of_dictionaries_are_placeholders():
                                             epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=3)
     empty = 0
     for batch in loader:
-        empty += loader.current.weights is not None
+        empty += loader.run.batch.weights is not None
         assert batch["input_ids"].shape[0] >= 1
         optimizer.zero_grad()
         model(**batch)["loss"].backward()

@@ -19,12 +19,12 @@ def resident():
 def step():
     del [torch.ones(1 << 19) for _ in range(12)][:]  # 24 MB, as a small network's step takes and frees them
 
-memory.settle()
+memory.keep_freed_memory()
 before = resident()
 for _ in range(3):
     step()
 kept = resident() - before
-memory.give_back()
+memory.return_freed_memory()
 print(kept, resident() - before)
 """
 
@@ -41,7 +41,7 @@ def test_a_settled_heap_keeps_what_a_step_frees_until_it_is_given_back():
 @pytest.mark.parametrize("size", [0, 1, 1000, (1 << 22) - 1, (1 << 22) + 1, (1 << 23) + 5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_buffer_has_its_size_whatever_it_was_cut_from(size, dtype):
-    found = memory.buffer(size, dtype, torch.device("cpu"))
+    found = memory.buffer(torch.Size([size]), dtype, torch.device("cpu"))
     assert found.shape == (size,)
     assert found.dtype == dtype
     assert found.is_contiguous()
@@ -50,4 +50,4 @@ def test_a_buffer_has_its_size_whatever_it_was_cut_from(size, dtype):
 
 def test_what_a_machine_lacks_is_not_asked_for(monkeypatch):
     monkeypatch.setattr(memory, "_returning", list)
-    memory.give_back()
+    memory.return_freed_memory()

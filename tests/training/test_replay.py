@@ -18,7 +18,7 @@ from discreet.auditing import replay as replayed
 from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.errors import BudgetExceeded
 from discreet.release import Release
-from discreet.training import Clipping, PerUser, Quantile, TruncatedPoisson, make_private
+from discreet.training import Clipping, PerUser, Quantile, Speed, TruncatedPoisson, make_private
 from discreet.training.private import SAMPLERS
 
 brief = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -92,14 +92,14 @@ MODES = {
     "groups": {"clipping": Clipping(scope={"": 1.0, "a": 2.0})},
     "automatic": {"clipping": "automatic"},
     "adaptive": {"clipping": ADAPTIVE},
-    "pieces": {"max_physical_batch_size": 1},
+    "pieces": {"speed": Speed(max_physical_batch_size=1)},
     "padded": {"sampler": "padded"},
     "truncated": {"sampler": "truncated"},
     "balls in bins": {"sampler": "balls-in-bins"},
     "left early": {"leave": True},
-    "left early, in pieces": {"leave": True, "max_physical_batch_size": 1, "clipping": ADAPTIVE},
-    "padded, adaptive, in pieces": {"sampler": "padded", "max_physical_batch_size": 2, "clipping": ADAPTIVE},
-    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "max_physical_batch_size": 2,
+    "left early, in pieces": {"leave": True, "speed": Speed(max_physical_batch_size=1), "clipping": ADAPTIVE},
+    "padded, adaptive, in pieces": {"sampler": "padded", "speed": Speed(max_physical_batch_size=2), "clipping": ADAPTIVE},
+    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "speed": Speed(max_physical_batch_size=2),
                                                        "clipping": ADAPTIVE, "leave": True},
     "schedules": {"noise_schedule": lambda s: 1 + s, "clip_schedule": lambda s: 2.0 / (1 + s)},
 }
@@ -113,7 +113,7 @@ def test_a_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
     replay(lambda rows: training(rows, size=size, **MODES[mode]), *pair)
 
 
-REPLACE = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, "left early": {"leave": True},
+REPLACE = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)}, "left early": {"leave": True},
            "groups, none": {"clipping": Clipping(scope={"": 1.0, "a": 2.0}), "loss_reduction": "none"}}
 
 
@@ -149,7 +149,7 @@ def test_a_user_more_or_less_moves_a_sum_by_one_clip_norm(rows):
     rows = [row for user in range(3) for row in [r for r in rows if r[2] == user][:2]]
     without = [row for row in rows if row[2] != rows[0][2]]
     for pair in ((rows, without), (without, rows)):
-        for mode in ({}, {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, {"leave": True, "loss_reduction": "sum"}):
+        for mode in ({}, {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)}, {"leave": True, "loss_reduction": "sum"}):
             replay(lambda data, mode=mode: training(data, size=3, sampler="per-user", **mode), *pair)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.handlers import KEPT, Rule
+from discreet.training.gradients.handlers import KEPT, Handler
 from discreet.training.gradients.outer_products import in_parts, outer_norms
 
 with extra("torch"):
@@ -20,7 +20,7 @@ __all__ = ["ConvolutionWeight"]
 WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
-class ConvolutionWeight(Rule):
+class ConvolutionWeight(Handler):
     """The kernel of a convolution: activations are the inputs [B, C, *space], gradients [B, O, *positions].
 
     A transposed convolution is a convolution whose input and output gradient change places.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.handlers import KEPT, Rule, squares
+from discreet.training.gradients.handlers import KEPT, Handler, squares
 
 with extra("torch"):
     import torch
@@ -26,8 +26,8 @@ TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in
 PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
-class Outer(Rule):
-    """A rule whose gradients are sums of outer products; ``factors`` gives u [B, T, m] and v [B, T, n]."""
+class Outer(Handler):
+    """A handler whose gradients are sums of outer products; ``factors`` gives u [B, T, m] and v [B, T, n]."""
 
     def factors(self, activations: Any, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
         """The two factors."""
@@ -90,7 +90,7 @@ class LinearWeight(Outer):
 class Affine(Outer):
     """``linear`` on one vector a record: activations [B, n], output gradients [B, m].
 
-    A bias is the weight of a constant one; where the rule is ``biased``, both are measured together.
+    A bias is the weight of a constant one; where the handler is ``biased``, both are measured together.
     """
 
     def __init__(self, biased: bool) -> None:

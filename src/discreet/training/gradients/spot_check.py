@@ -17,7 +17,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.probe import chosen, undisturbed
 from discreet.training.gradients.trees import mapped, tensors
-from discreet.training.memory import give_back
+from discreet.training.memory import return_freed_memory
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
 
 with extra("torch"):
@@ -167,7 +167,7 @@ class LossTape(TorchFunctionMode):
             self._judge(*args, **kwargs)
             self.finish()
             self.watch.forget()  # nothing that backward frees should stay for our sake
-            give_back()
+            return_freed_memory()
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
         self._write(_Written(func, args, kwargs, tensors(output), torch.is_grad_enabled()))
