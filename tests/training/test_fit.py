@@ -28,7 +28,7 @@ def test_fit_learns():
     records = data(600)
     x, y = records.tensors
     torch.manual_seed(0)
-    model = fit(nn.Linear(4, 2), (x, y), epsilon=8.0, delta=1e-5, epochs=10, batch_size=60, lr=1.0, rng=1).value
+    model = fit(nn.Linear(4, 2), (x, y), noise_multiplier=0.8, epochs=10, batch_size=60, lr=1.0, rng=1).value
     assert float((model(x).argmax(1) == y).float().mean()) > 0.9
 
 
@@ -38,7 +38,7 @@ def test_arrays_are_as_good_as_tensors():
     weights = []
     for given in ((x, y), (x.double().numpy(), y.numpy())):
         torch.manual_seed(0)
-        weights.append(fit(nn.Linear(4, 2), given, epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, rng=1).value.weight)
+        weights.append(fit(nn.Linear(4, 2), given, noise_multiplier=1.0, epochs=1, batch_size=20, rng=1).value.weight)
     assert torch.equal(*weights)
 
 
@@ -59,7 +59,7 @@ def test_progress_shows_steps_and_epsilon_and_nothing_private():
 
 
 def test_what_is_not_private_is_shown_to_who_asks_for_it_and_marked(capsys):
-    fit(network(), data(), epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, progress="local", rng=1)
+    fit(network(), data(), noise_multiplier=1.0, epochs=1, batch_size=20, progress="local", rng=1)
     assert "local, not private: loss" in capsys.readouterr().err
     _, optimizer, _ = private(epochs=1)
     with pytest.raises(PrivateTrainingError, match=r"privacy\.local = True"):

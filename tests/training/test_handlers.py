@@ -299,24 +299,30 @@ def scopes(model):
 quietly = pytest.mark.filterwarnings("ignore:Using padding=:UserWarning", "ignore:LSTM with projections:UserWarning")
 
 
+EVERY = pytest.param(True, marks=pytest.mark.slow)
+
+
 @quietly
+@pytest.mark.parametrize("every", [False, EVERY], ids=["few", "every"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["double", "single"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_the_clipped_sum_of_a_layer_is_that_of_a_loop(name, dtype):
-    """For every scope and every reduction, at a clip norm that some records exceed, and far above and below."""
+def test_the_clipped_sum_of_a_layer_is_that_of_a_loop(name, dtype, every):
+    """For every scope and every reduction, at a clip norm that some records exceed, and far above and below; the few leave
+    out what combines two of them."""
     torch.manual_seed(1)
     model, *inputs = LAYERS[name]()
     model, inputs = model.to(dtype), tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
     each = list(gradients(model, inputs, REDUCTIONS["sum"]))
     for scope, clipping in scopes(model).items():
-        for clip_norm in (1e-3, 1.0, 1e6):
+        for clip_norm in (1e-3, 1.0, 1e6) if every or scope == "flat" else (1.0,):
             wanted = clipped(model, each, clipping, clip_norm)
-            for reduction, loss in REDUCTIONS.items() if scope == "flat" or clip_norm == 1.0 else [("sum", square_loss)]:
+            all_of_them = (scope == "flat" or clip_norm == 1.0) if every else (scope == "flat" and clip_norm == 1.0)
+            for reduction, loss in REDUCTIONS.items() if all_of_them else [("sum", square_loss)]:
                 close(ours(model, inputs, loss, clipping, clip_norm, reduction), wanted, dtype)
 
 
 @quietly
-@pytest.mark.parametrize("records", [1, 2, 3])
+@pytest.mark.parametrize("records", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LAYERS)
 def test_small_batches(name, records):
     torch.manual_seed(8)
@@ -325,7 +331,7 @@ def test_small_batches(name, records):
 
 
 class Coincident(nn.Module):
-    """In-place functions, frozen attention and a layer with a rule of its own before parameters as long as the batch."""
+    """In-place functions, frozen attention and a layer with a handler of its own before parameters as long as the batch."""
 
     def __init__(self):
         super().__init__()
@@ -399,9 +405,9 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 1000])
+@pytest.mark.parametrize("length", [1, 60, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LONG)
-def test_sequence_lengths_one_and_a_thousand(name, length):
+def test_short_and_long_sequences(name, length):
     torch.manual_seed(4)
     model, *inputs = LONG[name](length)
     for dtype in (torch.float32, torch.float64):

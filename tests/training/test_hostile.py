@@ -542,4 +542,4 @@ def test_a_schedule_is_asked_once_for_each_step():
     _, optimizer, _ = private(noise_schedule=lambda step: float(next(calls)))
     plan = optimizer.privacy.plan
     assert [plan.multiplier(s) for s in range(plan.steps)] == [float(s) for s in range(1, 13)]
-    assert optimizer.privacy.planned == plan.event(plan.steps)
+    assert optimizer.privacy.planned == plan.price(plan.steps)

@@ -144,6 +144,22 @@ def test_mixed_precision_keeps_the_clip_bound():
     assert optimizer.privacy.steps == 6
 
 
+class Wrapper(nn.Module):
+    """As compilers wrap a module: another module in front, with the same parameters."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self._orig_mod = inner
+
+    def forward(self, *args):
+        return self._orig_mod(*args)
+
+
+def test_wrapped_models_are_exact():
+    torch.testing.assert_close(weights(run(*private(Wrapper(network())), 1)), weights(run(*private(), 1)))
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_compiled_models_are_exact():
     compiled = run(*private(torch.compile(network(), backend="eager")), 1)

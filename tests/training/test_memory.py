@@ -29,6 +29,15 @@ print(kept, resident() - before)
 """
 
 
+def test_room_is_asked_for_once_and_freed(monkeypatch):
+    """The small sibling of what follows: a block below the size that is mapped by itself, and nothing holds it."""
+    asked = []
+    monkeypatch.setattr(torch, "empty", lambda size, dtype: asked.append(size * dtype.itemsize))
+    memory.keep_freed_memory()
+    assert asked == [memory.LARGEST // 2]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts resident pages as Linux does")
 def test_a_settled_heap_keeps_what_a_step_frees_until_it_is_given_back():
     """In a process of its own; without settling it keeps 2 MB or all of it, as things happen to lie."""

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
+from discreet.release import ONE_RECORD
 
 with extra("cli"):
     import typer
@@ -19,9 +20,10 @@ with extra("cli"):
     from discreet.cli.show import warn
 
 if TYPE_CHECKING:
+    from discreet.events import Event
     from discreet.ledger import Book
 
-__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "charged"]
+__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "Recorder", "charged"]
 
 VARIABLE = "DISCREET_LEDGER"
 LedgerOption = Annotated[str | None, typer.Option(
@@ -50,6 +52,23 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
 
     with Ledger(ledger, create=False) as books:
         yield books.book(_only(books) if book is None else book)
+
+
+class Recorder:
+    """A book that remembers what its charge left, for a statement beside the release.
+
+    ``entry`` names the book and the ledger's head just then, which ``ledger verify --head`` checks; none before the charge.
+    """
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self.entry: dict[str, str] | None = None
+
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Any:
+        """Charge the book."""
+        made = self._book.charge(event, label=label, unit=unit)
+        self.entry = {"book": self._book.name, "head": f"{made.seq}:{made.hash}"}
+        return made
 
 
 def _only(books: Any) -> str:
