@@ -1,4 +1,5 @@
-"""Whatever public facts can tell is found before the charge: each command, each kind of mistake, and the book stays empty."""
+"""Whatever public facts can tell is found before the charge: each command, each kind of mistake, and the book stays
+empty."""
 
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ def test_a_key_that_the_terminal_cannot_write_is_written_as_an_escape(book, monk
 
 
 def test_a_target_that_is_no_class_costs_its_record_its_gradient_and_nothing_else(book, capsys):
-    """A label outside the classes is private, and has a meaning: the run ends well, and the model is the same as without."""
+    """A label outside the classes is private, and has a meaning: the run ends well, and the model is the same as
+    without."""
     arrays = dict(np.load("train.npz"))
     arrays["y"][0], arrays["y"][1] = 7, -100
     np.savez("train.npz", **arrays)
@@ -148,7 +150,8 @@ def test_a_target_that_is_no_class_costs_its_record_its_gradient_and_nothing_els
 
 
 def test_an_error_in_training_tells_nothing_of_the_records(book, capsys):
-    """A model that fails on one record's input: after the charge one fixed sentence, without number, shape or traceback."""
+    """A model that fails on one record's input: after the charge one fixed sentence, without number, shape or
+    traceback."""
     Path("picky.py").write_text("import torch\nclass Picky(torch.nn.Linear):\n    def forward(self, x):\n"
                                 "        if (x > 1e6).any():\n            raise ValueError(f'found {x.max()}')\n"
                                 "        return super().forward(x)\ndef make():\n    return Picky(4, 2)\n")

@@ -49,7 +49,8 @@ def adaptive(rows, choose):
 
 
 def test_public_choices_are_the_same_in_both_runs_of_a_replay():
-    """Also without a seed. The system's own source would make others on the neighbour, which is the power of the test."""
+    """Also without a seed. The system's own source would make others on the neighbour, which is the power of the
+    test."""
     def named(rows):
         streams = Streams()
         return adaptive(rows, lambda turn: streams.public(turn).word())

@@ -307,8 +307,8 @@ EVERY = pytest.param(True, marks=pytest.mark.slow)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["double", "single"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_clipped_sum_of_a_layer_is_that_of_a_loop(name, dtype, every):
-    """For every scope and every reduction, at a clip norm that some records exceed, and far above and below; the few leave
-    out what combines two of them."""
+    """For every scope and every reduction, at a clip norm that some records exceed, and far above and below; the few
+    leave out what combines two of them."""
     torch.manual_seed(1)
     model, *inputs = LAYERS[name]()
     model, inputs = model.to(dtype), tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
@@ -331,7 +331,8 @@ def test_small_batches(name, records):
 
 
 class Coincident(nn.Module):
-    """In-place functions, frozen attention and a layer with a handler of its own before parameters as long as the batch."""
+    """In-place functions, frozen attention and a layer with a handler of its own before parameters as long as the
+    batch."""
 
     def __init__(self):
         super().__init__()
@@ -371,7 +372,8 @@ def test_time_first_layers_with_as_many_steps_as_records(training):
 @quietly
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_batch_of_nothing_is_a_sum_of_zero(name):
-    """An empty draw never reaches a model (a placeholder does), but a clipped sum of no records is defined all the same."""
+    """An empty draw never reaches a model (a placeholder does), but a clipped sum of no records is defined all the
+    same."""
     torch.manual_seed(3)
     model, *inputs = LAYERS[name]()
     nothing = tuple(x[:0] for x in inputs)
@@ -438,7 +440,8 @@ def test_ignored_tokens_have_no_part_in_any_reduction(reduction):
 
 
 class Alike(nn.Module):
-    """Attention over steps that are all alike, so that rows of several steps and records cannot be told apart by copies."""
+    """Attention over steps that are all alike, so that rows of several steps and records cannot be told apart by
+    copies."""
 
     def __init__(self):
         super().__init__()
@@ -487,7 +490,8 @@ def test_rows_that_nothing_tells_apart_are_refused():
 
 @pytest.mark.parametrize("shape", [(10_000,), (2, 60_000)], ids=["one step", "two steps"])
 def test_inputs_whose_squares_vanish_do_not_hide_a_gradient(shape):
-    """Inputs of 2e-23 have squares of nothing in single precision, but with output gradients of 1e19 they are a gradient."""
+    """Inputs of 2e-23 have squares of nothing in single precision, but with output gradients of 1e19 they are a
+    gradient."""
     model = nn.Linear(shape[-1], 3, bias=False)
     nn.init.zeros_(model.weight)
     x = torch.full((2, *shape), 2e-23)

@@ -1,4 +1,5 @@
-"""Code that would train past the plan, on purpose or by accident: exact, or refused by name; never silently not private."""
+"""Code that would train past the plan, on purpose or by accident: exact, or refused by name; never silently not
+private."""
 
 from __future__ import annotations
 
@@ -493,7 +494,8 @@ def test_going_back_to_an_earlier_checkpoint_is_refused():
 
 
 def test_a_checkpoint_cannot_reset_a_book():
-    """A run that starts again from a checkpoint is a plan of its own: it is charged, and refused where nothing is left."""
+    """A run that starts again from a checkpoint is a plan of its own: it is charged, and refused where nothing is
+    left."""
     ledger = dp.Ledger("sqlite://")
     book = ledger.open("people", epsilon=3.0, delta=1e-5)
     target = {"epsilon": 2.0, "delta": 5e-6, "noise_multiplier": None, "book": book}

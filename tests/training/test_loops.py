@@ -59,7 +59,8 @@ def test_a_loop_over_dictionaries_with_the_loss_inside_the_model():
 
 
 def test_a_trainer_that_owns_the_loop():
-    """A module with training_step and configure_optimizers, and a trainer that steps with closures and clips what it sees."""
+    """A module with training_step and configure_optimizers, and a trainer that steps with closures and clips what it
+    sees."""
     class Task(nn.Module):
         def __init__(self):
             super().__init__()

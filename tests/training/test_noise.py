@@ -27,8 +27,9 @@ BACK = 0.5
 
 
 class Anticorrelated(noise.Noise):
-    """A toy: each step takes half of the last step's noise back. Priced without amplification, as if a record were in every
-    step: the sums go through C = (I - BACK·shift)^-1, whose entries are not negative, so that all steps together are worst."""
+    """A toy: each step takes half of the last step's noise back. Priced without amplification, as if a record were in
+    every step: the sums go through C = (I - BACK·shift)^-1, whose entries are not negative, so that all steps together
+    are worst."""
 
     def __init__(self):
         self.last = None
@@ -68,7 +69,8 @@ def test_a_new_noise_is_one_class_that_is_passed():
 
 
 def test_noise_of_neighbouring_steps_is_as_correlated_as_the_class_says():
-    """Without records the gradients are the noise: r = -BACK/(1 + BACK²) with the toy, nothing with independent noise."""
+    """Without records the gradients are the noise: r = -BACK/(1 + BACK²) with the toy, nothing with independent
+    noise."""
     def correlation(given):
         model = nn.Linear(100, 100)
         records = TensorDataset(torch.zeros(40, 100))
@@ -167,7 +169,8 @@ def test_independent_noise_costs_a_period_once_at_its_least():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_each_tensor_has_noise_of_its_own_whatever_its_size(dtype):
-    """Small ones are drawn for together, large ones apart: none is left out, no two are alike, and the scale is that asked."""
+    """Small ones are drawn for together, large ones apart: none is left out, no two are alike, and the scale is that
+    asked."""
     from scipy.stats import chi2
 
     tensors = [torch.full(shape, 7.0, dtype=dtype) for shape in ((3,), (), (SMALL,), (SMALL + 1,), (2, SMALL), (0,))]

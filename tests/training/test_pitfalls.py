@@ -174,7 +174,8 @@ def test_14_tokens_that_are_ignored_have_no_gradient():
 
 
 def test_11_tied_weights_whose_uses_cancel_are_not_undercounted():
-    """Two uses whose gradients are opposite: the norm is that of the difference; equal ones: twice, not the root of two."""
+    """Two uses whose gradients are opposite: the norm is that of the difference; equal ones: twice, not the root of
+    two."""
     class Both(nn.Module):
         def __init__(self, sign):
             super().__init__()
@@ -253,8 +254,8 @@ def test_8_a_sampler_of_the_users_is_refused_and_named():
 
 
 def test_12_the_count_of_adaptive_clipping_is_noised_as_charged_and_divided_by_a_public_size():
-    """Sum and count together cost the multiplier that was asked for, at every step of a schedule; the count is noised by
-    its declared scale."""
+    """Sum and count together cost the multiplier that was asked for, at every step of a schedule; the count is noised
+    by its declared scale."""
     quantile = Quantile(count_noise=4.0)
     model, optimizer, loader = private(clipping=Clipping(adaptive=quantile), noise_schedule=lambda s: 1.0 + s / 10)
     plan = optimizer.privacy.plan

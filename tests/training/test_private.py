@@ -106,7 +106,8 @@ def test_the_event_is_what_ran():
 
 
 def test_the_gradient_is_the_clipped_mean_by_a_public_constant_plus_noise():
-    """With hardly any noise the gradient is the loop's; its divisor is the expected batch size, not the realised one."""
+    """With hardly any noise the gradient is the loop's; its divisor is the expected batch size, not the realised
+    one."""
     from tests.training.oracle import naive
 
     for reduction, divisor in (("mean", 10), ("sum", 1), ("none", 1)):

@@ -197,8 +197,8 @@ def test_any_user_more_or_less_moves_a_sum_by_one_clip_norm(mode, rows):
 
 
 def test_replay_would_find_a_wrong_factor():
-    """Power: a mean loss declared as a sum has gradients that depend on the batch size, and replay cannot pass a clip norm
-    that is not kept."""
+    """Power: a mean loss declared as a sum has gradients that depend on the batch size, and replay cannot pass a clip
+    norm that is not kept."""
     from discreet.training.gradients.clipping import Clipping as Plain
 
     class Loose(Plain):

@@ -1,8 +1,8 @@
 """Which book a command charges: one rule for all of them.
 
-``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in it, which
-must be open, and may be left out where there is only one. What is charged to no book says so on standard error, unless
-``--no-book`` was asked for.
+``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in
+it, which must be open, and may be left out where there is only one. What is charged to no book says so on standard
+error, unless ``--no-book`` was asked for.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
 class Recorder:
     """A book that remembers what its charge left, for a statement beside the release.
 
-    ``entry`` names the book and the ledger's head just then, which ``ledger verify --head`` checks; none before the charge.
+    ``entry`` names the book and the ledger's head just then, which ``ledger verify --head`` checks; none before the
+    charge.
     """
 
     def __init__(self, book: Book) -> None:

@@ -53,7 +53,8 @@ def train(
     local: Annotated[bool, typer.Option("--local", help="Show the training loss and the share of clipped gradients too. They "
                                         "are not private: for your own eyes.")] = False,
 ) -> None:
-    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as JSON."""
+    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as
+    JSON."""
     asked = _read(file)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:

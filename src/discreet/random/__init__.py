@@ -1,7 +1,7 @@
 """Entropy, named streams, exact discrete samplers, fast float noise, exact sums.
 
-Sources are ``system()`` and ``seeded(seed)``; the samplers take either as ``rng=``. A run that draws for several purposes has
-``Streams``. Compiled code loads on first use.
+Sources are ``system()`` and ``seeded(seed)``; the samplers take either as ``rng=``. A run that draws for several
+purposes has ``Streams``. Compiled code loads on first use.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ _running: tuple[Listener, int] | None = None  # who listens, and in which thread
 
 
 def heard() -> Listener | None:
-    """Who listens here, if anyone does: where nobody does, a value need not be put in the form that a listener reads."""
+    """Who listens here, if anyone does: where nobody does, a value need not be put in the form that a listener
+    reads."""
     listener = _listener.get()
     if listener is None and _running is not None and _running[1] != threading.get_ident():
         _running[0].elsewhere()

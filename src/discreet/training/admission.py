@@ -1,8 +1,8 @@
 """What may be trained: the model and the optimiser, looked at before the first step and again at every step.
 
 Whatever would move a parameter past the clipped sum is refused by the parameter's name: one that only the model or only
-the optimiser knows, one that came or was unfrozen later, a gradient that no handler saw, a hook on a gradient, modules that
-mix records, optimisers that look at a batch more than once.
+the optimiser knows, one that came or was unfrozen later, a gradient that no handler saw, a hook on a gradient, modules
+that mix records, optimisers that look at a batch more than once.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping
 
 
 def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:
-    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its version."""
+    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its
+    version."""
     for name, p in trained.items():
         if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
             raise PrivateTrainingError(f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "

@@ -33,9 +33,9 @@ Data = Dataset[Any] | tuple[Any, ...]
 class Training(Generic[Model]):
     """A private run as an operation: what it costs is known from public facts, and ``release`` trains a new model.
 
-    ``model`` makes the model, from public randomness alone. ``dataset_size`` is the public size that the run is priced for;
-    ``options`` are those of ``make_private`` that make its plan. Without ``loss_fn`` the loss is cross entropy. A target that
-    the loss cannot take (a class that the model does not have) leaves its record without a gradient.
+    ``model`` makes the model, from public randomness alone. ``dataset_size`` is the public size that the run is priced
+    for; ``options`` are those of ``make_private`` that make its plan. Without ``loss_fn`` the loss is cross entropy. A
+    target that the loss cannot take (a class that the model does not have) leaves its record without a gradient.
 
     >>> run = Training(lambda: torch.nn.Linear(3, 2), dataset_size=200, batch_size=50, epsilon=2.0, delta=1e-4, epochs=2)
     >>> from discreet import epsilon
@@ -133,11 +133,12 @@ class Training(Generic[Model]):
 
 def fit(model: Model, data: Data, *, book: Chargeable | None = None, label: str = "private training", rng: RngLike = None,
         dataset_size: int | None = None, **options: Any) -> Release[Model]:
-    """Train a model privately and release it, the same object; ``options`` are those of ``Training`` and ``make_private``.
+    """Train a model privately and release it, the same object; ``options`` are those of ``Training`` and
+    ``make_private``.
 
-    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Handing it over declares its length public;
-    ``dataset_size`` overrides. ``progress`` shows steps, epsilon and rate; ``"local"`` also the loss and the share of clipped
-    gradients, which are not private.
+    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Handing it over declares its length
+    public; ``dataset_size`` overrides. ``progress`` shows steps, epsilon and rate; ``"local"`` also the loss and the
+    share of clipped gradients, which are not private.
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>

@@ -1,7 +1,7 @@
 """The loader a private run iterates over: the user's data and collate function, the sampler's batches.
 
-What it yields looks like what the user's loader yielded. Of each batch it tells the run, which owns where they stand: how
-many rows there are, which of them are placeholders, and whether the logical batch is complete.
+What it yields looks like what the user's loader yielded. Of each batch it tells the run, which owns where they stand:
+how many rows there are, which of them are placeholders, and whether the logical batch is complete.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def checked(loader: Any) -> DataLoader[Any]:
 
 
 class PrivateLoader:
-    """Iterates over one pass: ``len(loader)`` logical batches, each in pieces of at most ``max_physical_batch_size``."""
+    """Iterates over one pass: ``len(loader)`` logical batches, each in pieces of at most
+    ``max_physical_batch_size``."""
 
     def __init__(self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None,
                  placeholder: Any = None) -> None:
@@ -117,7 +118,8 @@ class PrivateLoader:
 
     @cached_property
     def placeholder(self) -> Any:
-        """The record of weight zero: as given, or the form of the first record. Not read before the plan was charged."""
+        """The record of weight zero: as given, or the form of the first record. Not read before the plan was
+        charged."""
         return zeroed(self.dataset[0]) if self._placeholder is None else self._placeholder
 
     def __iter__(self) -> Iterator[Any]:

@@ -1,8 +1,9 @@
 """Losses for which an odd target has a meaning: its record contributes nothing.
 
-Whether a target can be taken is a fact about one private record, so it must not stop a run that was paid for. A class outside
-those of the model, or a target for which the loss fails, leaves its record without a gradient, as a gradient that is not
-finite does. What is wrong with every target, its type or its shape, is public, and is found before the charge.
+Whether a target can be taken is a fact about one private record, so it must not stop a run that was paid for. A class
+outside those of the model, or a target for which the loss fails, leaves its record without a gradient, as a gradient
+that is not finite does. What is wrong with every target, its type or its shape, is public, and is found before the
+charge.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def cross_entropy(scores: Tensor, target: Tensor) -> Tensor:
 def loss_of(criterion: Criterion, outputs: Any, target: Any) -> Tensor:
     """The loss of a batch; where it fails, that of the records whose own target it can take.
 
-    The others have the gradient zero: their target is a zero, on which the loss is known to run, and their outputs are cut off.
+    The others have the gradient zero: their target is a zero, on which the loss is known to run, and their outputs are
+    cut off.
     """
     try:
         return criterion(outputs, target)

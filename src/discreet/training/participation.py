@@ -1,8 +1,8 @@
 """In which steps a record may take part, as a value: what a sampler states, and what noise is priced for.
 
 Nobody else states a sampling rate, so a shuffled loader cannot be accounted as Poisson. A participation knows what a
-neighbour is, by how many clip norms one change of the data can move a sum (one where a record comes or goes, two where it is
-replaced), and what an event costs that runs on the records of one draw.
+neighbour is, by how many clip norms one change of the data can move a sum (one where a record comes or goes, two where
+it is replaced), and what an event costs that runs on the records of one draw.
 
 ========================  ============  =======================================================
 participation             adjacency     an event on one draw

@@ -87,7 +87,8 @@ class Plan:
 def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delta: float | None, epochs: float | None,
             noise_multiplier: float | None, noise: Noise | None = None, noise_schedule: Schedule | None = None,
             clip_schedule: Schedule | None = None, unit: str = ONE_RECORD) -> Plan:
-    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise (noise_multiplier)."""
+    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise
+    (noise_multiplier)."""
     given = [name for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
              if value is not None]
     if len(given) != 2:

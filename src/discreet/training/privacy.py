@@ -60,8 +60,8 @@ class Privacy:
         return self.plan.price(self.steps)
 
     def epsilon(self, delta: float, *, executed: bool = False) -> float:
-        """Epsilon of the plan at delta, for the sampler's adjacency; or of the steps so far, for a run stopped by chance
-        or by a rule that does not look at the model."""
+        """Epsilon of the plan at delta, for the sampler's adjacency; or of the steps so far, for a run stopped by
+        chance or by a rule that does not look at the model."""
         return accounting.epsilon(self.executed if executed else self.planned, delta, adjacency=self.plan.adjacency)
 
     @property
@@ -75,7 +75,8 @@ class Privacy:
 
     @property
     def clip_rate(self) -> float:
-        """The share of the last batch's records whose gradient was clipped. Not private, so only where ``local`` is set."""
+        """The share of the last batch's records whose gradient was clipped. Not private, so only where ``local`` is
+        set."""
         if not self.local:
             raise PrivateTrainingError("clip_rate is not private: it counts records without noise. For your own eyes set "
                                        "optimizer.privacy.local = True; to publish it, let clipping follow a Quantile, which "

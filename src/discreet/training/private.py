@@ -132,9 +132,9 @@ def make_private(
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
 
     Two of (epsilon, delta), epochs and noise_multiplier decide the third. Handing over the loader declares its length
-    public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a ``PerUser``
-    sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed`` concerns time and
-    memory, nothing else.
+    public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
+    ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed``
+    concerns time and memory, nothing else.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.

@@ -18,8 +18,8 @@ __all__ = ["Progress"]
 class Progress:
     """One line on a stream: steps, epsilon so far, steps a second.
 
-    What depends on the data without noise, the loss and the share of clipped gradients, is shown only if ``update`` is given
-    it and ``privacy.local`` is set, and is marked as not private.
+    What depends on the data without noise, the loss and the share of clipped gradients, is shown only if ``update`` is
+    given it and ``privacy.local`` is set, and is marked as not private.
     """
 
     def __init__(self, privacy: Privacy, delta: float | None, stream: TextIO | None = None) -> None:

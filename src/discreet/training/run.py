@@ -1,8 +1,8 @@
 """The course of a private run: who knows which step it is, which batch is out, and what has been released.
 
 A ``Run`` alone owns the number of steps, the position in a pass, the current batch, the streams, the state of noise and
-clipping, and the checkpoint. The loader asks it which steps to draw and tells it of each batch; the optimiser's hooks ask it
-for the noisy gradient of a step; ``optimizer.privacy`` reads its account off it.
+clipping, and the checkpoint. The loader asks it which steps to draw and tells it of each batch; the optimiser's hooks
+ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account off it.
 """
 
 from __future__ import annotations
@@ -144,7 +144,8 @@ class Run:
     # --- checkpoints -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their step."""
+        """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their
+        step."""
         number, order = self._pass
         return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "steps": self.steps,
                 "position": self.position, "pass": number, "order": None if order is None else torch.from_numpy(order),

@@ -1,7 +1,7 @@
 """Which records a step sees: a sampler draws the batches and states how records take part in them.
 
-Nobody else states a sampling rate, so a shuffled loader cannot be accounted as Poisson. What taking part in this way costs is
-said by the noise, for the sampler's ``participation``.
+Nobody else states a sampling rate, so a shuffled loader cannot be accounted as Poisson. What taking part in this way
+costs is said by the noise, for the sampler's ``participation``.
 """
 
 from __future__ import annotations
@@ -205,9 +205,9 @@ class Shuffled(Sampler):
 class PerUser(Sampler):
     """Poisson sampling of users. Neighbours differ in one user with all their records.
 
-    ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at most
-    ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is charged in
-    the unit ``name``.
+    ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at
+    most ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is
+    charged in the unit ``name``.
     """
 
     users: Any = field(repr=False, compare=False, default=())

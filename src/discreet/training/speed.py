@@ -14,8 +14,8 @@ class Speed:
     """How a run is carried out.
 
     ``max_physical_batch_size``
-        Large batches come in pieces of at most so many rows: the loop calls ``step`` for every piece, and the optimiser moves
-        when a batch is complete.
+        Large batches come in pieces of at most so many rows: the loop calls ``step`` for every piece, and the optimiser
+        moves when a batch is complete.
     ``secure``
         Noise from the cryptographic generator. Without it a faster one, keyed by the same entropy, whose state could be
         found from enough raw noise, which nobody outside sees (``discreet.random.fast``).

@@ -1,8 +1,9 @@
 """Calls of torch functions on shared tensors: where their records are, and who answers for them.
 
-A *call handler* takes a ``Call`` and returns its uses of shared tensors: the tensor, its handler, the saved activations, and
-a function that puts the output's gradient in the handler's form. Functions without one are answered by ``Recomputed``: the
-function alone, once more, under ``vmap``. Those of torch's layers are in ``layers``; ``register`` adds your own.
+A *call handler* takes a ``Call`` and returns its uses of shared tensors: the tensor, its handler, the saved
+activations, and a function that puts the output's gradient in the handler's form. Functions without one are answered by
+``Recomputed``: the function alone, once more, under ``vmap``. Those of torch's layers are in ``layers``; ``register``
+adds your own.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ def register(function: Callable[..., Any], parameters: Sequence[str] | None = No
 
 
 def register_layer(layer: type[nn.Module], handlers: Mapping[str, Handler]) -> None:
-    """Give a kind of module handlers of its own, one for each parameter by name; for custom autograd functions, or for speed.
+    """Give a kind of module handlers of its own, one for each parameter by name; for custom autograd functions, or for
+    speed.
 
     Each handler gets the module's first input as activations and its output's gradient, records first.
     """

@@ -1,12 +1,14 @@
-r"""The clipped sum: :math:`\sum_i w_i\,\mathrm{clip}(G_i)`, one tensor a parameter, with a known bound on each record's part.
+r"""The clipped sum: :math:`\sum_i w_i\,\mathrm{clip}(G_i)`, one tensor a parameter, with a known bound on each record's
+part.
 
-A ``Watch`` collects the uses of the parameters in one forward and one backward pass; a ``Contraction`` turns them into norms
-and the sum. Records whose gradient is not finite contribute zero, and nothing says how many there were.
+A ``Watch`` collects the uses of the parameters in one forward and one backward pass; a ``Contraction`` turns them into
+norms and the sum. Records whose gradient is not finite contribute zero, and nothing says how many there were.
 
-Guarantee: in exact arithmetic a record moves the sum by at most the clip norm. ``sensitivity(clip_norm)`` widens that by a
-thousandth in single precision, which is far more than rounding was ever seen to add (its errors are of both signs), and
-noise is scaled to the widened bound. It is not the worst case over all inputs and orders of summation, which no float
-sum of many terms can promise: like the noise itself (``discreet.random.fast``), training is private up to float rounding.
+Guarantee: in exact arithmetic a record moves the sum by at most the clip norm. ``sensitivity(clip_norm)`` widens that
+by a thousandth in single precision, which is far more than rounding was ever seen to add (its errors are of both
+signs), and noise is scaled to the widened bound. It is not the worst case over all inputs and orders of summation,
+which no float sum of many terms can promise: like the noise itself (``discreet.random.fast``), training is private up
+to float rounding.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class ClippedSum:
     """Collects clipped gradients of one logical batch, piece by piece.
 
     ``loss_reduction`` says what the loss does with the records of a piece: ``"mean"`` divides by their number (so the
-    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. On the first ``checks`` batches model and
-    loss are checked for records that mix.
+    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. On the first ``checks`` batches
+    model and loss are checked for records that mix.
     """
 
     def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction,

@@ -1,7 +1,7 @@
 r"""From the uses of a batch to each block's norms, and to :math:`\sum_i f_i G_i`, one tensor a parameter.
 
-In three passes: what was made of parameters is pulled back to them, every parameter's squared norms are measured (several
-uses of one parameter are one gradient), and one weighted contraction a use gives the sum.
+In three passes: what was made of parameters is pulled back to them, every parameter's squared norms are measured
+(several uses of one parameter are one gradient), and one weighted contraction a use gives the sum.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Contraction:
                 for square in found]
 
     def contract(self, uses_of: UsesOf, factors: list[Tensor], lost: Tensor | None, out: Sequence[Tensor]) -> None:
-        """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for nothing."""
+        """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
+        nothing."""
         flat = [x.view(-1) for x in out]
         for place, parameter in enumerate(self.parameters):
             uses = uses_of.get(place)

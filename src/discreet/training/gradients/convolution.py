@@ -33,7 +33,8 @@ class ConvolutionWeight(Handler):
         self.output_padding = output_padding or (0,) * len(stride)
 
     def _factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long runs."""
+        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long
+        runs."""
         outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
         rows, positions = outer.shape[0] * self.groups, outer.shape[2:]
         v = self._windows(inner, positions).reshape(rows, positions.numel(), self.shape[1:].numel())

@@ -52,7 +52,8 @@ class Recomputed(Handler):
 
 
 class Broadcast(Handler):
-    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled back."""
+    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled
+    back."""
 
     eager = True
 

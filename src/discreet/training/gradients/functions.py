@@ -1,4 +1,5 @@
-"""Torch functions that need a word of their own: those that are opened, those that only ask, those that work in place."""
+"""Torch functions that need a word of their own: those that are opened, those that only ask, those that work in
+place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""From what a call saw and what came back to per-record gradients: one handler a kind of call.
 
-A handler knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and the
-gradients that reached the call's output, both with the record as first dimension, it gives
+A handler knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and
+the gradients that reached the call's output, both with the record as first dimension, it gives
 
 ``squared_norms``
     the squared norm of each record's gradient, without forming the gradients where that is cheaper;
@@ -98,7 +98,8 @@ class Bias(Handler):
 
 
 class Normalised(Handler):
-    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept`` dimensions."""
+    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept``
+    dimensions."""
 
     eager = True
 
@@ -147,7 +148,8 @@ class Rows(Handler):
 
 
 class Spread(Handler):
-    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the shape."""
+    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the
+    shape."""
 
     eager = True
 

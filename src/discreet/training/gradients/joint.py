@@ -1,7 +1,7 @@
 """Several uses of one tensor are one gradient: their norms together, and what they were made of.
 
-Cross terms count: a table that is also an output layer, a weight used at every step of a sequence. Where both are cheap,
-neither gradient is formed.
+Cross terms count: a table that is also an output layer, a weight used at every step of a sequence. Where both are
+cheap, neither gradient is formed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 r"""Weights that are used through outer products: linear layers, and convolutions once their windows lie side by side.
 
-A record's gradient is :math:`G_i = \sum_t u_{it} v_{it}^\top`, output gradients times inputs over the steps of the record, and
+A record's gradient is :math:`G_i = \sum_t u_{it} v_{it}^\top`, output gradients times inputs over the steps of the
+record, and
 
 .. math:: \|G_i\|^2 = \sum_{s,t} \langle u_{is}, u_{it}\rangle \langle v_{is}, v_{it}\rangle
 
-needs T² numbers a record instead of the m·n of the gradient (Goodfellow 2015; Li et al. 2021). Where such a sum cancels,
-rounding could make a norm look smaller than it is; those records are measured again in double precision and outward.
+needs T² numbers a record instead of the m·n of the gradient (Goodfellow 2015; Li et al. 2021). Where such a sum
+cancels, rounding could make a norm look smaller than it is; those records are measured again in double precision and
+outward.
 """
 
 from __future__ import annotations
@@ -139,7 +141,8 @@ def _product_norms(u: Tensor, v: Tensor, *, biased: bool = False) -> Tensor:
 
 
 def _vanished(v: Tensor) -> float:
-    """The most that inputs whose squares are too small for their precision take from a squared length: u may be huge."""
+    """The most that inputs whose squares are too small for their precision take from a squared length: u may be
+    huge."""
     return v.shape[-1] * torch.finfo(v.dtype).tiny
 
 

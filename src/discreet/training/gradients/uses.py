@@ -20,7 +20,8 @@ __all__ = ["GradientReceiver", "Use", "Uses"]
 
 @dataclass(slots=True)
 class Use:
-    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients formed."""
+    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients
+    formed."""
 
     target: Tensor
     handler: Handler

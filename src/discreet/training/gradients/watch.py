@@ -1,9 +1,9 @@
 """Seeing every use of every parameter in a forward pass, without touching the model.
 
-``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or on
-something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd then
-never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of what
-the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's handler.
+``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or
+on something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd
+then never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of
+what the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's handler.
 """
 
 from __future__ import annotations
@@ -173,7 +173,8 @@ class Watch(TorchFunctionMode):
             self._check_gradients_do_not_cross(module, args, kwargs)
 
     def _refuse_part(self, inputs: list[Tensor]) -> None:
-        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was turned."""
+        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
+        turned."""
         parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in self._rows]
         if parts or not any(x.dim() > 1 and x.shape[1] == self.records for x in inputs):
             raise MixedRecords(f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
@@ -181,8 +182,8 @@ class Watch(TorchFunctionMode):
                                "max_physical_batch_size.")
 
     def _check_gradients_do_not_cross(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or if
-        it reaches another's."""
+        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or
+        if it reaches another's."""
         count = 5 - self._places.count  # not the number of the probe
         before = self.records, self.uses, self._shared, self.depth, list(self._path)
         rows, records, norms = torch.arange(count) % (self.records or 1), self.records or 0, []
@@ -303,7 +304,8 @@ class Watch(TorchFunctionMode):
         return all(id(x) in self._shared for x in tensors((args, kwargs)))
 
     def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
-        """The ordinary function in its place; its result is written where it was wanted: over what a handler may have saved."""
+        """The ordinary function in its place; its result is written where it was wanted: over what a handler may have
+        saved."""
         kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
         result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
         with self:

@@ -1,8 +1,8 @@
 """What a noise is: it prices itself for a participation, and makes a private sum a released one.
 
 A new noise is one class, handed to ``make_private(..., noise=...)``; nothing else knows its name. The run gives it the
-public facts of each step, the sum in parts, one tensor a parameter, and a source of Gaussian noise; and it shows the step
-to record-and-replay once, over all parameters.
+public facts of each step, the sum in parts, one tensor a parameter, and a source of Gaussian noise; and it shows the
+step to record-and-replay once, over all parameters.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Noise(ABC):
     """Noise for a sequence of sums, each adaptively chosen after the noisy ones before it.
 
     ``correlated`` says that noise of different steps depends on each other: the steps are then paid for together, and
-    nothing is released beside them (an adaptive clip norm is refused). A run works on a copy of the noise it was given, so
-    that no state of one run reaches another.
+    nothing is released beside them (an adaptive clip norm is refused). A run works on a copy of the noise it was given,
+    so that no state of one run reaches another.
     """
 
     correlated: bool = True

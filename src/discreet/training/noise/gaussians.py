@@ -32,7 +32,8 @@ class Gaussians:
         self._rng, self._secure = rng, secure
 
     def add(self, tensors: Sequence[Tensor], sigma: float, scale: float = 1.0) -> None:
-        """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it without."""
+        """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it
+        without."""
         small: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
         for tensor in tensors:
             if tensor.numel() <= SMALL:
