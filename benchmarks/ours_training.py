@@ -17,23 +17,23 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     private = asked["method"] in ("private", "quick")
     if asked["method"] == "settled":
-        from discreet.training import heap
+        from discreet.training import memory
 
-        heap.settle()
+        memory.keep_freed_memory()
     if private:
-        from discreet.training import make_private
-        from discreet.training.loader import Batch
+        from discreet.training import Speed, make_private
+        from discreet.training.run import Batch
 
         records = TensorDataset(torch.zeros(50_000), torch.zeros(50_000))
         model, optimizer, loader = make_private(model, optimizer, DataLoader(records, len(x)), epochs=100, noise_multiplier=1.0,
-                                                loss_reduction="mean", secure=asked["method"] != "quick")
+                                                loss_reduction="mean", speed=Speed(secure=asked["method"] != "quick"))
     before = peak_megabytes()
     done = 0
 
     def step() -> None:
         nonlocal done
         if private:
-            loader._announce(Batch(len(x), None, done, True, True))  # the batch, without the time of loading it
+            loader.run.hand_out(Batch(len(x), None, done, True, True))  # the batch, without the time of loading it
         done += 1
         optimizer.zero_grad()
         loss(model(x), y).backward()

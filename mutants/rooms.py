@@ -15,7 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "ledger": (),
     "mechanisms": (),
     "tables": ("bounding", "binned", "columns", "aggregates"),
-    "training": ("clipping", "clipped_sum", "sampling", "noise"),
+    "training": ("gradients/clipping", "gradients/clipped_sum", "sampling", "noise/independent"),
     "linear": ("kernels", "rows", "problem"),
     "encoding": (),
     "synthesis": (),

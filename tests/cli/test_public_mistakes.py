@@ -1,11 +1,11 @@
-"""Whatever public facts can tell is found before the charge: each command, each kind of mistake, and the book stays empty."""
+"""Whatever public facts can tell is found before the charge: each command, each kind of mistake, and the book stays
+empty."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,8 @@ import torch
 import discreet as dp
 from discreet import cli
 from discreet.linear import LinearRegression, LogisticRegression
+from discreet.training import Training, make_private
 from discreet.training import fit as train_model
-from discreet.training import make_private
 
 SCHEMA = 'unit = "id"\n[columns]\nid = { unlisted = true }\nage = { bounds = [0, 100] }\nsex = { categories = ["f", "m"] }\n'
 RUN = """
@@ -138,10 +138,26 @@ def test_a_key_that_the_terminal_cannot_write_is_written_as_an_escape(book, monk
     assert book.spent().entries == 1
 
 
-def test_an_error_in_training_tells_nothing_of_the_records(book, capsys):
-    """A label outside the classes is private: after the charge one fixed sentence, without number, shape or traceback."""
+def test_a_target_that_is_no_class_costs_its_record_its_gradient_and_nothing_else(book, capsys):
+    """A label outside the classes is private, and has a meaning: the run ends well, and the model is the same as
+    without."""
     arrays = dict(np.load("train.npz"))
-    arrays["y"][:] = 7
+    arrays["y"][0], arrays["y"][1] = 7, -100
+    np.savez("train.npz", **arrays)
+    assert run([*TRAIN, "--out", "m.pt"]) == 0
+    assert capsys.readouterr().err == ""
+    assert book.spent().entries == 1
+
+
+def test_an_error_in_training_tells_nothing_of_the_records(book, capsys):
+    """A model that fails on one record's input: after the charge one fixed sentence, without number, shape or
+    traceback."""
+    Path("picky.py").write_text("import torch\nclass Picky(torch.nn.Linear):\n    def forward(self, x):\n"
+                                "        if (x > 1e6).any():\n            raise ValueError(f'found {x.max()}')\n"
+                                "        return super().forward(x)\ndef make():\n    return Picky(4, 2)\n")
+    Path("run.toml").write_text(RUN.replace("layers = [4, 2]", 'factory = "picky:make"'))
+    arrays = dict(np.load("train.npz"))
+    arrays["x"][:] = 7e7
     np.savez("train.npz", **arrays)
     assert run([*TRAIN, "--out", "m.pt"]) == 2
     printed = capsys.readouterr().err
@@ -181,12 +197,21 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
     assert book.spent().entries == 0
 
 
-def test_the_rehearsal_leaves_the_model_as_it_was(book):
+def test_the_trial_on_zeros_leaves_the_model_as_it_was(book):
     """Weights, buffers, gradients and torch's random numbers are those of before."""
-    rehearse = import_module("discreet.training.fit")._rehearse
-    model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            return x
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(), Counts(), torch.nn.Linear(4, 2))
     before, seed = {name: value.clone() for name, value in model.state_dict().items()}, torch.random.get_rng_state()
-    rehearse(model, torch.utils.data.TensorDataset(torch.ones(5, 2), torch.ones(5).long()), torch.nn.functional.cross_entropy)
+    records = torch.utils.data.TensorDataset(torch.ones(5, 2), torch.ones(5).long())
+    Training(lambda: model, dataset_size=5, batch_size=5, noise_multiplier=1.0, epochs=1).prepared(records)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(seed, torch.random.get_rng_state())

@@ -6,9 +6,9 @@ import math
 
 import torch
 
-from discreet.training.clipped_sum import ClippedSum
-from discreet.training.clipping import Clipping
-from discreet.training.watch import watching
+from discreet.training.gradients.clipped_sum import ClippedSum
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.watch import watching
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
 """How far a clipped sum may be from the naive one, as a share of its norm."""
@@ -47,14 +47,13 @@ def naive(model, inputs, loss, clipping, clip_norm):
 def ours(model, inputs, loss, clipping, clip_norm, reduction="sum", weights=None):
     """What the engine finds in one forward and one backward pass."""
     found = ClippedSum(trained(model), clipping, reduction)
-    found.watch.records = inputs[0].shape[0]
-    found.begin()
+    found.watch.begin(inputs[0].shape[0])
     with watching(model, found.watch):
         losses = loss(model, *inputs)
         losses.backward(torch.ones_like(losses))
     assert all(p.grad is None for p in model.parameters()), "an ordinary gradient was computed"
     found.add(weights, clip_norm)
-    return found.total
+    return torch.cat([part.reshape(-1) for part in found.total])
 
 
 def close(found, wanted, dtype):

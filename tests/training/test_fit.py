@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.cli import main
 from discreet.training import Progress, fit
 from discreet.training.refusals import PrivateTrainingError
-from tests.training.test_private import data, network, private
+from tests.training.test_private import data, network, private, step
 
 
 def test_fit_releases_a_model_with_its_price():
@@ -28,7 +28,7 @@ def test_fit_learns():
     records = data(600)
     x, y = records.tensors
     torch.manual_seed(0)
-    model = fit(nn.Linear(4, 2), (x, y), epsilon=8.0, delta=1e-5, epochs=10, batch_size=60, lr=1.0, rng=1).value
+    model = fit(nn.Linear(4, 2), (x, y), noise_multiplier=0.8, epochs=10, batch_size=60, lr=1.0, rng=1).value
     assert float((model(x).argmax(1) == y).float().mean()) > 0.9
 
 
@@ -38,7 +38,7 @@ def test_arrays_are_as_good_as_tensors():
     weights = []
     for given in ((x, y), (x.double().numpy(), y.numpy())):
         torch.manual_seed(0)
-        weights.append(fit(nn.Linear(4, 2), given, epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, rng=1).value.weight)
+        weights.append(fit(nn.Linear(4, 2), given, noise_multiplier=1.0, epochs=1, batch_size=20, rng=1).value.weight)
     assert torch.equal(*weights)
 
 
@@ -48,17 +48,18 @@ def test_fit_stops_where_the_budget_ends():
 
 
 def test_progress_shows_steps_and_epsilon_and_nothing_private():
-    _, optimizer, loader = private(epochs=1)
+    model, optimizer, loader = private(epochs=1)
     stream = io.StringIO()
     line = Progress(optimizer.privacy, 1e-5, stream)
-    loader.steps_done = 6
+    for batch in loader:
+        step(model, optimizer, batch)
     line.update()
     assert "step 6/6, ε 2." in stream.getvalue() or "step 6/6, ε" in stream.getvalue()
     assert "loss" not in stream.getvalue()
 
 
 def test_what_is_not_private_is_shown_to_who_asks_for_it_and_marked(capsys):
-    fit(network(), data(), epsilon=8.0, delta=1e-5, epochs=1, batch_size=20, progress="local", rng=1)
+    fit(network(), data(), noise_multiplier=1.0, epochs=1, batch_size=20, progress="local", rng=1)
     assert "local, not private: loss" in capsys.readouterr().err
     _, optimizer, _ = private(epochs=1)
     with pytest.raises(PrivateTrainingError, match=r"privacy\.local = True"):

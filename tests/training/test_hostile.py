@@ -1,4 +1,5 @@
-"""Code that would train past the plan, on purpose or by accident: exact, or refused by name; never silently not private."""
+"""Code that would train past the plan, on purpose or by accident: exact, or refused by name; never silently not
+private."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as dp
-from discreet.training import MixedRecords, PrivateTrainingError, make_private
-from discreet.training.clipping import Clipping
+from discreet.training import MixedRecords, PrivateTrainingError, Speed, make_private
+from discreet.training.gradients.clipping import Clipping
 from tests.training.oracle import agree, naive, ours
 from tests.training.test_private import copy_of, data, network, private, run, step, weights
 
@@ -94,7 +95,7 @@ def test_a_gradient_set_by_hand_is_refused_by_name():
         found = torch.func.grad(lambda v, x=x, y=y: F.cross_entropy(torch.func.functional_call(model, v, (x,)), y))(values)
         for name, p in model.named_parameters():
             p.grad = found[name]
-        with pytest.raises(PrivateTrainingError, match=r"'0\.weight' has a gradient that no rule saw: it was set by hand"):
+        with pytest.raises(PrivateTrainingError, match=r"'0\.weight' has a gradient that no handler saw: it was set by hand"):
             optimizer.step()
         break
 
@@ -447,7 +448,7 @@ def test_half_precision_keeps_the_clip_bound(dtype):
 
 
 def test_single_and_double_parameters_together_declare_the_coarser_rounding():
-    from discreet.training.clipped_sum import ClippedSum
+    from discreet.training.gradients.clipped_sum import ClippedSum
 
     mixed = {"a": torch.zeros(2), "b": torch.zeros(2, dtype=torch.float64)}
     assert ClippedSum(mixed, Clipping(), "sum").sensitivity(1.0) == 1 + 2**-10
@@ -493,7 +494,8 @@ def test_going_back_to_an_earlier_checkpoint_is_refused():
 
 
 def test_a_checkpoint_cannot_reset_a_book():
-    """A run that starts again from a checkpoint is a plan of its own: it is charged, and refused where nothing is left."""
+    """A run that starts again from a checkpoint is a plan of its own: it is charged, and refused where nothing is
+    left."""
     ledger = dp.Ledger("sqlite://")
     book = ledger.open("people", epsilon=3.0, delta=1e-5)
     target = {"epsilon": 2.0, "delta": 5e-6, "noise_multiplier": None, "book": book}
@@ -502,7 +504,7 @@ def test_a_checkpoint_cannot_reset_a_book():
     run(model, optimizer, loader)
     with pytest.raises(dp.BudgetExceeded):
         private(**target)
-    assert optimizer.privacy.state_dict()["loader"]["steps"] > saved["loader"]["steps"]
+    assert optimizer.privacy.state_dict()["steps"] > saved["steps"]
 
 
 def test_a_wrong_argument_costs_nothing():
@@ -518,7 +520,7 @@ def test_a_wrong_argument_costs_nothing():
             raise AssertionError("data was read")
 
     book = Book()
-    for wrong in ({"max_physical_batch_size": 0}, {"loss_reduction": "max"}, {"sampler": "any"}, {"clipping": "none"},
+    for wrong in ({"speed": Speed}, {"loss_reduction": "max"}, {"sampler": "any"}, {"clipping": "none"},
                   {"max_grad_norm": -1.0}, {"clipping": Clipping(scope={"head": 1.0})}):
         with pytest.raises(ValueError, match=r"."):
             private(book=book, **wrong)
@@ -542,4 +544,4 @@ def test_a_schedule_is_asked_once_for_each_step():
     _, optimizer, _ = private(noise_schedule=lambda step: float(next(calls)))
     plan = optimizer.privacy.plan
     assert [plan.multiplier(s) for s in range(plan.steps)] == [float(s) for s in range(1, 13)]
-    assert optimizer.privacy.planned == plan.event(plan.steps)
+    assert optimizer.privacy.planned == plan.price(plan.steps)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import discreet as dp
-from discreet.training import Clipping, make_private
+from discreet.training import Clipping, Speed, make_private
 from tests.training.oracle import agree, close, naive, ours
 from tests.training.test_private import data, network, private, run, weights
 
@@ -59,7 +59,8 @@ def test_a_loop_over_dictionaries_with_the_loss_inside_the_model():
 
 
 def test_a_trainer_that_owns_the_loop():
-    """A module with training_step and configure_optimizers, and a trainer that steps with closures and clips what it sees."""
+    """A module with training_step and configure_optimizers, and a trainer that steps with closures and clips what it
+    sees."""
     class Task(nn.Module):
         def __init__(self):
             super().__init__()
@@ -144,6 +145,22 @@ def test_mixed_precision_keeps_the_clip_bound():
     assert optimizer.privacy.steps == 6
 
 
+class Wrapper(nn.Module):
+    """As compilers wrap a module: another module in front, with the same parameters."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self._orig_mod = inner
+
+    def forward(self, *args):
+        return self._orig_mod(*args)
+
+
+def test_wrapped_models_are_exact():
+    torch.testing.assert_close(weights(run(*private(Wrapper(network())), 1)), weights(run(*private(), 1)))
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_compiled_models_are_exact():
     compiled = run(*private(torch.compile(network(), backend="eager")), 1)
@@ -169,7 +186,7 @@ def test_two_private_optimizers_of_one_game():
 
 
 def test_large_batches_in_pieces_are_gradient_accumulation():
-    whole, pieces = private(noise_multiplier=1e-9), private(noise_multiplier=1e-9, max_physical_batch_size=4)
+    whole, pieces = private(noise_multiplier=1e-9), private(noise_multiplier=1e-9, speed=Speed(max_physical_batch_size=4))
     torch.testing.assert_close(weights(run(*whole, 1)), weights(run(*pieces, 1)), rtol=1e-5, atol=1e-6)
 
 
@@ -179,7 +196,7 @@ def test_empty_batches_of_dictionaries_are_placeholders():
                                             epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=3)
     empty = 0
     for batch in loader:
-        empty += loader.current.weights is not None
+        empty += loader.run.batch.weights is not None
         assert batch["input_ids"].shape[0] >= 1
         optimizer.zero_grad()
         model(**batch)["loss"].backward()

@@ -20,12 +20,12 @@ from discreet.training import (
     PerUser,
     PrivateTrainingError,
     Quantile,
+    Speed,
     TruncatedPoisson,
     make_private,
     replace_batch_norm,
 )
 from discreet.training.loader import PLACEHOLDER
-from discreet.training.noise import streams
 from discreet.training.private import SAMPLERS
 
 N = 60
@@ -106,7 +106,8 @@ def test_the_event_is_what_ran():
 
 
 def test_the_gradient_is_the_clipped_mean_by_a_public_constant_plus_noise():
-    """With hardly any noise the gradient is the loop's; its divisor is the expected batch size, not the realised one."""
+    """With hardly any noise the gradient is the loop's; its divisor is the expected batch size, not the realised
+    one."""
     from tests.training.oracle import naive
 
     for reduction, divisor in (("mean", 10), ("sum", 1), ("none", 1)):
@@ -200,7 +201,7 @@ def drawn(loader):
 
     from discreet.training.loader import _Drawn
 
-    return list(_Drawn(loader, deque()))
+    return list(_Drawn(loader, loader.run.begin_pass(), deque()))
 
 
 def test_passes_deal_every_record_once():
@@ -229,7 +230,7 @@ def test_poisson_batches_have_binomial_sizes():
     from scipy.stats import norm
 
     _, _, loader = private(records=data(600), batch=60, rng=3, epochs=400)
-    sizes = np.array([len(b) for _ in range(200) for b in _draws(loader, 10)])
+    sizes = np.array([len(b) for b in _draws(loader, range(2000))])
 
     def fits(values, rate):
         deviation = abs(values.mean() - 600 * rate) / math.sqrt(600 * rate * (1 - rate) / len(values))
@@ -242,11 +243,8 @@ def test_poisson_batches_have_binomial_sizes():
     assert not fits(np.full(len(sizes), 60), 0.1)
 
 
-def _draws(loader, count):
-    batches = [loader.sampler.draw(s, loader.records, range(loader.records), None, loader._source(1, s))
-               for s in range(loader.steps_done, loader.steps_done + count)]
-    loader.steps_done += count
-    return batches
+def _draws(loader, steps):
+    return [loader.sampler.draw(s, loader.records, range(loader.records), None, loader.run.streams.sampling(s)) for s in steps]
 
 
 def test_an_empty_draw_is_a_step_on_a_placeholder_of_weight_zero():
@@ -255,7 +253,7 @@ def test_an_empty_draw_is_a_step_on_a_placeholder_of_weight_zero():
     empty = 0
     for x, y in loader:
         assert len(x) >= 1
-        lonely = loader.current.weights is not None
+        lonely = loader.run.batch.weights is not None
         step(model, optimizer, (x, y))
         if lonely:
             empty += 1
@@ -277,7 +275,7 @@ def test_users_bring_at_most_their_share():
     users = np.repeat(np.arange(6), 10)
     sampler = PerUser(batch_size=2, dataset_size=6, users=users, records_per_user=3)
     _, optimizer, loader = private(sampler=sampler)
-    for batch in _draws(loader, 30):
+    for batch in _draws(loader, range(30)):
         assert max(np.bincount(users[batch], minlength=6)) <= 3
     assert optimizer.privacy.plan.sampler.expected == 2
 
@@ -330,15 +328,15 @@ class Stream(torch.utils.data.IterableDataset):
 def test_pieces_change_nothing():
     """Same seed, same batches, same noise: the weights are those of whole batches, up to rounding."""
     whole = run(*private())
-    pieces = run(*private(max_physical_batch_size=3))
+    pieces = run(*private(speed=Speed(max_physical_batch_size=3)))
     torch.testing.assert_close(weights(whole), weights(pieces), rtol=1e-5, atol=1e-6)
 
 
 def test_leaving_in_the_middle_of_a_batch_neither_loses_nor_doubles_noise():
-    model, optimizer, loader = private(max_physical_batch_size=3)
+    model, optimizer, loader = private(speed=Speed(max_physical_batch_size=3))
     steps = optimizer.privacy.steps
     for batch in loader:
-        if not loader.current.last:
+        if not loader.run.batch.last:
             before = weights(model)
             step(model, optimizer, batch)
             assert torch.equal(before, weights(model))
@@ -518,17 +516,6 @@ def test_without_a_seed_two_runs_differ_and_with_one_they_agree():
     assert torch.equal(weights(run(*private())), weights(run(*private())))
     _, optimizer, _ = private(rng=None)
     assert not optimizer.privacy.reproducible
-
-
-def test_under_a_seed_every_purpose_and_step_has_a_stream_of_its_own_that_repeats():
-    (first, repeats), (again, _) = streams(7), streams(7)
-    words = {(purpose, step): first(purpose, step).word() for purpose in range(3) for step in range(3)}
-    assert repeats
-    assert len(set(words.values())) == 9
-    assert all(again(*place).word() == word for place, word in words.items())
-    free, repeats = streams(None)
-    assert not repeats
-    assert free(0, 0).word() != free(0, 0).word()
 
 
 def test_a_gan_trains_with_one_private_optimizer():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
@@ -18,10 +18,10 @@ from discreet.auditing import replay as replayed
 from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.errors import BudgetExceeded
 from discreet.release import Release
-from discreet.training import Clipping, PerUser, Quantile, TruncatedPoisson, make_private
+from discreet.training import Clipping, PerUser, Quantile, Speed, TruncatedPoisson, make_private
 from discreet.training.private import SAMPLERS
 
-brief = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+few, many = (settings(max_examples=n, deadline=None, suppress_health_check=list(HealthCheck)) for n in (1, 12))
 
 
 class Records(Dataset):
@@ -92,43 +92,75 @@ MODES = {
     "groups": {"clipping": Clipping(scope={"": 1.0, "a": 2.0})},
     "automatic": {"clipping": "automatic"},
     "adaptive": {"clipping": ADAPTIVE},
-    "pieces": {"max_physical_batch_size": 1},
+    "pieces": {"speed": Speed(max_physical_batch_size=1)},
     "padded": {"sampler": "padded"},
     "truncated": {"sampler": "truncated"},
     "balls in bins": {"sampler": "balls-in-bins"},
     "left early": {"leave": True},
-    "left early, in pieces": {"leave": True, "max_physical_batch_size": 1, "clipping": ADAPTIVE},
-    "padded, adaptive, in pieces": {"sampler": "padded", "max_physical_batch_size": 2, "clipping": ADAPTIVE},
-    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "max_physical_batch_size": 2,
+    "left early, in pieces": {"leave": True, "speed": Speed(max_physical_batch_size=1), "clipping": ADAPTIVE},
+    "padded, adaptive, in pieces": {"sampler": "padded", "speed": Speed(max_physical_batch_size=2), "clipping": ADAPTIVE},
+    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "speed": Speed(max_physical_batch_size=2),
                                                        "clipping": ADAPTIVE, "leave": True},
     "schedules": {"noise_schedule": lambda s: 1 + s, "clip_schedule": lambda s: 2.0 / (1 + s)},
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@brief
-@given(pair=neighbours(records, max_size=5))
-def test_a_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
+ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 2), (-0.4, 0.2, 1)]
+WILD = (1e4, -1e4, 0)
+
+
+def more_or_less(mode, pair):
     size = max(map(len, pair))
     replay(lambda rows: training(rows, size=size, **MODES[mode]), *pair)
 
 
-REPLACE = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, "left early": {"leave": True},
+@pytest.mark.parametrize("mode", MODES)
+@few
+@example(pair=([WILD, *ROWS], ROWS))
+@given(pair=neighbours(records, max_size=5))
+def test_a_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
+    more_or_less(mode, pair)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
+@many
+@given(pair=neighbours(records, max_size=5))
+def test_any_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
+    more_or_less(mode, pair)
+
+
+REPLACE = {"": {}, "left early": {"leave": True},
+           "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
            "groups, none": {"clipping": Clipping(scope={"": 1.0, "a": 2.0}), "loss_reduction": "none"}}
+
+
+def replaced(sampler, mode, pair):
+    replay(lambda rows: training(rows, size=len(rows), sampler=sampler, **REPLACE[mode]), *pair)
 
 
 @pytest.mark.parametrize("mode", REPLACE)
 @pytest.mark.parametrize("sampler", ["fixed-size", "shuffled"])
-@brief
+@few
+@example(pair=([WILD, *ROWS[1:]], ROWS))
 @given(pair=neighbours(records, max_size=5, replace=True))
 def test_a_record_replaced_moves_a_sum_by_two(sampler, mode, pair):
-    replay(lambda rows: training(rows, size=len(rows), sampler=sampler, **REPLACE[mode]), *pair)
+    replaced(sampler, mode, pair)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", REPLACE)
+@pytest.mark.parametrize("sampler", ["fixed-size", "shuffled"])
+@many
+@given(pair=neighbours(records, max_size=5, replace=True))
+def test_any_record_replaced_moves_a_sum_by_two(sampler, mode, pair):
+    replaced(sampler, mode, pair)
 
 
 def test_two_clip_norms_are_needed_and_priced():
     """Power: a record replaced by one of another class moves a sum by more than the clip norm, and by two at most; the
     inner event is that of half the noise multiplier."""
-    from discreet.training.clipped_sum import ClippedSum
+    from discreet.training.gradients.clipped_sum import ClippedSum
     from tests.training.oracle import ours, trained
 
     def first_sum(label):
@@ -142,24 +174,32 @@ def test_two_clip_norms_are_needed_and_priced():
         assert '"noise_multiplier":0.5' in training(ROWS, size=4, sampler=sampler)[1].to_json()
 
 
-@brief
-@given(rows=st.lists(records, min_size=1, max_size=8))
-def test_a_user_more_or_less_moves_a_sum_by_one_clip_norm(rows):
+USERS = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
+         "left early": {"leave": True, "loss_reduction": "sum"}}
+
+
+@pytest.mark.parametrize("mode", USERS)
+def test_a_user_more_or_less_moves_a_sum_by_one_clip_norm(mode):
     """Neighbours lack every record of a user. The records that a user brings are chosen in order here: few enough."""
+    rows = [WILD, *ROWS]
+    replay(lambda data: training(data, size=3, sampler="per-user", **USERS[mode]), rows, rows[2:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", USERS)
+@many
+@given(rows=st.lists(records, min_size=1, max_size=8))
+def test_any_user_more_or_less_moves_a_sum_by_one_clip_norm(mode, rows):
     rows = [row for user in range(3) for row in [r for r in rows if r[2] == user][:2]]
     without = [row for row in rows if row[2] != rows[0][2]]
     for pair in ((rows, without), (without, rows)):
-        for mode in ({}, {"clipping": ADAPTIVE, "max_physical_batch_size": 1}, {"leave": True, "loss_reduction": "sum"}):
-            replay(lambda data, mode=mode: training(data, size=3, sampler="per-user", **mode), *pair)
-
-
-ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 2), (-0.4, 0.2, 1)]
+        replay(lambda data: training(data, size=3, sampler="per-user", **USERS[mode]), *pair)
 
 
 def test_replay_would_find_a_wrong_factor():
-    """Power: a mean loss declared as a sum has gradients that depend on the batch size, and replay cannot pass a clip norm
-    that is not kept."""
-    from discreet.training.clipping import Clipping as Plain
+    """Power: a mean loss declared as a sum has gradients that depend on the batch size, and replay cannot pass a clip
+    norm that is not kept."""
+    from discreet.training.gradients.clipping import Clipping as Plain
 
     class Loose(Plain):
         def factors(self, norms, clip_norm, scale=1.0):
@@ -181,7 +221,10 @@ def test_replay_finds_a_divisor_read_off_the_data():
         replay(leaky, ROWS, ROWS[1:])
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e38, 1e-38])
+SLOWER = [pytest.param(bad, marks=pytest.mark.slow) for bad in (-np.inf, 1e38, 1e-38)]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, *SLOWER])
 @pytest.mark.parametrize("name", [*SAMPLERS])
 def test_a_record_of_nonsense_contributes_nothing_or_its_bound(name, bad):
     """The other records train on; the weights stay finite."""

@@ -1,8 +1,8 @@
 """Which book a command charges: one rule for all of them.
 
-``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in it, which
-must be open, and may be left out where there is only one. What is charged to no book says so on standard error, unless
-``--no-book`` was asked for.
+``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in
+it, which must be open, and may be left out where there is only one. What is charged to no book says so on standard
+error, unless ``--no-book`` was asked for.
 """
 
 from __future__ import annotations

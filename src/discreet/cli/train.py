@@ -8,6 +8,7 @@ import json
 import sys
 import tomllib
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,13 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
+from discreet.cli.books import charged as charged_book
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.errors import extra
+from discreet.release import charged
 
 if TYPE_CHECKING:  # --help must not wait for torch: the functions that use it import it
     import torch
+
+    from discreet.training import Training
 
 __all__ = ["register", "train"]
 
@@ -30,7 +35,8 @@ _SECTIONS = {
     "data": {"path", "inputs", "target", "factory"},
     "training": {"optimizer", "lr", "batch_size", "loss", "loss_reduction"},
     "privacy": {"epsilon", "delta", "epochs", "noise_multiplier", "max_grad_norm", "clipping", "sampler", "dataset_size",
-                "max_physical_batch_size", "unit"},
+                "unit"},
+    "speed": {"max_physical_batch_size", "secure"},
 }
 
 
@@ -53,32 +59,41 @@ def train(
     local: Annotated[bool, typer.Option("--local", help="Show the training loss and the share of clipped gradients too. They "
                                         "are not private: for your own eyes.")] = False,
 ) -> None:
-    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as JSON."""
+    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as
+    JSON."""
     with extra("torch"):
         import torch
-
-    from discreet.training.fit import fit
 
     asked = _read(file)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
-        torch.manual_seed(seed)
-    training, privacy = asked["training"], asked["privacy"]
-    loss, optimizer = _loss(training.pop("loss", "cross_entropy")), _optimizer(training.pop("optimizer", "SGD"))
-    model, records = _model(asked["model"]), _data(asked["data"], file.parent)
-    progress: Any = False if quiet else "local" if local else True
+        torch.manual_seed(seed)  # for a data factory; the run has streams of its own
+    model = _model(asked["model"])
+    records = _data(asked["data"], file.parent)
+    operation = _operation(model, records, asked, progress=False if quiet else "local" if local else True)
     told = out.with_name(f"{out.name}.json")
     inputs = [file, *([file.parent / asked["data"]["path"]] if "path" in asked["data"] else [])]
     with (claimed(out, force=force, inputs=inputs) as weights, claimed(told, force=force, inputs=inputs) as statement,
-          charged(ledger, book, no_book) as account):
-        payer = None if account is None else Recorded(account)
-        released = fit(model, records, loss_fn=loss, optimizer=optimizer, progress=progress, rng=seed, book=payer,
-                       label=f"training of {file.name}", **training, **privacy)
+          charged_book(ledger, book, no_book) as account):
+        payer = Recorded(account)
+        released = charged(operation, records, book=payer, label=f"training of {file.name}", rng=seed)
         torch.save(released.value.state_dict(), weights)
-        facts = {"event": released.event.to_dict(), "reproducible": released.reproducible, "charged": payer and payer.head,
+        facts = {"event": released.event.to_dict(), "reproducible": released.reproducible, "charged": payer.head,
                  "sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
+
+
+def _operation(model: Callable[[], torch.nn.Module], records: Any, asked: dict[str, dict[str, Any]],
+               progress: Any) -> Training[torch.nn.Module]:
+    """The run that a file describes; the size it is priced for is the file's, or that of the data."""
+    from discreet.training import Speed, Training
+
+    training, privacy = dict(asked["training"]), dict(asked["privacy"])
+    loss, optimizer = _loss(training.pop("loss", "cross_entropy")), _optimizer(training.pop("optimizer", "SGD"))
+    size = privacy.pop("dataset_size", len(records[0]) if isinstance(records, tuple) else len(records))
+    return Training(model, dataset_size=size, loss_fn=loss, optimizer=optimizer, progress=progress,
+                    speed=Speed(**asked["speed"]), **training, **privacy)
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
@@ -112,35 +127,38 @@ def _optimizer(name: Any) -> Any:
     return found
 
 
-def _called(name: Any) -> Any:
+def _factory(name: Any) -> Callable[[], Any]:
     module, _, function = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not module or not function:
         raise ValueError(f"factory is {name!r}, but must be 'module:function'.")
     try:
-        found = getattr(importlib.import_module(module), function)
+        return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
     except (ImportError, AttributeError) as error:
         raise ValueError(f"factory is {name!r}, but: {error}.") from None
-    return found()
 
 
-def _model(asked: dict[str, Any]) -> torch.nn.Module:
+def _model(asked: dict[str, Any]) -> Callable[[], torch.nn.Module]:
     if "factory" in asked:
-        return _called(asked["factory"])  # type: ignore[no-any-return]
+        return _factory(asked["factory"])
     import torch
 
     sizes = asked.get("layers", [])
     if not isinstance(sizes, list) or len(sizes) < 2 or not all(type(size) is int and 1 <= size <= 10**6 for size in sizes):
         raise ValueError("model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
                          "model.factory.")
-    layers: list[torch.nn.Module] = []
-    for before, after in pairwise(sizes):
-        layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
+
+    def made() -> torch.nn.Module:
+        layers: list[torch.nn.Module] = []
+        for before, after in pairwise(sizes):
+            layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
+        return torch.nn.Sequential(*layers[:-1])
+
+    return made
 
 
 def _data(asked: dict[str, Any], folder: Path) -> Any:
     if "factory" in asked:
-        return _called(asked["factory"])
+        return _factory(asked["factory"])()
     if "path" not in asked:
         raise ValueError("data.path is missing: an .npz file with the inputs and the target; or give data.factory.")
     import numpy as np

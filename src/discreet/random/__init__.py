@@ -1,6 +1,7 @@
-"""Entropy, exact discrete samplers, fast float noise, exact sums.
+"""Entropy, named streams, exact discrete samplers, fast float noise, exact sums.
 
-Sources are ``system()`` and ``seeded(seed)``; the samplers take either as ``rng=``. Compiled code loads on first use.
+Sources are ``system()`` and ``seeded(seed)``; the samplers take either as ``rng=``. A run that draws for several
+purposes has ``Streams``. Compiled code loads on first use.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet.random.source import Rng, RngLike, as_rng, seeded, system
+from discreet.random.streams import Streams
 from discreet.random.sums import exact_sum
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Rng",
     "RngLike",
+    "Streams",
     "accepts",
     "as_rng",
     "bernoulli",

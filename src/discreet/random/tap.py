@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.events import Event
 from discreet.random.source import Rng
 
-__all__ = ["Listener", "Norm", "coins", "listening", "noised", "unheard"]
+__all__ = ["Listener", "Norm", "coins", "heard", "listening", "noised", "unheard"]
 
 T = TypeVar("T")
 Norm = Literal["l1", "l2", "linf", "hamming"]
@@ -50,8 +50,9 @@ _listener: ContextVar[Listener | None] = ContextVar("discreet_noise_listener", d
 _running: tuple[Listener, int] | None = None  # who listens, and in which thread: other threads have no context of it
 
 
-def _heard() -> Listener | None:
-    """Who listens here, if anyone does."""
+def heard() -> Listener | None:
+    """Who listens here, if anyone does: where nobody does, a value need not be put in the form that a listener
+    reads."""
     listener = _listener.get()
     if listener is None and _running is not None and _running[1] != threading.get_ident():
         _running[0].elsewhere()
@@ -68,13 +69,13 @@ def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], 
     >>> noised("a coin", 3, "l1", 1, lambda: "heads")
     'heads'
     """
-    listener = _heard()
+    listener = heard()
     return draw() if listener is None else listener.noised(what, value, norm, limit, draw, event, once)
 
 
 def coins(keys: Sequence[object], rng: Rng) -> NDArray[np.uint64]:
     """One random word for each record; ``keys`` name the records, so that replay can give a record its coin again."""
-    listener = _heard()
+    listener = heard()
     return rng.words(len(keys)) if listener is None else listener.coins(keys)
 
 

@@ -5,20 +5,21 @@
 
 from __future__ import annotations
 
+from discreet.training import noise
 from discreet.training.admission import replace_batch_norm
-from discreet.training.calls import register, register_layer
-from discreet.training.clipping import Clipping, Quantile
-from discreet.training.fit import Progress, fit
+from discreet.training.fit import Progress, Training, fit
+from discreet.training.gradients import Clipping, Handler, Quantile, register, register_layer
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
-from discreet.training.rules import Rule
 from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.speed import Speed
 
 __all__ = [
     "BallsInBins",
     "Clipping",
     "FixedSize",
+    "Handler",
     "MixedRecords",
     "PerUser",
     "Poisson",
@@ -26,12 +27,14 @@ __all__ = [
     "PrivateTrainingError",
     "Progress",
     "Quantile",
-    "Rule",
     "Sampler",
     "Shuffled",
+    "Speed",
+    "Training",
     "TruncatedPoisson",
     "fit",
     "make_private",
+    "noise",
     "register",
     "register_layer",
     "replace_batch_norm",

@@ -1,8 +1,8 @@
 """What may be trained: the model and the optimiser, looked at before the first step and again at every step.
 
 Whatever would move a parameter past the clipped sum is refused by the parameter's name: one that only the model or only
-the optimiser knows, one that came or was unfrozen later, a gradient that no rule saw, a hook on a gradient, modules that
-mix records, optimisers that look at a batch more than once.
+the optimiser knows, one that came or was unfrozen later, a gradient that no handler saw, a hook on a gradient, modules
+that mix records, optimisers that look at a batch more than once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ with extra("torch"):
     from torch import Tensor, jit, nn, optim
     from torch.optim import Optimizer
 
-__all__ = ["parameters", "refuse_gradients", "refuse_modules", "refuse_optimizer", "refuse_strangers", "replace_batch_norm"]
+__all__ = ["parameters", "refuse_gradients", "refuse_modules", "refuse_new_parameters", "refuse_optimizer",
+           "replace_batch_norm"]
 
 Model = TypeVar("Model", bound="nn.Module")
 
@@ -76,7 +77,7 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
                          "SGD, Adam or another first-order optimiser.")
 
 
-def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
+def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
     for path, module in model.named_modules():  # named_parameters takes twice as long, and this runs at every step
         for key, p in module._parameters.items():
@@ -91,7 +92,8 @@ def refuse_strangers(model: nn.Module, optimizer: Optimizer, known: Mapping[int,
 
 
 def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:
-    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its version."""
+    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its
+    version."""
     for name, p in trained.items():
         if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
             raise PrivateTrainingError(f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
@@ -102,10 +104,10 @@ def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Ten
         if (ours is None or p.grad is not ours[0] or p.grad._version != ours[1]) and bool(p.grad.any()):
             p.grad = None
             raise PrivateTrainingError(
-                f"Parameter {name!r} has a gradient that no rule saw: it was set by hand, or the parameter was used outside a "
-                "call of the model or its modules, or inside a custom autograd function. Use it in forward through torch "
-                "functions, give its module a rule with register_layer, or freeze it with requires_grad_(False); for a "
-                "penalty on weights use the optimizer's weight_decay.")
+                f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
+                "outside a call of the model or its modules, or inside a custom autograd function. Use it in forward "
+                "through torch functions, give its module a handler with register_layer, or freeze it with "
+                "requires_grad_(False); for a penalty on weights use the optimizer's weight_decay.")
 
 
 def replace_batch_norm(model: Model, groups: int = 32) -> Model:

@@ -1,72 +1,144 @@
-"""Private training for people without a loop."""
+"""Private training for people without a loop: an operation that trains a model from a factory."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from discreet.errors import DiscreetError, extra, positive, whole
-from discreet.release import Release
-from discreet.training.loader import zeroed
+from discreet.events import Event
+from discreet.random import RngLike, Streams
+from discreet.release import Chargeable, Release, charged
+from discreet.training.gradients import Reduction
+from discreet.training.loader import PrivateLoader, zeroed
+from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
-from discreet.training.private import make_private
+from discreet.training.private import plan_for, prepared, start
+from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
+from discreet.training.run import Run
+from discreet.training.speed import Speed
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
     from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-__all__ = ["Progress", "fit"]
+__all__ = ["Progress", "Training", "fit"]
 
 Model = TypeVar("Model", bound="nn.Module")
+Data = Dataset[Any] | tuple[Any, ...]
 
 
-class Progress:
-    """One line on a stream: steps, epsilon so far, steps a second.
+class Training(Generic[Model]):
+    """A private run as an operation: what it costs is known from public facts, and ``release`` trains a new model.
 
-    What depends on the data without noise, the loss and the share of clipped gradients, is shown only if ``update`` is given
-    it and ``privacy.local`` is set, and is marked as not private.
+    ``model`` makes the model, from public randomness alone. ``dataset_size`` is the public size that the run is priced
+    for; ``options`` are those of ``make_private`` that make its plan. Without ``loss_fn`` the loss is cross entropy. A
+    target that the loss cannot take (a class that the model does not have) leaves its record without a gradient.
+
+    >>> run = Training(lambda: torch.nn.Linear(3, 2), dataset_size=200, batch_size=50, epsilon=2.0, delta=1e-4, epochs=2)
+    >>> from discreet import epsilon
+    >>> round(epsilon(run.event, delta=1e-4), 2), run.unit
+    (2.0, 'one record')
+    >>> x = torch.randn(200, 3)
+    >>> type(run.release((x, (x[:, 0] > 0).long())).value).__name__
+    'Linear'
     """
 
-    def __init__(self, privacy: Privacy, delta: float | None, stream: TextIO | None = None) -> None:
-        self.privacy, self.delta, self.stream = privacy, delta, sys.stderr if stream is None else stream
-        self._start, self._epsilon = time.monotonic(), ""
+    label = "private training"
 
-    def update(self, loss: Tensor | None = None) -> None:
-        """Write the line; epsilon is computed again twenty times in a run."""
-        done, total = self.privacy.steps, self.privacy.plan.steps
-        if self.delta is not None and (done == total or done % max(1, total // 20) == 0):
-            self._epsilon = f", ε {self.privacy.epsilon(self.delta, executed=True):.3f} at δ {self.delta:g}"
-        rate = done / max(1e-9, time.monotonic() - self._start)
-        filled = "█" * (20 * done // max(1, total))
-        local = ""
-        if self.privacy.local and loss is not None:
-            local = f" [local, not private: loss {float(loss.mean()):.3f}, {self.privacy.clip_rate:.0%} clipped]"
-        self.stream.write(f"\r{filled:░<20} step {done}/{total}{self._epsilon}, {rate:.1f} steps/s{local} ")
-        self.stream.write("\n" if done == total else "")
-        self.stream.flush()
+    def __init__(self, model: Callable[[], Model], *, dataset_size: int, loss_fn: Criterion | None = None,
+                 optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD, lr: float = 0.1, batch_size: int = 256,
+                 loss_reduction: Reduction = "mean", progress: bool | Literal["local"] = False, placeholder: Any = None,
+                 speed: Speed | None = None, **options: Any) -> None:
+        self._model, self._optimizer, self._lr = model, optimizer, positive("lr", lr)
+        self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
+        self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
+        self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
+        self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
+
+    @property
+    def event(self) -> Event:
+        """The price of the whole plan."""
+        return self.plan.event
+
+    @property
+    def unit(self) -> str:
+        """Whom it protects."""
+        return self.plan.unit
+
+    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
+        """Refuse what types and shapes can tell, and return what trains.
+
+        Model and loss are run once, on two records of zeros in the shapes of the data, which are public.
+        """
+        records, streams = _records(data), Streams(rng)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(streams.public(0).word())
+            model = self._model()
+        self._check_runs(model, records)
+        made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
+        loader: Any = DataLoader(records, batch_size=self._batch_size)
+        run, batches = prepared(model, made, loader, self.plan, self._reduction, streams, speed=self._speed,
+                                placeholder=self._placeholder)
+
+        def trained() -> Release[Model]:
+            start(run)
+            model.train()
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(streams.public(1).word())  # dropout and the like
+                _quietly(lambda: self._train(run, batches))
+            return Release(model, self.event, reproducible=streams.reproducible, unit=self.unit)
+
+        return trained
+
+    def release(self, data: Any = None, rng: RngLike = None) -> Release[Model]:
+        """Train a new model."""
+        return self.prepared(data, rng)()
+
+    def _train(self, run: Run, batches: PrivateLoader) -> None:
+        privacy = Privacy(run)
+        line = Progress(privacy, self._delta) if self._progress else None
+        privacy.local = self._progress == "local"
+        while privacy.remaining_steps:
+            for *inputs, target in batches:
+                run.optimizer.zero_grad()
+                loss = loss_of(self._criterion, run.model(*inputs), target)
+                (loss.sum() if loss.dim() else loss).backward()
+                run.optimizer.step()
+                if line is not None:
+                    line.update(loss.detach())
+                if not privacy.remaining_steps:
+                    break
+
+    def _check_runs(self, model: nn.Module, records: Dataset[Any]) -> None:
+        """Run model and loss on two records of zeros, before anything is charged, and leave no trace."""
+        zeros = _zeros(records, self._placeholder)
+        if zeros is None:
+            return  # there are no records: refused for that, in a moment
+        *inputs, target = zeros
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        try:
+            with torch.random.fork_rng(devices=[]):
+                loss = self._criterion(model(*inputs), target)
+                (loss.sum() if loss.dim() else loss).backward()
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}") from None
+        finally:
+            model.load_state_dict(before)
+            model.zero_grad(set_to_none=True)
 
 
-def fit(
-    model: Model,
-    data: Dataset[Any] | tuple[Any, ...],
-    *,
-    loss_fn: Callable[..., Tensor] | None = None,
-    optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
-    lr: float = 0.1,
-    batch_size: int = 256,
-    loss_reduction: Any = "mean",
-    progress: bool | Literal["local"] = False,
-    **options: Any,
-) -> Release[Model]:
-    """Train a model privately and release it; ``options`` are those of ``make_private``.
+def fit(model: Model, data: Data, *, book: Chargeable | None = None, label: str = "private training", rng: RngLike = None,
+        dataset_size: int | None = None, **options: Any) -> Release[Model]:
+    """Train a model privately and release it, the same object; ``options`` are those of ``Training`` and
+    ``make_private``.
 
-    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Without ``loss_fn`` the loss is cross entropy.
-    ``progress`` shows steps, epsilon and rate; ``"local"`` also the loss and the share of clipped gradients, which are not
-    private.
+    ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Handing it over declares its length
+    public; ``dataset_size`` overrides. ``progress`` shows steps, epsilon and rate; ``"local"`` also the loss and the
+    share of clipped gradients, which are not private.
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>
@@ -75,32 +147,11 @@ def fit(
     >>> round(epsilon(trained.event, delta=1e-4), 2)
     2.0
     """
-    records = _records(*map(_tensor, data)) if isinstance(data, tuple) else data
-    criterion = nn.functional.cross_entropy if loss_fn is None else loss_fn
-    _rehearse(model, records, criterion)
-    made = optimizer((p for p in model.parameters() if p.requires_grad), lr=positive("lr", lr))
-    loader: Any = DataLoader(records, batch_size=whole("batch_size", batch_size, low=1))
-    model, private, loader = make_private(model, made, loader, loss_reduction=loss_reduction, **options)
-    privacy: Privacy = private.privacy  # type: ignore[attr-defined]
-    line = Progress(privacy, options.get("delta")) if progress else None
-    privacy.local = progress == "local"
-    model.train()
-    _quietly(lambda: _train(model, private, loader, criterion, line))
-    return Release(model, privacy.planned, reproducible=privacy.reproducible)
-
-
-def _train(model: nn.Module, private: Any, loader: Any, criterion: Callable[..., Tensor], line: Progress | None) -> None:
-    privacy = private.privacy
-    while privacy.remaining_steps:
-        for *inputs, target in loader:
-            private.zero_grad()
-            loss = criterion(model(*inputs), target)
-            (loss.sum() if loss.dim() else loss).backward()
-            private.step()
-            if line is not None:
-                line.update(loss.detach())
-            if not privacy.remaining_steps:
-                break
+    records = _records(data)
+    size = dataset_size if dataset_size is not None else getattr(options.get("sampler"), "dataset_size", None)
+    size = len(records) if size is None else size  # type: ignore[arg-type]
+    run = Training(lambda: model, dataset_size=size, **options)
+    return charged(run, records, book=book, label=label, rng=rng)
 
 
 def _quietly(training: Callable[[], None]) -> None:
@@ -113,31 +164,23 @@ def _quietly(training: Callable[[], None]) -> None:
     except Exception as error:
         kind = type(error).__name__
     raise PrivateTrainingError(f"Training stopped ({kind}). The message is withheld, because it may tell of records. Common "
-                               "causes: a target outside the classes of the model, records of different shapes.")
+                               "causes: an input that the model cannot take, records of different shapes.")
 
 
-def _rehearse(model: nn.Module, records: Dataset[Any], criterion: Callable[..., Tensor]) -> None:
-    """Run model and loss on two records of zeros in the shapes of the data, which are public, before anything is charged."""
-    if not len(records):  # type: ignore[arg-type]
-        return  # refused for that, in a moment
-    if isinstance(records, TensorDataset):
-        *inputs, target = (column.new_zeros((2, *column.shape[1:])) for column in records.tensors)
-    else:
-        *inputs, target = default_collate([zeroed(records[0])] * 2)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    try:
-        with torch.random.fork_rng(devices=[]):
-            loss = criterion(model(*inputs), target)
-            (loss.sum() if loss.dim() else loss).backward()
-    except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}") from None
-    finally:
-        model.load_state_dict(before)
-        model.zero_grad(set_to_none=True)
+def _zeros(records: Dataset[Any], placeholder: Any) -> list[Any] | None:
+    """Two records of zeros, in the form of the others."""
+    if placeholder is None and not len(records):  # type: ignore[arg-type]
+        return None
+    if placeholder is None and isinstance(records, TensorDataset):
+        return [column.new_zeros((2, *column.shape[1:])) for column in records.tensors]
+    form = placeholder if placeholder is not None else zeroed(records[0])
+    return list(default_collate([form] * 2))
 
 
-def _records(*columns: Tensor) -> Dataset[Any]:
+def _records(data: Any) -> Dataset[Any]:
+    if not isinstance(data, tuple):
+        return data  # type: ignore[no-any-return]
+    columns = [_tensor(column) for column in data]
     if len({len(column) for column in columns}) != 1:
         raise ValueError("data has columns of different lengths, but each must have one entry a record.")
     return TensorDataset(*columns)

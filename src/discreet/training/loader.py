@@ -1,22 +1,23 @@
 """The loader a private run iterates over: the user's data and collate function, the sampler's batches.
 
-What it yields looks like what the user's loader yielded. Beside each batch it keeps a ``Batch``, which only the plan
-sees: how many rows there are, which of them are placeholders, and whether the logical batch is complete.
+What it yields looks like what the user's loader yielded. Of each batch it tells the run, which owns where they stand:
+how many rows there are, which of them are placeholders, and whether the logical batch is complete.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import extra, whole
+from discreet.errors import extra
+from discreet.random import Rng
 from discreet.random.tap import coins
-from discreet.training.sampling import BallsInBins, Indices, Sampler, TruncatedPoisson
+from discreet.training.run import Batch, Run
+from discreet.training.sampling import BallsInBins, Indices, TruncatedPoisson
 
 with extra("torch"):
     import torch
@@ -24,20 +25,9 @@ with extra("torch"):
     from torch.utils import data as torch_data
     from torch.utils.data import DataLoader, Dataset, default_collate
 
-__all__ = ["Batch", "PrivateLoader", "checked"]
+__all__ = ["PrivateLoader", "checked", "zeroed"]
 
 PLACEHOLDER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A piece of a logical batch: its rows, their weights (none: all one), its place in the logical batch."""
-
-    rows: int
-    weights: Tensor | None
-    step: int
-    first: bool
-    last: bool
 
 
 class _Filled(Dataset[Any]):
@@ -106,25 +96,17 @@ def checked(loader: Any) -> DataLoader[Any]:
 
 
 class PrivateLoader:
-    """Iterates over one pass: ``len(loader)`` logical batches, each in pieces of at most ``max_physical_batch_size``."""
+    """Iterates over one pass: ``len(loader)`` logical batches, each in pieces of at most
+    ``max_physical_batch_size``."""
 
-    def __init__(self, loader: DataLoader[Any], sampler: Sampler, source: Any, *, max_physical_batch_size: int | None = None,
+    def __init__(self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None,
                  placeholder: Any = None) -> None:
-        self.dataset, self.sampler, self.batch_size = loader.dataset, sampler, loader.batch_size
+        self.dataset, self.sampler, self.batch_size = loader.dataset, run.plan.sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
-        self._piece = max_physical_batch_size
-        if max_physical_batch_size is not None:
-            whole("max_physical_batch_size", max_physical_batch_size, low=1)
-        self._source, self._placeholder = source, placeholder
-        self._loader = loader
+        self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
         self.records = len(loader.dataset)  # type: ignore[arg-type]
-        if isinstance(sampler, TruncatedPoisson):  # its price holds up to the declared size
-            self.records = min(self.records, sampler.dataset_size)
-        self.steps_done = 0  # steps that were released; of a pass, up to the last batch that was
-        self.position = 0  # batches that were yielded
-        self.current: Batch | None = None
-        self.listener: Any = None  # told of each new batch
-        self._pass: tuple[int, Indices | None] = (-1, None)
+        if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
+            self.records = min(self.records, self.sampler.dataset_size)
         if placeholder is None and not self.records:
             raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
 
@@ -136,37 +118,32 @@ class PrivateLoader:
 
     @cached_property
     def placeholder(self) -> Any:
-        """The record of weight zero: as given, or the form of the first record. Not read before the plan was charged."""
+        """The record of weight zero: as given, or the form of the first record. Not read before the plan was
+        charged."""
         return zeroed(self.dataset[0]) if self._placeholder is None else self._placeholder
 
     def __iter__(self) -> Iterator[Any]:
-        if self.listener is not None:
-            self.listener.abandon()
+        steps = self.run.begin_pass()
         try:
-            yield from self._batches()
+            yield from self._batches(steps)
         finally:
-            if self.listener is not None:  # also when the loop is left early
-                self.listener.stop_checking()
+            self.run.clipped.stop_checking()  # also when the loop is left early
 
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self, steps: range) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
+        drawn = _Drawn(self, steps, waiting)
         if type(self.dataset) is torch_data.TensorDataset and self.collate_fn is default_collate and not self.num_workers:
-            for piece in _Drawn(self, waiting):
+            for piece in drawn:
                 rows = self._rows(piece)
-                self._announce(waiting.popleft(), rows)
+                self.run.hand_out(waiting.popleft(), rows)
                 yield rows
             return
-        batches = DataLoader(_Filled(self.dataset, self.placeholder), batch_sampler=_Drawn(self, waiting),
-                             collate_fn=self.collate_fn, num_workers=self.num_workers, pin_memory=self._loader.pin_memory,
+        batches = DataLoader(_Filled(self.dataset, self.placeholder), batch_sampler=drawn, collate_fn=self.collate_fn,
+                             num_workers=self.num_workers, pin_memory=self._loader.pin_memory,
                              worker_init_fn=self._loader.worker_init_fn, timeout=self._loader.timeout)
         for batch in batches:
-            self._announce(waiting.popleft(), batch)
+            self.run.hand_out(waiting.popleft(), batch)
             yield batch
-
-    def _announce(self, batch: Batch, yielded: Any = ()) -> None:
-        if self.listener is not None:
-            self.listener.new_batch(batch, yielded)
-        self.current, self.position = batch, batch.step + 1
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""
@@ -181,52 +158,30 @@ class PrivateLoader:
             found.append(rows)
         return found
 
-    def pass_order(self, step: int) -> Indices | None:
-        """What the pass of a step has drawn for all its steps."""
-        number = step // len(self)
-        if not self.sampler.passes:
-            return None
-        if self._pass[0] != number:
-            rng = self._source(0, number)
-            if isinstance(self.sampler, BallsInBins):
-                words = coins(_Keys(self.dataset, self.records), rng)
-                self._pass = number, (words % np.uint64(len(self))).astype(np.int64)
-            else:
-                self._pass = number, self.sampler.order(self.records, rng)
-        return self._pass[1]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the loader stands."""
-        number, order = self._pass
-        return {"steps": self.steps_done, "position": self.position, "pass": number,
-                "order": None if order is None else torch.from_numpy(order)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
-        self.steps_done, self.position, self.current = int(state["steps"]), int(state["position"]), None
-        order = state["order"]
-        self._pass = int(state["pass"]), None if order is None else order.numpy()
-
 
 class _Drawn:
     """The batch sampler of one pass: draws logical batches and cuts them into pieces."""
 
-    def __init__(self, loader: PrivateLoader, waiting: deque[Batch]) -> None:
-        self.loader, self.waiting = loader, waiting
+    def __init__(self, loader: PrivateLoader, steps: range, waiting: deque[Batch]) -> None:
+        self.loader, self.steps, self.waiting = loader, steps, waiting
 
     def __iter__(self) -> Iterator[list[int]]:
-        loader, sampler = self.loader, self.loader.sampler
-        # A batch of a pass is dealt once, used or not; other batches are drawn for the step they will be.
-        start = loader.position if sampler.passes else loader.steps_done
-        steps = len(loader) - start % len(loader) if sampler.passes else len(loader)
-        for step in range(start, start + steps):
+        for step in self.steps:
             yield from self._pieces(step, self._drawn(step))
 
     def _drawn(self, step: int) -> list[int]:
-        loader, sampler = self.loader, self.loader.sampler
+        loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
         keys = _Keys(loader.dataset, loader.records)
-        drawn = sampler.draw(step, loader.records, keys, loader.pass_order(step), loader._source(1, step))
+        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.streams.sampling(step))
         return [int(index) for index in drawn]
+
+    def _order(self, rng: Rng) -> Indices | None:
+        """What is drawn for a whole pass: the bin of each record by a coin of its own, or an order."""
+        loader, sampler = self.loader, self.loader.sampler
+        if not isinstance(sampler, BallsInBins):
+            return sampler.order(loader.records, rng)
+        words = coins(_Keys(loader.dataset, loader.records), rng)
+        return (words % np.uint64(len(loader))).astype(np.int64)
 
     def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
         wanted = max(1, self.loader.sampler.static_size or 0)

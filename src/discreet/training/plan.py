@@ -1,37 +1,48 @@
-"""The plan of a private run and its account: what will be done, what was done, and the refusal of one step more."""
+"""The plan of a private run: what will be done, what it costs, and the refusal of one step more."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from discreet import accounting
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, number, positive, whole
 from discreet.events import Event
-from discreet.training.clipping import Clipping
+from discreet.release import ONE_RECORD
+from discreet.training.gradients import Clipping
+from discreet.training.noise import Independent, Noise
+from discreet.training.participation import Participation
 from discreet.training.sampling import Sampler
 
-__all__ = ["Plan", "planned"]
+__all__ = ["Plan", "Schedule", "planned"]
 
 Schedule = Callable[[int], float]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Public facts of a run. ``noise_multiplier`` is relative to one clip norm; schedules multiply it and the clip norm."""
+    """Public facts of a run: an event and a unit, which a book is charged with before the first record is read.
+
+    ``noise_multiplier`` is relative to one clip norm; schedules multiply it and the clip norm.
+    """
 
     sampler: Sampler
     clipping: Clipping
     noise_multiplier: float
     steps: int
+    noise: Noise = field(default_factory=Independent)
     noise_schedule: Schedule | None = None
     clip_schedule: Schedule | None = None
+    unit: str = ONE_RECORD
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
+        if self.clipping.adaptive is not None and self.noise.correlated:
+            raise ValueError(f"clipping is adaptive, but the noise is {type(self.noise).__name__}, whose steps are paid for "
+                             "together: the count that the clip norm follows would not be in the price. Use Independent().")
 
     def multiplier(self, step: int) -> float:
         """The noise multiplier of a step."""
@@ -47,19 +58,24 @@ class Plan:
         """What the clip norm is multiplied by at a step."""
         return 1.0 if self.clip_schedule is None else positive("clip_schedule", self.clip_schedule(step))
 
-    def event(self, steps: int) -> Event:
+    def price(self, steps: int) -> Event:
         """The price of the first ``steps`` steps."""
-        return self.sampler.event([self.multiplier(step) for step in range(steps)])
+        return self.noise.event(self.participation, [self.multiplier(step) for step in range(steps)])
 
     @cached_property
-    def planned(self) -> Event:
+    def event(self) -> Event:
         """The price of the whole plan."""
-        return self.event(self.steps)
+        return self.price(self.steps)
+
+    @property
+    def participation(self) -> Participation:
+        """How records take part in steps."""
+        return self.sampler.participation
 
     @property
     def adjacency(self) -> Adjacency:
         """What a neighbour is."""
-        return self.sampler.adjacency
+        return self.participation.adjacency
 
     def check(self, done: int) -> None:
         """Refuse the step after the last."""
@@ -69,9 +85,10 @@ class Plan:
 
 
 def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delta: float | None, epochs: float | None,
-            noise_multiplier: float | None, noise_schedule: Schedule | None = None,
-            clip_schedule: Schedule | None = None) -> Plan:
-    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise (noise_multiplier)."""
+            noise_multiplier: float | None, noise: Noise | None = None, noise_schedule: Schedule | None = None,
+            clip_schedule: Schedule | None = None, unit: str = ONE_RECORD) -> Plan:
+    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise
+    (noise_multiplier)."""
     given = [name for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
              if value is not None]
     if len(given) != 2:
@@ -82,8 +99,11 @@ def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delt
 
     asked_once = noise_schedule and cache(noise_schedule)  # what runs is what was priced, whatever the schedule looks at
 
+    if not isinstance(noise, Noise | None):
+        raise ValueError(f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent().")
+
     def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, asked_once, clip_schedule)
+        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clip_schedule, unit)
 
     if epochs is not None:
         length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
@@ -92,8 +112,8 @@ def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delt
             return plan(positive("noise_multiplier", noise_multiplier), steps)
         assert epsilon is not None
         assert delta is not None
-        z = accounting.calibrate(lambda z: plan(z, steps).planned, epsilon=epsilon, delta=delta, adjacency=sampler.adjacency,
-                                 start=float(sampler.movement))
+        z = accounting.calibrate(lambda z: plan(z, steps).event, epsilon=epsilon, delta=delta,
+                                 adjacency=sampler.participation.adjacency, start=float(sampler.participation.movement))
         return plan(z, steps)
     assert epsilon is not None
     assert delta is not None
@@ -105,7 +125,7 @@ def _most_steps(plan: Callable[[int], Plan], epsilon: float, delta: float) -> in
     """The most steps whose price stays within the target."""
     def fits(steps: int) -> bool:
         found = plan(steps)
-        return accounting.epsilon(found.planned, delta, adjacency=found.adjacency) <= epsilon
+        return accounting.epsilon(found.event, delta, adjacency=found.adjacency) <= epsilon
 
     if not fits(1):
         raise ValueError(f"noise_multiplier is too small for epsilon {epsilon:g} at delta {delta:g}: not one step fits.")

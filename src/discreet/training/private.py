@@ -7,24 +7,28 @@ from typing import Any, Literal, TypeVar
 
 from discreet.adjacency import Adjacency
 from discreet.errors import extra, whole
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, unit_name
+from discreet.random import RngLike, Streams
+from discreet.release import ONE_RECORD, Chargeable, pay, unit_name
 from discreet.training import admission
-from discreet.training.clipped_sum import ClippedSum, Reduction
-from discreet.training.clipping import Clipping
-from discreet.training.heap import settle
+from discreet.training.gradients import ClippedSum, Clipping, Reduction
+from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
-from discreet.training.noise import GaussianNoise, streams
-from discreet.training.plan import Schedule, planned
-from discreet.training.privacy import CHECKED, Privacy, uncopied
+from discreet.training.memory import keep_freed_memory
+from discreet.training.noise import Noise
+from discreet.training.plan import Plan, Schedule, planned
+from discreet.training.privacy import Privacy
+from discreet.training.run import Run
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.speed import Speed
 
 with extra("torch"):
     from torch import nn
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private"]
+__all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start"]
+
+CHECKED = 3  # batches on which model and loss are checked for records that mix
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -34,21 +38,16 @@ SAMPLERS: Mapping[str, type[Sampler]] = {"poisson": Poisson, "truncated-poisson"
 """The samplers that a name is enough for."""
 
 
-def _sampler(sampler: str | Sampler, loader: DataLoader[Any], dataset_size: int | None) -> Sampler:
-    records, batch = len(loader.dataset), loader.batch_size  # type: ignore[arg-type]
+def _sampler(sampler: str | Sampler, records: int, batch_size: int, dataset_size: int | None) -> Sampler:
     if isinstance(sampler, Sampler):
         found = sampler
         if dataset_size is not None and dataset_size != found.dataset_size:
             raise ValueError(f"dataset_size is {dataset_size}, but the sampler has {found.dataset_size}: say it in one place.")
     elif sampler in SAMPLERS:
-        assert batch is not None
         size = records if dataset_size is None else whole("dataset_size", dataset_size, low=1)
-        found = SAMPLERS[sampler](batch_size=batch, dataset_size=size)
+        found = SAMPLERS[sampler](batch_size=batch_size, dataset_size=size)
     else:
         raise ValueError(f"sampler is {sampler!r}, but must be one of {', '.join(map(repr, SAMPLERS))}, or a Sampler.")
-    if found.adjacency is Adjacency.REPLACE and found.dataset_size != records:
-        raise ValueError(f"dataset_size is {found.dataset_size}, but must be the number of records: {type(found).__name__} "
-                         "batches are priced for a public size.")
     return found
 
 
@@ -73,6 +72,39 @@ def _clipping(clipping: Clipping | str, max_grad_norm: float | None) -> Clipping
     return Clipping(max_grad_norm=norm, scope=clipping)  # type: ignore[arg-type]
 
 
+def plan_for(
+    records: int,
+    batch_size: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    epochs: float | None = None,
+    noise_multiplier: float | None = None,
+    max_grad_norm: float | None = None,
+    clipping: Clipping | Literal["flat", "per-layer", "automatic"] = "flat",
+    sampler: str | Sampler = "poisson",
+    dataset_size: int | None = None,
+    noise: Noise | None = None,
+    noise_schedule: Schedule | None = None,
+    clip_schedule: Schedule | None = None,
+    unit: str | None = None,
+) -> Plan:
+    """The plan that these arguments of ``make_private`` make for a loader of so many records.
+
+    >>> plan_for(1000, 50, epochs=2, noise_multiplier=1.0).steps
+    40
+    """
+    drawn = _sampler(sampler, records, batch_size, dataset_size)
+    plan = planned(drawn, _clipping(clipping, max_grad_norm), epsilon=epsilon, delta=delta, epochs=epochs,
+                   noise_multiplier=noise_multiplier, noise=noise, noise_schedule=noise_schedule,
+                   clip_schedule=clip_schedule, unit=_unit(drawn, unit))
+    plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
+    if plan.clipping.adaptive is not None:
+        for step in range(plan.steps):  # the noise must leave room for the count at every step
+            plan.sum_multiplier(step)
+    return plan
+
+
 def make_private(
     model: Model,
     optimizer: AnyOptimizer,
@@ -88,20 +120,21 @@ def make_private(
     sampler: str | Sampler = "poisson",
     dataset_size: int | None = None,
     placeholder: Any = None,
+    noise: Noise | None = None,
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
-    max_physical_batch_size: int | None = None,
+    speed: Speed | None = None,
     unit: str | None = None,
-    book: Book | None = None,
+    book: Chargeable | None = None,
     label: str = "private training",
     rng: RngLike = None,
-    secure: bool = True,
 ) -> tuple[Model, AnyOptimizer, PrivateLoader]:
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
 
     Two of (epsilon, delta), epochs and noise_multiplier decide the third. Handing over the loader declares its length
-    public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a ``PerUser``
-    sampler says it itself. ``max_physical_batch_size`` and ``secure`` concern speed, nothing else.
+    public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
+    ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed``
+    concerns time and memory, nothing else.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -121,28 +154,38 @@ def make_private(
     >>> optimizer.privacy.steps, optimizer.privacy.epsilon(delta=1e-5) <= 3.0
     (10, True)
     """
+    data = checked(loader)
+    plan = plan_for(len(data.dataset), data.batch_size or 1, epsilon=epsilon, delta=delta, epochs=epochs,  # type: ignore[arg-type]
+                    noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm, clipping=clipping, sampler=sampler,
+                    dataset_size=dataset_size, noise=noise, noise_schedule=noise_schedule, clip_schedule=clip_schedule,
+                    unit=unit)
+    run, private = prepared(model, optimizer, data, plan, loss_reduction, Streams(rng), speed=speed, placeholder=placeholder)
+    pay(plan, book, label)
+    start(run)
+    return model, optimizer, private
+
+
+def prepared(model: nn.Module, optimizer: Optimizer, loader: DataLoader[Any], plan: Plan, loss_reduction: Reduction,
+             streams: Streams, *, speed: Speed | None = None, placeholder: Any = None) -> tuple[Run, PrivateLoader]:
+    """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
-    parameters, data, clips = admission.parameters(model, optimizer), checked(loader), _clipping(clipping, max_grad_norm)
-    drawn = _sampler(sampler, data, dataset_size)
-    whom = _unit(drawn, unit)
-    plan = planned(drawn, clips, epsilon=epsilon, delta=delta, epochs=epochs, noise_multiplier=noise_multiplier,
-                   noise_schedule=noise_schedule, clip_schedule=clip_schedule)
-    clipped, (source, reproducible) = ClippedSum(parameters, clips, loss_reduction, CHECKED), streams(rng)
-    private = PrivateLoader(data, drawn, source, max_physical_batch_size=max_physical_batch_size, placeholder=placeholder)
-    event = plan.planned
-    plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
-    if clips.adaptive is not None:
-        for step in range(plan.steps):  # the noise must leave room for the count at every step
-            plan.sum_multiplier(step)
-    if book is not None:
-        book.charge(event, label=label, unit=whom)
-    privacy = Privacy(plan, model, optimizer, private, clipped, GaussianNoise(secure), source, reproducible)
-    private.listener = privacy
-    clipped.watch.attach(model)
-    optimizer.register_step_pre_hook(privacy.before_step)
-    optimizer.zero_grad, optimizer.__reduce_ex__ = privacy.zero_grad, uncopied  # type: ignore[method-assign]
-    optimizer.privacy = privacy  # type: ignore[attr-defined]
-    optimizer.zero_grad()
-    settle()
-    return model, optimizer, private
+    records = len(loader.dataset)  # type: ignore[arg-type]
+    if plan.adjacency is Adjacency.REPLACE and plan.sampler.dataset_size != records:
+        raise ValueError(f"dataset_size is {plan.sampler.dataset_size}, but must be the number of records: "
+                         f"{type(plan.sampler).__name__} batches are priced for a public size.")
+    clipped = ClippedSum(admission.parameters(model, optimizer), plan.clipping, loss_reduction, CHECKED)
+    if not isinstance(speed, Speed | None):
+        raise ValueError(f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64).")
+    how = speed or Speed()
+    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure)
+    return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+
+
+def start(run: Run) -> None:
+    """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
+    run.clipped.attach(run.model)
+    OptimizerHooks(run).attach(run.optimizer)
+    run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]
+    run.optimizer.zero_grad()
+    keep_freed_memory()

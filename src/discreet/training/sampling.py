@@ -1,25 +1,13 @@
-r"""Which records a step sees, and what that is worth: a sampler draws the batches and prices them.
+"""Which records a step sees: a sampler draws the batches and states how records take part in them.
 
-Nobody else states a sampling rate, so a shuffled loader cannot be accounted as Poisson. Each sampler knows its adjacency,
-the public constant that divides its sums, and by how many clip norms one change of the data can move a sum: one where a
-record comes or goes, two where it is replaced.
-
-==================  ============  =================================================================================
-sampler             adjacency     price of a pass of k steps with noise multiplier z
-==================  ============  =================================================================================
-``Poisson``         add-remove    k times PoissonSampled(rate, Gaussian(z))
-``TruncatedPoisson``  add-remove  k times TruncatedPoissonSampled(rate, size, ..., Gaussian(z))
-``FixedSize``       replace       k times FixedSizeSampled(rate, Gaussian(z/2))
-``BallsInBins``     add-remove    BallsInBins(k, Gaussian(z)), once: a record is in one batch
-``Shuffled``        replace       Shuffled(Gaussian(z/2)), once, without amplification
-``PerUser``         add-remove    as Poisson, for users: each brings at most so many records, clipped to a share of the norm
-==================  ============  =================================================================================
+Nobody else states a sampling rate, so a shuffled loader cannot be accounted as Poisson. What taking part in this way
+costs is said by the noise, for the sampler's ``participation``.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,12 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events
-from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.poisson import poisson_sample
 from discreet.release import ONE_RECORD, Enforced, unit_name
+from discreet.training.participation import (
+    BallsInBinsDealing,
+    FixedSizeSampling,
+    Participation,
+    PoissonSampling,
+    ShuffledDealing,
+    TruncatedPoissonSampling,
+)
 
 __all__ = ["BallsInBins", "FixedSize", "PerUser", "Poisson", "Sampler", "Shuffled", "TruncatedPoisson"]
 
@@ -41,15 +35,13 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampler:
+class Sampler(ABC):
     """How batches are drawn. ``dataset_size`` and ``batch_size`` are public; the number of records drawn is not."""
 
     batch_size: int
     dataset_size: int
 
-    adjacency = Adjacency.ADD_REMOVE
-    movement = 1
-    passes = False  # whether a pass is priced as a whole
+    passes = False  # whether a pass deals every record once
     records_per_unit = 1
 
     @property
@@ -81,24 +73,18 @@ class Sampler:
         """The number of rows every batch is padded to, if it is."""
         return None
 
-    def event(self, multipliers: Sequence[float]) -> events.Event:
-        """The price of these steps, from the first, with their noise multipliers."""
-        parts = [self._step(z) * count for z, count in sorted(Counter(multipliers).items())]
-        return sum(parts, events.Composed(events=()))
-
-    def _step(self, z: float) -> events.Event:
-        raise NotImplementedError
-
-    def _gaussian(self, z: float) -> events.Gaussian:
-        return events.Gaussian(noise_multiplier=z / self.movement, adjacency=self.adjacency)
+    @property
+    @abstractmethod
+    def participation(self) -> Participation:
+        """How records take part in steps: what noise is priced for."""
 
     def order(self, size: int, rng: Rng) -> Indices | None:
         """What is drawn once for a whole pass."""
         return None
 
+    @abstractmethod
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """The records of a step: indices below ``size``, the private number of records."""
-        raise NotImplementedError
 
 
 def _chosen(rate: float, keys: Sequence[object], rng: Rng) -> Indices:
@@ -110,8 +96,10 @@ def _chosen(rate: float, keys: Sequence[object], rng: Rng) -> Indices:
 class Poisson(Sampler):
     """Every record joins every batch by a coin of its own: batches vary in size and may be empty."""
 
-    def _step(self, z: float) -> events.Event:
-        return events.PoissonSampled(rate=self.rate, event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """A coin a record and step."""
+        return PoissonSampling(self.rate)
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins."""
@@ -140,9 +128,10 @@ class TruncatedPoisson(Sampler):
         """The limit, if batches are padded."""
         return self.limit if self.padded else None
 
-    def _step(self, z: float) -> events.Event:
-        return events.TruncatedPoissonSampled(rate=self.rate, max_batch_size=self.limit, dataset_size=self.dataset_size,
-                                              event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """Coins, and the chance of a cut."""
+        return TruncatedPoissonSampling(self.rate, self.limit, self.dataset_size)
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins, and where there are too many heads a uniform choice among them."""
@@ -156,40 +145,31 @@ class TruncatedPoisson(Sampler):
 class FixedSize(Sampler):
     """A uniform choice of exactly ``batch_size`` records, without replacement; the number of records is public."""
 
-    adjacency = Adjacency.REPLACE
-    movement = 2
-
-    def _step(self, z: float) -> events.Event:
-        return events.FixedSizeSampled(rate=self.rate, event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """A choice a step."""
+        return FixedSizeSampling(self.rate)
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """A choice."""
         return np.sort(rng.generator.choice(size, min(self.batch_size, size), replace=False))
 
 
-class _Passes(Sampler):
-    """A sampler that deals every record to one batch of a pass."""
+@dataclass(frozen=True, kw_only=True)
+class BallsInBins(Sampler):
+    """In each pass every record falls into one of the batches at random; batches vary in size."""
 
     passes = True
-
-    def event(self, multipliers: Sequence[float]) -> events.Event:
-        """One event a pass, begun passes included, at the least noise of the pass."""
-        k = self.steps_per_pass
-        least = [min(multipliers[i:i + k]) for i in range(0, len(multipliers), k)]
-        return super().event(least)
-
-
-@dataclass(frozen=True, kw_only=True)
-class BallsInBins(_Passes):
-    """In each pass every record falls into one of the batches at random; batches vary in size."""
 
     @property
     def expected(self) -> float:
         """The mean number of records in a bin."""
         return self.dataset_size / self.steps_per_pass
 
-    def _step(self, z: float) -> events.Event:
-        return events.BallsInBins(bins=self.steps_per_pass, event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """A bin a pass."""
+        return BallsInBinsDealing(self.steps_per_pass)
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Those whose ball fell into this bin; ``order`` holds a bin for each record."""
@@ -198,14 +178,15 @@ class BallsInBins(_Passes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shuffled(_Passes):
+class Shuffled(Sampler):
     """Each pass goes through all records in a random order; the number of records is public."""
 
-    adjacency = Adjacency.REPLACE
-    movement = 2
+    passes = True
 
-    def _step(self, z: float) -> events.Event:
-        return events.Shuffled(event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """A place a pass."""
+        return ShuffledDealing(self.steps_per_pass)
 
     def order(self, size: int, rng: Rng) -> Indices:
         """A permutation."""
@@ -222,9 +203,9 @@ class Shuffled(_Passes):
 class PerUser(Sampler):
     """Poisson sampling of users. Neighbours differ in one user with all their records.
 
-    ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at most
-    ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is charged in
-    the unit ``name``.
+    ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at
+    most ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is
+    charged in the unit ``name``.
     """
 
     users: Any = field(repr=False, compare=False, default=())
@@ -249,8 +230,10 @@ class PerUser(Sampler):
         by_user = np.argsort(of, kind="stable")
         return names.tolist(), by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
 
-    def _step(self, z: float) -> events.Event:
-        return events.PoissonSampled(rate=self.rate, event=self._gaussian(z))
+    @property
+    def participation(self) -> Participation:
+        """A coin a user and step."""
+        return PoissonSampling(self.rate)
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins for users, then a choice among the records of each."""

@@ -1,4 +1,5 @@
-"""Tensors in nested arguments. Plain recursion: a step has many small calls, and general tree tools are slow on them."""
+"""Tensors in nested arguments. Plain recursion: a step has many small calls, and general tree tools are slow on
+them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-r"""From what a call saw and what came back to per-record gradients: one rule a kind of call.
+r"""From what a call saw and what came back to per-record gradients: one handler a kind of call.
 
-A rule knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and the
-gradients that reached the call's output, both with the record as first dimension, it gives
+A handler knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and
+the gradients that reached the call's output, both with the record as first dimension, it gives
 
 ``squared_norms``
     the squared norm of each record's gradient, without forming the gradients where that is cheaper;
@@ -24,12 +24,12 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["KEPT", "Bias", "Normalised", "Rows", "Rule", "Spread", "flattened", "squares", "weighted_instances"]
+__all__ = ["KEPT", "Bias", "Handler", "Normalised", "Rows", "Spread", "flattened", "squares", "weighted_instances"]
 
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
 
 
-class Rule:
+class Handler:
     """The gradients of one shared tensor in one call. Subclasses say at least how to ``instantiate`` them."""
 
     eager = False  # whether gradients are small and should be formed as soon as the output's gradient is there
@@ -81,7 +81,7 @@ def _ones(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.ones(size, dtype=dtype, device=device)
 
 
-class Bias(Rule):
+class Bias(Handler):
     """Something added along dimension ``channel`` of the output: the gradient is the output's, summed over the rest."""
 
     eager = True
@@ -97,8 +97,9 @@ class Bias(Rule):
         return output_gradients.sum([d for d in range(1, output_gradients.dim()) if d != self.channel])
 
 
-class Normalised(Rule):
-    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept`` dimensions."""
+class Normalised(Handler):
+    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept``
+    dimensions."""
 
     eager = True
 
@@ -113,7 +114,7 @@ class Normalised(Rule):
         return product.sum(others) if others else product
 
 
-class Rows(Rule):
+class Rows(Handler):
     """Rows of a table that were looked up. Activations: the record and the row of each look-up, and its coefficient."""
 
     def __init__(self, shape: torch.Size) -> None:
@@ -146,8 +147,9 @@ class Rows(Rule):
         return result
 
 
-class Spread(Rule):
-    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the shape."""
+class Spread(Handler):
+    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the
+    shape."""
 
     eager = True
 

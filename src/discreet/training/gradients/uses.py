@@ -7,41 +7,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Planned
-from discreet.training.outer import Affine, Outer, product
-from discreet.training.rules import Bias, Rule, flattened, squares, weighted_instances
+from discreet.training.gradients.calls import PendingUse
+from discreet.training.gradients.handlers import Bias, Handler, flattened, squares, weighted_instances
+from discreet.training.gradients.outer_products import Affine, Outer, product
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["Tap", "Use", "Uses"]
+__all__ = ["GradientReceiver", "Use", "Uses"]
 
 
 @dataclass(slots=True)
 class Use:
-    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients formed."""
+    """One use of a shared tensor, after its backward pass: what was saved and what came back, or the gradients
+    formed."""
 
     target: Tensor
-    rule: Rule
+    handler: Handler
     activations: Any
     gradients: Tensor | None
     instances: Tensor | None = None
-    bias: Tensor | None = None  # part of this use, under an ``Affine`` rule
+    bias: Tensor | None = None  # part of this use, under an ``Affine`` handler
 
     def squared_norms(self) -> Tensor:
         """The squared norm of each record's gradient."""
         if self.instances is not None:
             return squares(flattened(self.instances))
         assert self.gradients is not None
-        return self.rule.squared_norms(self.activations, self.gradients)
+        return self.handler.squared_norms(self.activations, self.gradients)
 
     def formed(self) -> Tensor:
         """Each record's gradient, formed if it was not."""
         found = self.instances
         if found is None:
             assert self.gradients is not None
-            found = self.rule.instantiate(self.activations, self.gradients)
+            found = self.handler.instantiate(self.activations, self.gradients)
         return found.reshape(found.shape[0], *self.target.shape)
 
     def weighted(self, weights: Tensor) -> Tensor:
@@ -49,18 +50,18 @@ class Use:
         if self.instances is not None:
             return weighted_instances(self.instances, weights)
         assert self.gradients is not None
-        return self.rule.weighted_sum(self.activations, self.gradients, weights)
+        return self.handler.weighted_sum(self.activations, self.gradients, weights)
 
     def without_bias(self) -> Use:
         """Let go of the bias, which becomes a use of its own."""
         assert self.bias is not None
-        bias, self.bias, self.rule = self.bias, None, Affine(biased=False)
+        bias, self.bias, self.handler = self.bias, None, Affine(biased=False)
         return Use(bias, Bias(1), None, None, self.gradients)
 
     def weigh(self, weights: Tensor, out: Tensor, bias: Tensor | None = None) -> None:
-        """The same, written where it belongs; without a copy where the rule is one matrix product."""
-        if self.instances is None and isinstance(self.rule, Outer) and out.dtype == weights.dtype:
-            u, v = self.rule.weighted_factors(self.activations, self.gradients, weights)
+        """The same, written where it belongs; without a copy where the handler is one matrix product."""
+        if self.instances is None and isinstance(self.handler, Outer) and out.dtype == weights.dtype:
+            u, v = self.handler.weighted_factors(self.activations, self.gradients, weights)
             product(u, v, out.view(u.shape[-1], v.shape[-1]))
             if bias is not None and u is not self.gradients:  # they have the weights already
                 torch.sum(u, 0, out=bias)
@@ -84,19 +85,20 @@ class Uses(list[Use]):
         super().clear()
         self._formed.clear()
 
-    def add(self, planned: Planned, gradient: Tensor) -> None:
-        """What came back to a planned use; where gradients are formed at once, uses of one tensor are added up."""
-        dtype, rule = torch.promote_types(planned.target.dtype, torch.float32), planned.rule  # half is too coarse for norms
-        saved, gradient = _cast(planned.activations, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
-        if not rule.prefers_instances(saved, gradient):
-            self.append(Use(planned.target, rule, saved, gradient, None, planned.bias))
+    def add(self, pending: PendingUse, gradient: Tensor) -> None:
+        """What came back to a pending use; where gradients are formed at once, uses of one tensor are added up."""
+        dtype = torch.promote_types(pending.target.dtype, torch.float32)  # half is too coarse for norms
+        handler = pending.handler
+        saved, gradient = _cast(pending.activations, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
+        if not handler.prefers_instances(saved, gradient):
+            self.append(Use(pending.target, handler, saved, gradient, None, pending.bias))
             return
-        formed = rule.instantiate(saved, gradient)
-        earlier = self._formed.get(id(planned.target))
+        formed = handler.instantiate(saved, gradient)
+        earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
             earlier.instances = earlier.instances + formed
         else:
-            use = self._formed[id(planned.target)] = Use(planned.target, rule, None, None, formed)
+            use = self._formed[id(pending.target)] = Use(pending.target, handler, None, None, formed)
             self.append(use)
 
 
@@ -106,7 +108,7 @@ def _cast(saved: Any, dtype: torch.dtype) -> Any:
     return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
 
 
-class Tap(torch.autograd.Function):
+class GradientReceiver(torch.autograd.Function):
     """Gives a tensor that nothing requires a gradient of a place in the graph.
 
     Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.

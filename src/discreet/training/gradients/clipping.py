@@ -104,7 +104,8 @@ class Clipping:
         object.__setattr__(self, "max_grad_norm", positive("max_grad_norm", norm))
 
     def blocks(self, names: list[str]) -> tuple[list[int], list[float]]:
-        """The block of each parameter, and each block's share of the clip norm (the squares of the shares add to one)."""
+        """The block of each parameter, and each block's share of the clip norm (the squares of the shares add to
+        one)."""
         if self.scope == "flat":
             return [0] * len(names), [1.0]
         if self.scope == "per-layer":

@@ -1,11 +1,13 @@
 r"""Weights that are used through outer products: linear layers, and convolutions once their windows lie side by side.
 
-A record's gradient is :math:`G_i = \sum_t u_{it} v_{it}^\top`, output gradients times inputs over the steps of the record, and
+A record's gradient is :math:`G_i = \sum_t u_{it} v_{it}^\top`, output gradients times inputs over the steps of the
+record, and
 
 .. math:: \|G_i\|^2 = \sum_{s,t} \langle u_{is}, u_{it}\rangle \langle v_{is}, v_{it}\rangle
 
-needs T² numbers a record instead of the m·n of the gradient (Goodfellow 2015; Li et al. 2021). Where such a sum cancels,
-rounding could make a norm look smaller than it is; those records are measured again in double precision and outward.
+needs T² numbers a record instead of the m·n of the gradient (Goodfellow 2015; Li et al. 2021). Where such a sum
+cancels, rounding could make a norm look smaller than it is; those records are measured again in double precision and
+outward.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.rules import KEPT, Rule, squares
+from discreet.training.gradients.handlers import KEPT, Handler, squares
 
 with extra("torch"):
     import torch
@@ -26,8 +28,8 @@ TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in
 PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
-class Outer(Rule):
-    """A rule whose gradients are sums of outer products; ``factors`` gives u [B, T, m] and v [B, T, n]."""
+class Outer(Handler):
+    """A handler whose gradients are sums of outer products; ``factors`` gives u [B, T, m] and v [B, T, n]."""
 
     def factors(self, activations: Any, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
         """The two factors."""
@@ -90,7 +92,7 @@ class LinearWeight(Outer):
 class Affine(Outer):
     """``linear`` on one vector a record: activations [B, n], output gradients [B, m].
 
-    A bias is the weight of a constant one; where the rule is ``biased``, both are measured together.
+    A bias is the weight of a constant one; where the handler is ``biased``, both are measured together.
     """
 
     def __init__(self, biased: bool) -> None:
@@ -139,7 +141,8 @@ def _product_norms(u: Tensor, v: Tensor, *, biased: bool = False) -> Tensor:
 
 
 def _vanished(v: Tensor) -> float:
-    """The most that inputs whose squares are too small for their precision take from a squared length: u may be huge."""
+    """The most that inputs whose squares are too small for their precision take from a squared length: u may be
+    huge."""
     return v.shape[-1] * torch.finfo(v.dtype).tiny
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from discreet.random import gaussian_noise
-from discreet.training import team
-from discreet.training.team import torch_threads
+from discreet.training import threads
+from discreet.training.threads import torch_threads
 
 
 @pytest.mark.parametrize("openmp", [True, False])
 def test_every_task_is_done_once(openmp, monkeypatch):
     if not openmp:
-        monkeypatch.setattr(team, "_parallel", lambda: None)
+        monkeypatch.setattr(threads, "_parallel", lambda: None)
     done, lock = [], threading.Lock()
 
     def task(i):

@@ -1,4 +1,5 @@
-"""Torch functions that need a word of their own: those that are opened, those that only ask, those that work in place."""
+"""Torch functions that need a word of their own: those that are opened, those that only ask, those that work in
+place."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training import recurrent
+from discreet.training.gradients import recurrent
 
 with extra("torch"):
     import torch.nn.functional as F

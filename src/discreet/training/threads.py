@@ -50,7 +50,8 @@ def torch_threads(task: Callable[[int], None], count: int) -> None:
 
 @cache
 def _parallel() -> Any:
-    """``GOMP_parallel(function, data, threads, flags)`` of the OpenMP runtime that torch itself uses, GNU's or LLVM's."""
+    """``GOMP_parallel(function, data, threads, flags)`` of the OpenMP runtime that torch itself uses, GNU's or
+    LLVM's."""
     try:
         return ctypes.CDLL(torch._C.__file__).GOMP_parallel
     except (AttributeError, OSError):

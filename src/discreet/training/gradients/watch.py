@@ -1,9 +1,9 @@
 """Seeing every use of every parameter in a forward pass, without touching the model.
 
-``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or on
-something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd then
-never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of what
-the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's rule.
+``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or
+on something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd
+then never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of
+what the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's handler.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training import spot_check
-from discreet.training.calls import LAYERS, PLANS, Call, Planned, arguments
-from discreet.training.fallback import SPREAD, recomputed, spread
-from discreet.training.functions import OPENED, QUESTIONS, out_of_place
-from discreet.training.probe import Place, Places, chosen, copies, undisturbed, without_dropout
+from discreet.training.gradients import spot_check
+from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, PendingUse, arguments
+from discreet.training.gradients.fallback import SPREAD, recomputed, spread
+from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
+from discreet.training.gradients.probe import Place, Places, chosen, copies, undisturbed, without_dropout
+from discreet.training.gradients.trees import detached, mapped, tensors
+from discreet.training.gradients.uses import GradientReceiver, Uses
 from discreet.training.refusals import MixedRecords
-from discreet.training.trees import detached, mapped, tensors
-from discreet.training.uses import Tap, Uses
 
 with extra("torch"):
     import torch
@@ -50,12 +50,12 @@ def _nothing(*_: Any) -> None:
 class Watch(TorchFunctionMode):
     """Collects the uses of ``parameters`` in forward and backward passes over ``records`` records."""
 
-    def __init__(self, parameters: Mapping[str, Tensor], checks: int = 0) -> None:
+    def __init__(self, parameters: Mapping[str, Tensor], checks: int = 0, reduction: str = "mean") -> None:
         super().__init__()
         self.records: int | None = None
         self.uses = Uses()
         self.checks = checks  # forward passes still to be checked for records that mix
-        self.reduction = "mean"
+        self.reduction = reduction
         self.keeps = False  # whether to keep what outermost modules were given and gave, for a check of the loss
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
@@ -70,7 +70,7 @@ class Watch(TorchFunctionMode):
         self._position, self._probing, self._comparing = 0, False, False
         self._known: dict[tuple[Any, ...], Places] = {}
         self._places = Places()
-        self._ruled: list[nn.Module] = []  # modules with a rule of their own that are running
+        self._handled: list[nn.Module] = []  # modules with a handler of their own that are running
         self._path: list[str] = []
 
     def clear(self) -> None:
@@ -79,12 +79,17 @@ class Watch(TorchFunctionMode):
         if len(self._shared) > len(self._parameters):  # what was made of parameters
             self._shared = {id(p): p for p in self._parameters}
 
-    def begin(self, records: int, yielded: Any) -> None:
+    def begin(self, records: int, yielded: Any = (), *, keeps: bool = False) -> None:
         """A new batch, as the loader gave it."""
         self.clear()
-        self.records = records
+        self.records, self.keeps = records, keeps
         self._serial += 1
         self._rows = {x.shape[1:] for x in tensors(yielded) if x.dim() and x.shape[0] == records}
+
+    def end(self) -> None:
+        """The batch had its step."""
+        self.clear()
+        self.records = None
 
     def forget(self) -> None:
         """Drop what was kept for a check."""
@@ -109,8 +114,8 @@ class Watch(TorchFunctionMode):
                     self._prepare(module, args, kwargs)
                 self._position, self._entered = 0, True
                 self.__enter__()
-            if type(module) in LAYERS and torch.is_grad_enabled() and not self._ruled:
-                self._ruled.append(module)
+            if type(module) in LAYERS and torch.is_grad_enabled() and not self._handled:
+                self._handled.append(module)
                 for p in () if self._probing else module.parameters():
                     p.requires_grad_(False)
 
@@ -121,22 +126,22 @@ class Watch(TorchFunctionMode):
         if self._path:
             self._path.pop()
         answer = None
-        if self._ruled and self._ruled[-1] is module:
-            self._ruled.pop()
+        if self._handled and self._handled[-1] is module:
+            self._handled.pop()
             if not self._probing:
                 for p in module.parameters():
                     if id(p) in self._shared:
                         p.requires_grad_(True)
-                answer = output if output is None else self._tapped(output, self._own_rules(module, args))
+                answer = output if output is None else self._tapped(output, self._own_handlers(module, args))
         if self.depth == 0 and self._entered and not self._probing:
             self._entered = False
             self.__exit__(None, None, None)
             self.outputs += tensors(output) if self.keeps else []
         return answer
 
-    def _own_rules(self, module: nn.Module, args: Any) -> list[Planned]:
-        rules = LAYERS[type(module)]
-        return [Planned(p, rules[name], mapped(Tensor.detach, args[0]), lambda g: g)
+    def _own_handlers(self, module: nn.Module, args: Any) -> list[PendingUse]:
+        handlers = LAYERS[type(module)]
+        return [PendingUse(p, handlers[name], mapped(Tensor.detach, args[0]), lambda g: g)
                 for name, p in module.named_parameters() if id(p) in self._shared]
 
     # --- where the records are -----------------------------------------------------------------------------------
@@ -165,19 +170,20 @@ class Watch(TorchFunctionMode):
             with self._quietly(module):
                 spot_check.refuse_mixing(module, args, kwargs, self.records or 0, self.reduction)
             self._places = found
-            self._rehearse(module, args, kwargs)
+            self._check_gradients_do_not_cross(module, args, kwargs)
 
     def _refuse_part(self, inputs: list[Tensor]) -> None:
-        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was turned."""
+        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
+        turned."""
         parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in self._rows]
         if parts or not any(x.dim() > 1 and x.shape[1] == self.records for x in inputs):
             raise MixedRecords(f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
                                f"has {self.records} records. Call it on the batch as the loader gave it; for pieces use "
                                "max_physical_batch_size.")
 
-    def _rehearse(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or if
-        it reaches another's."""
+    def _check_gradients_do_not_cross(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or
+        if it reaches another's."""
         count = 5 - self._places.count  # not the number of the probe
         before = self.records, self.uses, self._shared, self.depth, list(self._path)
         rows, records, norms = torch.arange(count) % (self.records or 1), self.records or 0, []
@@ -241,7 +247,7 @@ class Watch(TorchFunctionMode):
         finally:
             self._probing = False
             self.depth, self._path, self._shared = before
-            self._ruled.clear()
+            self._handled.clear()
 
     def _guess(self, leaf: Tensor) -> Place | None:
         if id(leaf) in self._shared:
@@ -256,7 +262,7 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._ruled or getattr(func, "__name__", "") in QUESTIONS:
+        if self._handled or getattr(func, "__name__", "") in QUESTIONS:
             return func(*args, **kwargs)
         if func in OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
             with self:
@@ -298,7 +304,8 @@ class Watch(TorchFunctionMode):
         return all(id(x) in self._shared for x in tensors((args, kwargs)))
 
     def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
-        """The ordinary function in its place, and its result written where it was wanted: over what a rule may have saved."""
+        """The ordinary function in its place; its result is written where it was wanted: over what a handler may have
+        saved."""
         kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
         result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
         with self:
@@ -331,14 +338,14 @@ class Watch(TorchFunctionMode):
         if not layouts:
             assert where[0] is not None
             return self._tapped(output, spread(func, args, kwargs, output, where[0], self._shared))
-        if func in PLANS and len(outputs) == 1:
+        if func in CALL_HANDLERS and len(outputs) == 1:
             call = Call(func, arguments(func, args, kwargs), self.records or 0, self._shared, layouts, self._location)
-            planned = PLANS[func](call)
-            if planned is not None:
-                return self._tapped(output, planned)
+            pending = CALL_HANDLERS[func](call)
+            if pending is not None:
+                return self._tapped(output, pending)
         answers = recomputed(func, args, kwargs, layouts, where, outputs, self._shared, self._location())
-        tapped = {id(x): x if planned is None else self._tapped(x, planned)
-                  for x, planned in zip(outputs, answers, strict=True)}
+        tapped = {id(x): x if pending is None else self._tapped(x, pending)
+                  for x, pending in zip(outputs, answers, strict=True)}
         return mapped(lambda x: tapped[id(x)], output)
 
     def _derived(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -349,8 +356,8 @@ class Watch(TorchFunctionMode):
                 self._shared[id(x)] = x
         return output
 
-    def _tapped(self, output: Tensor, planned: list[Planned]) -> Tensor:
-        """The output, which will hand its gradient to the rules."""
+    def _tapped(self, output: Tensor, pending: list[PendingUse]) -> Tensor:
+        """The output, which will hand its gradient to the handlers."""
         done, serial = False, self._serial
 
         def receive(gradient: Tensor) -> None:
@@ -362,9 +369,9 @@ class Watch(TorchFunctionMode):
                 raise MixedRecords("A backward pass went through the same forward pass twice, or will itself be "
                                    "differentiated (a gradient penalty): add the losses up and call backward once.")
             done = True
-            for use in planned:
+            for use in pending:
                 self.uses.add(use, use.view(gradient))
-            planned.clear()
+            pending.clear()
 
         if output.requires_grad:  # before the function itself, after every hook on the tensor: what it changes counts
             place = output.output_nr
@@ -372,7 +379,8 @@ class Watch(TorchFunctionMode):
             return output
         if output._is_view():  # a view of a parameter must not be marked as changed
             output = output.clone()
-        return Tap.apply(output, self._anchor, receive)
+        return GradientReceiver.apply(output, self._anchor, receive)
+
 
 @contextmanager
 def watching(model: nn.Module, watch: Watch) -> Iterator[Watch]:

@@ -1,8 +1,9 @@
 """Where the records are in a tensor: found by running a module on a few copies of one record.
 
-The dimension whose size follows the number of records holds them. So ``batch_first=False``, flattened batches and tables
-that are looked up once for all records are told apart even where sizes coincide. All records of the probe are copies, so
-the order of a flattened dimension shows too: entries of a record follow one another, or the records take turns.
+The dimension whose size follows the number of records holds them. So ``batch_first=False``, flattened batches and
+tables that are looked up once for all records are told apart even where sizes coincide. All records of the probe are
+copies, so the order of a flattened dimension shows too: entries of a record follow one another, or the records take
+turns.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Layout
+from discreet.training.gradients.calls import Layout
+from discreet.training.gradients.trees import mapped
 from discreet.training.refusals import MixedRecords
-from discreet.training.trees import mapped
 
 with extra("torch"):
     import torch
@@ -29,8 +30,8 @@ __all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
 
 @dataclass(slots=True)
 class Seen:
-    """A tensor of the probe: its shape, and for each dimension that may hold several entries a record, whether the records
-    take turns in it (none: unclear).
+    """A tensor of the probe: its shape, and for each dimension that may hold several entries a record, whether the
+    records take turns in it (none: unclear).
 
     Where something is unclear the value is kept, for a second probe in which the first record is another.
     """
@@ -75,7 +76,8 @@ def chosen(tree: Any, records: int, rows: Tensor) -> Any:
 
 
 def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
-    """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the first."""
+    """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the
+    first."""
     def few(x: Tensor) -> Tensor:
         dim = _records(x, records)
         if dim is None:

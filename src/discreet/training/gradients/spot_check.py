@@ -2,10 +2,10 @@
 
 Two checks, both on the user's own code as it runs. The model is run on two records and on the first of them twice: its
 answer for the first must be the same. The loss is written down as it is computed, from the model's outputs to
-``backward``, and computed again with the other records replaced by copies of one: the first record's gradient must be the
-same, and must be what the declared reduction makes of the record alone. Token means under ``ignore_index``, class weights
-normalised over the batch, contrastive losses and a wrong ``loss_reduction`` are found so. What cannot be computed again is
-not judged: the declaration counts.
+``backward``, and computed again with the other records replaced by copies of one: the first record's gradient must be
+the same, and must be what the declared reduction makes of the record alone. Token means under ``ignore_index``, class
+weights normalised over the batch, contrastive losses and a wrong ``loss_reduction`` are found so. What cannot be
+computed again is not judged: the declaration counts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.heap import give_back
-from discreet.training.probe import chosen, undisturbed
+from discreet.training.gradients.probe import chosen, undisturbed
+from discreet.training.gradients.trees import mapped, tensors
+from discreet.training.memory import return_freed_memory
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
-from discreet.training.trees import mapped, tensors
 
 with extra("torch"):
     import torch
@@ -167,7 +167,7 @@ class LossTape(TorchFunctionMode):
             self._judge(*args, **kwargs)
             self.finish()
             self.watch.forget()  # nothing that backward frees should stay for our sake
-            give_back()
+            return_freed_memory()
             return func(*args, **kwargs)
         output = func(*args, **kwargs)
         self._write(_Written(func, args, kwargs, tensors(output), torch.is_grad_enabled()))
@@ -205,7 +205,8 @@ class LossTape(TorchFunctionMode):
 
     def _judge(self, loss: Tensor, gradient: Tensor | None = None, retain_graph: Any = None, create_graph: Any = None,
                inputs: Any = None) -> None:
-        """What ``backward`` was given; a parameter is no leaf of the graph, so one among ``inputs`` would get nothing."""
+        """What ``backward`` was given; a parameter is no leaf of the graph, so one among ``inputs`` would get
+        nothing."""
         if inputs is not None:
             raise PrivateTrainingError("backward was given inputs=, but must go through the whole graph: the gradients of "
                                        "parameters are collected on the way. Call backward without it.")
@@ -227,7 +228,8 @@ class LossTape(TorchFunctionMode):
         return list(found.values())
 
     def _judge_inputs(self, inputs: list[Tensor], records: int) -> None:
-        """Another record in one row of the batch may change one row of the model's inputs, whatever was done to them."""
+        """Another record in one row of the batch may change one row of the model's inputs, whatever was done to
+        them."""
         known = {id(x) for x in self.given}
         if all(id(x) in known for x in inputs):
             return

@@ -1,4 +1,4 @@
-"""Calls without a rule: the call alone, once more, one record at a time under ``vmap``."""
+"""Calls without a handler: the call alone, once more, one record at a time under ``vmap``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.calls import Layout, Planned
+from discreet.training.gradients.calls import Layout, PendingUse
+from discreet.training.gradients.handlers import Handler, Spread
+from discreet.training.gradients.trees import tensors
 from discreet.training.refusals import MixedRecords
-from discreet.training.rules import Rule, Spread
-from discreet.training.trees import tensors
 
 with extra("torch"):
     import torch
@@ -22,7 +22,7 @@ __all__ = ["SPREAD", "Broadcast", "Recomputed", "recomputed", "spread"]
 SPREAD = {torch.Tensor.expand, torch.Tensor.expand_as, torch.Tensor.broadcast_to, torch.broadcast_to, torch.Tensor.repeat}
 
 
-class Recomputed(Rule):
+class Recomputed(Handler):
     """Gradients of one call by calling it again for each record. Exact for any function that treats records apart."""
 
     eager = True
@@ -51,8 +51,9 @@ class Recomputed(Rule):
             return torch.stack([self._pull(g, *parts) for g, *parts in rows])
 
 
-class Broadcast(Rule):
-    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled back."""
+class Broadcast(Handler):
+    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled
+    back."""
 
     eager = True
 
@@ -69,33 +70,33 @@ class Broadcast(Rule):
         return widened(torch.stack(found))
 
 
-class _Shaped(Rule):
-    """A rule whose gradients get back a dimension of size one."""
+class _Shaped(Handler):
+    """A handler whose gradients get back a dimension of size one."""
 
     eager = True
 
-    def __init__(self, rule: Rule, shape: torch.Size) -> None:
-        self.rule, self.shape = rule, shape
+    def __init__(self, handler: Handler, shape: torch.Size) -> None:
+        self.handler, self.shape = handler, shape
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """As the rule, reshaped."""
-        found = self.rule.instantiate(activations, output_gradients)
+        """As the handler, reshaped."""
+        found = self.handler.instantiate(activations, output_gradients)
         return found.reshape(found.shape[0], *self.shape)
 
 
-def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]) -> list[Planned]:
+def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]) -> list[PendingUse]:
     """The uses of shared tensors that a call repeats for every record."""
     targets = [x for x in tensors((args, kwargs)) if id(x) in shared]
     shape, dim = targets[0].shape, layout.dim - output.dim()
     rest = [size for d, size in enumerate(output.shape) if d != layout.dim]
     if func in SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
-        rule: Rule = Spread(shape)
+        handler: Handler = Spread(shape)
         if len(shape) >= -dim:  # the records' own dimension is there, of size one
-            rule = _Shaped(Spread(torch.Size([*shape[:len(shape) + dim], *shape[len(shape) + dim + 1:]])), shape)
-        return [Planned(targets[0], rule, None, layout.first)]
+            handler = _Shaped(Spread(torch.Size([*shape[:len(shape) + dim], *shape[len(shape) + dim + 1:]])), shape)
+        return [PendingUse(targets[0], handler, None, layout.first)]
     with torch.enable_grad():
         graph = func(*args, **kwargs)
-    return [Planned(x, Broadcast(graph, x, layout.apart), None, layout.apart) for x in targets]
+    return [PendingUse(x, Broadcast(graph, x, layout.apart), None, layout.apart) for x in targets]
 
 
 def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
@@ -109,7 +110,7 @@ def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
 
 
 def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout], where: list[Layout | None], outputs: list[Any],
-               shared: Mapping[int, Tensor], location: str) -> list[list[Planned] | None]:
+               shared: Mapping[int, Tensor], location: str) -> list[list[PendingUse] | None]:
     """For each output of a call, its uses of shared tensors; none for outputs that carry no gradient."""
     leaves, tree = pytree.tree_flatten((args, kwargs))
     leaves = [widened(x) if isinstance(x, Tensor) and id(x) not in shared and id(x) not in layouts else x for x in leaves]
@@ -127,7 +128,7 @@ def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout],
 
         return run
 
-    found: list[list[Planned] | None] = []
+    found: list[list[PendingUse] | None] = []
     for number, (output, layout) in enumerate(zip(outputs, where, strict=True)):
         if not output.is_floating_point():
             found.append(None)
@@ -135,7 +136,7 @@ def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout],
         if layout is None:
             raise MixedRecords(f"{getattr(func, '__name__', func)} at {location} gives an output without records from inputs "
                                "with records: it mixes them.")
-        found.append([Planned(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
+        found.append([PendingUse(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
                       for i, key in enumerate(ours)])
     return found
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.outer import in_parts, outer_norms
-from discreet.training.rules import KEPT, Rule
+from discreet.training.gradients.handlers import KEPT, Handler
+from discreet.training.gradients.outer_products import in_parts, outer_norms
 
 with extra("torch"):
     import torch
@@ -20,7 +20,7 @@ __all__ = ["ConvolutionWeight"]
 WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
 
 
-class ConvolutionWeight(Rule):
+class ConvolutionWeight(Handler):
     """The kernel of a convolution: activations are the inputs [B, C, *space], gradients [B, O, *positions].
 
     A transposed convolution is a convolution whose input and output gradient change places.
@@ -33,7 +33,8 @@ class ConvolutionWeight(Rule):
         self.output_padding = output_padding or (0,) * len(stride)
 
     def _factors(self, activations: Tensor, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
-        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long runs."""
+        """u [B·groups, T, out/groups] and v [B·groups, T, kernel·in/groups], channels last: windows are copied in long
+        runs."""
         outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
         rows, positions = outer.shape[0] * self.groups, outer.shape[2:]
         v = self._windows(inner, positions).reshape(rows, positions.numel(), self.shape[1:].numel())

@@ -2,8 +2,8 @@
 
 What a step frees the next one needs again, but a heap that was never asked for much returns it to the system and takes
 it back page by page, which can cost a sixth of a small network's step. glibc learns how much to keep from the largest
-block it has seen freed (``mallopt``, M_TRIM_THRESHOLD), so ``settle`` shows it one. The checks of the first batches, on
-the other hand, need memory that no later step does, and ``give_back`` returns it.
+block it has seen freed (``mallopt``, M_TRIM_THRESHOLD), so ``keep_freed_memory`` shows it one. The checks of the first
+batches, on the other hand, need memory that no later step does, and ``return_freed_memory`` returns it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["buffer", "give_back", "settle"]
+__all__ = ["buffer", "keep_freed_memory", "return_freed_memory"]
 
 LARGEST = 32 << 20  # bytes; glibc maps larger blocks one by one, and learns from those that are not
 
 
-def settle() -> None:
+def keep_freed_memory() -> None:
     """Let the heap keep what a step frees: a block is asked for and freed, and none of its pages is touched."""
     torch.empty(LARGEST // 2, dtype=torch.uint8)
 
 
-def buffer(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Room for ``size`` numbers. If there are many it is outside the heap, where a step would rarely find such a hole."""
+def buffer(shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Room for numbers. If there are many it is outside the heap, where a step would rarely find such a hole."""
+    size = shape.numel()
     if size * dtype.itemsize <= LARGEST // 2 or device.type != "cpu":
-        return torch.empty(size, dtype=dtype, device=device)
-    return torch.empty(max(size, LARGEST // dtype.itemsize + 1), dtype=dtype, device=device)[:size]
+        return torch.empty(shape, dtype=dtype, device=device)
+    return torch.empty(max(size, LARGEST // dtype.itemsize + 1), dtype=dtype, device=device)[:size].view(shape)
 
 
-def give_back() -> None:
+def return_freed_memory() -> None:
     """Return free memory to the system, and before it the buffers that matrix products left behind."""
     for function in _returning():
         function(0)

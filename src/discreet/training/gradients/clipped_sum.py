@@ -1,0 +1,134 @@
+r"""The clipped sum: :math:`\sum_i w_i\,\mathrm{clip}(G_i)`, one tensor a parameter, with a known bound on each record's
+part.
+
+A ``Watch`` collects the uses of the parameters in one forward and one backward pass; a ``Contraction`` turns them into
+norms and the sum. Records whose gradient is not finite contribute zero, and nothing says how many there were.
+
+Guarantee: in exact arithmetic a record moves the sum by at most the clip norm. ``sensitivity(clip_norm)`` widens that
+by a thousandth in single precision, which is far more than rounding was ever seen to add (its errors are of both
+signs), and noise is scaled to the widened bound. It is not the worst case over all inputs and orders of summation,
+which no float sum of many terms can promise: like the noise itself (``discreet.random.fast``), training is private up
+to float rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from discreet.errors import extra
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.contraction import Contraction, UsesOf
+from discreet.training.gradients.first_batches import FirstBatches
+from discreet.training.gradients.watch import Watch
+
+with extra("torch"):
+    import torch
+    from torch import Tensor, nn
+
+__all__ = ["ClippedSum", "Reduction"]
+
+Reduction = Literal["mean", "sum", "none"]
+ROUNDING = {torch.float64: 2.0**-40}
+WIDENED = 2.0**-10  # of the clip norm, in single precision or less
+
+
+class ClippedSum:
+    """Collects clipped gradients of one logical batch, piece by piece.
+
+    ``loss_reduction`` says what the loss does with the records of a piece: ``"mean"`` divides by their number (so the
+    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. On the first ``checks`` batches
+    model and loss are checked for records that mix.
+    """
+
+    def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction,
+                 checks: int = 0) -> None:
+        if loss_reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"loss_reduction is {loss_reduction!r}, but must be 'mean', 'sum' or 'none': what the loss "
+                             "does with the records of a batch.")
+        self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
+        self.watch = Watch(parameters, checks, loss_reduction)
+        self._contraction = Contraction(parameters, clipping)
+        self._first = FirstBatches(self.watch, loss_reduction, checks)
+        self.total: list[Tensor] | None = None
+        self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
+        self.local = False  # whether to note what is not private, for the eyes of who trains
+        self.clip_rate = math.nan
+
+    def sensitivity(self, clip_norm: float) -> float:
+        """The most a record can move the sum, rounding included: that of the coarsest parameter."""
+        return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
+
+    def attach(self, model: nn.Module) -> None:
+        """See every call of the model or of one of its modules."""
+        self.watch.attach(model)
+
+    def begin(self) -> None:
+        """A new logical batch: whatever was left of another is dropped."""
+        self.watch.clear()
+        self.total, self.unclipped = None, 0.0
+
+    def expect(self, records: int, yielded: Any) -> None:
+        """A piece of the batch is about to come, as the loader gives it; the first ones are checked."""
+        checked = self._first.next(records)
+        self.watch.begin(records, yielded, keeps=checked)
+        if checked:
+            self._first.begin(yielded)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a backward pass brought something that was not added yet."""
+        return bool(self.watch.uses)
+
+    def forget(self) -> None:
+        """Drop what backward passes brought since the last ``add``."""
+        self.watch.clear()
+
+    def stop_checking(self) -> None:
+        """The loss was computed, or will not be."""
+        self._first.stop()
+
+    def add(self, weights: Tensor | None, clip_norm: float) -> None:
+        """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
+        uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
+        self.watch.end()
+        found = self._contraction.room()  # outside inference mode: it becomes the gradient
+        if not uses_of or records is None:
+            for part in found:
+                part.zero_()
+        else:
+            with torch.inference_mode():
+                self._fill(found, uses_of, records, weights, clip_norm)
+        if self.total is None:
+            self.total = found
+        else:
+            torch._foreach_add_(self.total, found)
+
+    def _fill(self, out: list[Tensor], uses_of: UsesOf, records: int, weights: Tensor | None, clip_norm: float) -> None:
+        scale, shares = float(records) if self.reduction == "mean" else 1.0, self._contraction.shares
+        squares = self._contraction.squares(uses_of, records)
+        lost = None
+        if not all(math.isfinite(float(square.sum())) for square in squares):  # one that overflows only makes us look closer
+            lost = ~torch.isfinite(torch.stack(squares)).all(0)
+        self._count(squares[0], lost, weights, clip_norm / scale)
+        if self.local:
+            over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, shares, strict=True)]
+            self.clip_rate = float(torch.stack(over).any(0).float().mean())
+        factors = [_kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
+                   for square, share in zip(squares, shares, strict=True)]
+        self._contraction.contract(uses_of, factors, lost, out)
+
+    def _count(self, squares: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
+        if self.clipping.adaptive is None:
+            return
+        within = (squares.sqrt() <= clip_norm).to(squares.dtype) - 0.5
+        if lost is not None:
+            within[lost] = -0.5
+        self.unclipped += float((within if weights is None else within * weights).sum())
+
+
+def _kept(factors: Tensor, lost: Tensor | None, weights: Tensor | None) -> Tensor:
+    if lost is not None:
+        factors = factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
+    return factors if weights is None else factors * weights

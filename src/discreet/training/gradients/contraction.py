@@ -1,0 +1,110 @@
+r"""From the uses of a batch to each block's norms, and to :math:`\sum_i f_i G_i`, one tensor a parameter.
+
+In three passes: what was made of parameters is pulled back to them, every parameter's squared norms are measured
+(several uses of one parameter are one gradient), and one weighted contraction a use gives the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from discreet.errors import extra
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.handlers import Handler
+from discreet.training.gradients.joint import blank, joint_norms, pulled
+from discreet.training.gradients.uses import Use
+from discreet.training.memory import buffer
+from discreet.training.refusals import MixedRecords
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Contraction"]
+
+UsesOf = dict[int, list[Use]]
+
+
+class Contraction:
+    """Contracts the uses of ``parameters``, clipped in the blocks that ``clipping`` says. Holds no state of a batch."""
+
+    def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping) -> None:
+        self.parameters = list(parameters.values())
+        self.block, self.shares = clipping.blocks(list(parameters))
+        self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
+        self._names = list(parameters)
+        self._place = {id(p): i for i, p in enumerate(self.parameters)}
+
+    def room(self) -> list[Tensor]:
+        """A sum of every parameter's shape and place, of half precision in single, not yet filled."""
+        return [buffer(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
+
+    def of_parameters(self, uses: list[Use]) -> UsesOf:
+        """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""
+        found: UsesOf = {}
+        made: UsesOf = {}
+        for use in self._apart(uses):
+            place = self._place.get(id(use.target))
+            if place is None:
+                made.setdefault(id(use.target), []).append(use)
+                continue
+            found.setdefault(place, []).append(use)
+            if use.bias is not None:
+                found[self._place[id(use.bias)]] = []  # nothing of its own
+        for those in made.values():
+            tensor = those[0].target
+            instances = sum(use.formed() for use in those)
+            ours = [p for p in self.parameters if p.requires_grad]
+            for parameter, gradient in zip(ours, pulled(tensor, ours, instances), strict=True):
+                if gradient is not None:
+                    found.setdefault(self._place[id(parameter)], []).append(Use(parameter, Handler(), None, None, gradient))
+        return found
+
+    def _apart(self, uses: list[Use]) -> list[Use]:
+        """The uses, with a bias apart from its weight where one may be used again, or is clipped in another block."""
+        met = [self._place.get(id(x)) for use in uses for x in (use.target, use.bias) if x is not None]
+        again = None in met or len(set(met)) < len(met)  # none: something made of parameters, perhaps of these
+        return uses + [use.without_bias() for use in uses if use.bias is not None and (again or not self._together(use))]
+
+    def _together(self, use: Use) -> bool:
+        weight, bias = (self.block[self._place[id(x)]] for x in (use.target, use.bias))
+        return weight == bias
+
+    def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
+        """Each block's squared norms, never negative: a Gram sum may round below zero."""
+        found: list[Tensor | None] = [None] * len(self.shares)
+        device = self.parameters[0].device
+        for place, uses in uses_of.items():
+            if not uses:
+                continue
+            part, block = joint_norms(uses), self.block[place]
+            if part.shape[0] != records:
+                raise MixedRecords(f"Parameter {self._names[place]!r} was used on {part.shape[0]} records in a batch of "
+                                   f"{records}. Call the model on the batch as the loader gave it.")
+            before = found[block]
+            if part.dtype != self.dtype or part.device != device:
+                part = part.to(device, self.dtype)
+            found[block] = part if before is None else before + part
+        return [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
+                for square in found]
+
+    def contract(self, uses_of: UsesOf, factors: list[Tensor], lost: Tensor | None, out: Sequence[Tensor]) -> None:
+        """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
+        nothing."""
+        flat = [x.view(-1) for x in out]
+        for place, parameter in enumerate(self.parameters):
+            uses = uses_of.get(place)
+            if uses is None:
+                flat[place].zero_()
+                continue
+            weights = factors[self.block[place]]
+            if weights.dtype != parameter.dtype or weights.device != parameter.device:  # half precision is summed in single
+                weights = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
+            for use in uses:
+                if lost is not None:
+                    blank(use, lost)
+                if use is uses[0]:
+                    use.weigh(weights, flat[place], None if use.bias is None else flat[self._place[id(use.bias)]])
+                else:
+                    flat[place] += use.weighted(weights).reshape(-1)
+                use.activations = use.gradients = use.instances = None

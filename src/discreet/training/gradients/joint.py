@@ -1,0 +1,120 @@
+"""Several uses of one tensor are one gradient: their norms together, and what they were made of.
+
+Cross terms count: a table that is also an output layer, a weight used at every step of a sequence. Where both are
+cheap, neither gradient is formed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.gradients.calls import Folded
+from discreet.training.gradients.handlers import KEPT, Handler, Rows
+from discreet.training.gradients.outer_products import Outer, outer_norms
+from discreet.training.gradients.uses import Use
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["blank", "joint_norms", "pulled"]
+
+
+def joint_norms(uses: list[Use]) -> Tensor:
+    """Squared norms of the sum of several uses' gradients."""
+    if len(uses) == 1:
+        return uses[0].squared_norms()
+    if all(use.instances is None and isinstance(use.handler, Outer) for use in uses):
+        _join(uses)
+        return joint_norms(uses)
+    if (small := _tied(uses)) is not None:  # a tensor, whose truth is another question
+        return small
+    merged = sum(use.formed() for use in uses)
+    uses[:] = [Use(uses[0].target, Handler(), None, None, merged)]  # type: ignore[arg-type]
+    return joint_norms(uses)
+
+
+class _Joined(Outer):
+    """Several outer products of one tensor are one, over all their steps."""
+
+    def factors(self, activations: Any, output_gradients: Tensor) -> tuple[Tensor, Tensor]:
+        """As they were joined."""
+        return output_gradients, activations
+
+
+def _join(uses: list[Use]) -> None:
+    pairs = [use.handler.factors(use.activations, use.gradients) for use in uses]  # type: ignore[attr-defined]
+    u, v = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
+    joined = Use(uses[0].target, _Joined(), v, u)
+    if joined.handler.prefers_instances(v, u):
+        joined.instances = joined.handler.instantiate(v, u)
+    uses[:] = [joined]
+
+
+def _tied(uses: list[Use]) -> Tensor | None:
+    r"""A table that is also an output layer: norms of both and twice their inner product, without forming either.
+
+    .. math:: \langle G, G'\rangle = \sum_{t,n} u_t[\mathrm{row}_n] \langle v_t, g_n\rangle
+    """
+    tables = [use for use in uses if type(use.handler) is Rows and use.instances is None]
+    outers = [use for use in uses if isinstance(use.handler, Outer) and use.instances is None]
+    if len(tables) != 1 or len(tables) + len(outers) != len(uses):
+        return None
+    table, (records, rows, coefficients, count) = tables[0], tables[0].activations
+    gradients = table.gradients
+    assert gradients is not None
+    if count * table.target.numel() <= KEPT or len(rows) % count:
+        return None
+    if not torch.equal(records.view(count, -1), torch.arange(count)[:, None].expand(count, len(rows) // count)):
+        return None
+    if len(outers) > 1:
+        _join(outers)
+    use = outers[0]
+    u, v = use.handler.factors(use.activations, use.gradients)  # type: ignore[attr-defined]
+    values = gradients if coefficients is None else gradients * coefficients[:, None]
+    products = torch.bmm(values.view(count, -1, values.shape[1]), v.transpose(1, 2))  # [B, S, T]
+    picked = u[records, :, rows].view_as(products)
+    apart = [outer_norms(u, v), table.handler.squared_norms(table.activations, gradients)]
+    found = apart[0] + apart[1] + 2 * (products * picked).flatten(1).sum(1)
+    uses[:] = [table, use]
+    doubtful = found < 2.0**-10 * (apart[0] + apart[1])  # they cancel: what rounding may hide counts too
+    return torch.where(doubtful, 2.0**-10 * (apart[0] + apart[1]), found)
+
+
+def pulled(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
+    """Each record's gradient of the parameters a tensor was made of."""
+    def back(gradients: Tensor, batched: bool) -> Any:
+        found = torch.autograd.grad(tensor, parameters, gradients.to(tensor.dtype), retain_graph=True, allow_unused=True,
+                                    is_grads_batched=batched)
+        return [None if g is None else g.to(torch.promote_types(g.dtype, torch.float32)) for g in found]
+
+    try:
+        return back(instances, True)  # type: ignore[no-any-return]
+    except RuntimeError:
+        each = [back(g, False) for g in instances]
+        return [None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)]
+
+
+def blank(use: Use, lost: Tensor) -> None:
+    """Zeros in place of what a lost record brought: zero times not-a-number is not zero."""
+    if use.instances is not None:
+        use.instances = _without(use.instances, lost)
+        return
+    assert use.gradients is not None
+    if isinstance(use.handler, Rows):
+        records = use.activations[0]
+        use.gradients = use.gradients.masked_fill(lost[records][:, None], 0.0)
+        if use.activations[2] is not None:
+            blanked = use.activations[2].masked_fill(lost[records], 0.0)
+            use.activations = (*use.activations[:2], blanked, use.activations[3])
+        return
+    each = use.handler.fold if isinstance(use.handler, Folded) else 1
+    gone = lost.repeat_interleave(each)
+    use.gradients = _without(use.gradients, gone)
+    if isinstance(use.activations, Tensor):
+        use.activations = _without(use.activations, gone)
+
+
+def _without(x: Tensor, lost: Tensor) -> Tensor:
+    return x.masked_fill(lost.view(-1, *[1] * (x.dim() - 1)), 0.0)

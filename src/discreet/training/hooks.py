@@ -1,0 +1,84 @@
+"""What a private optimiser does beside its own step: it asks the run for a noisy gradient, and refuses any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.admission import refuse_gradients, refuse_new_parameters
+from discreet.training.refusals import PrivateTrainingError
+from discreet.training.run import Run
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+    from torch.optim import Optimizer
+
+__all__ = ["OptimizerHooks"]
+
+
+class OptimizerHooks:
+    """Stands between an optimiser's ``step`` and ``zero_grad`` and the gradients of the parameters."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._parameters = run, run.clipped.parameters
+        self._known = {id(p): name for name, p in self._parameters.items()}
+        self._left: dict[str, tuple[Tensor, int]] = {}  # the gradients the last step left, to tell them from foreign ones
+
+    def attach(self, optimizer: Optimizer) -> None:
+        """Take the optimiser's hooks, for good."""
+        optimizer.register_step_pre_hook(self.before_step)
+        optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, _uncopied  # type: ignore[method-assign]
+
+    def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up.
+
+        A closure is called here, once: the optimiser's own call would come after the gradient was made.
+        """
+        run = self._run
+        run.refuse_step()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        answer = None if closure is None else _called(closure)
+        run.clipped.stop_checking()
+        run.refuse_step()  # a closure may have taken it
+        run.plan.check(run.number)
+        refuse_new_parameters(run.model, optimizer, self._known)
+        refuse_gradients(self._parameters, self._left)
+        self._set_gradients(run.take_step())  # none for a piece: the optimiser passes over parameters without a gradient
+        return None if closure is None else ((args[0], answer), {})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget what backward passes brought since the last step."""
+        self._run.clipped.forget()
+        self._set_gradients(None)
+
+    def _set_gradients(self, found: Sequence[Tensor] | None) -> None:
+        self._left.clear()
+        parts = [None] * len(self._parameters) if found is None else found
+        for (name, p), part in zip(self._parameters.items(), parts, strict=True):
+            if part is None or not p.requires_grad:  # frozen on the way
+                p.grad = None
+                continue
+            p.grad = gradient = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
+            self._left[name] = gradient, gradient._version
+
+
+def _called(closure: Callable[[], Any]) -> Callable[[], Any]:
+    """Call a closure, and give the optimiser one that repeats its answer once."""
+    with torch.enable_grad():
+        answers = [closure()]
+
+    def answer() -> Any:
+        if not answers:
+            raise PrivateTrainingError("The optimizer called its closure twice, but a batch may be used once a step: use an "
+                                       "optimizer that needs no line search.")
+        return answers.pop()
+
+    return answer
+
+
+def _uncopied(*_: Any) -> Any:
+    """In place of ``__reduce_ex__``: a copy of the optimiser would train without noise and without an account."""
+    raise PrivateTrainingError("A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
+                               "optimizer.privacy.state_dict(), and load it after make_private.")

@@ -1,0 +1,61 @@
+"""Gaussian noise on tensors, each on its device: drawn on the CPU by ``discreet.random.fast``, added in place.
+
+Small tensors are drawn for together, because a draw costs some microseconds however little it fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discreet.errors import extra
+from discreet.random import Rng, gaussian_noise
+from discreet.training.threads import torch_threads
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Gaussians"]
+
+SMALL = 1 << 12  # entries: as many as are drawn in the time that starting a draw takes a few times over
+
+
+class Gaussians:
+    """The Gaussian noise of one step, from one stream.
+
+    ``secure`` takes the cryptographic generator; without it a faster one, keyed by the same entropy.
+    """
+
+    __slots__ = ("_rng", "_secure")
+
+    def __init__(self, rng: Rng, secure: bool = True) -> None:
+        self._rng, self._secure = rng, secure
+
+    def add(self, tensors: Sequence[Tensor], sigma: float, scale: float = 1.0) -> None:
+        """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it
+        without."""
+        small: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+        for tensor in tensors:
+            if tensor.numel() <= SMALL:
+                small.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+        for group in small.values():
+            if len(group) == 1:
+                self._add(group[0], sigma, scale)
+                continue
+            together = torch.cat([tensor.view(-1) for tensor in group])
+            self._add(together, sigma, scale)
+            parts = together.split_with_sizes([tensor.numel() for tensor in group])
+            torch._foreach_copy_([tensor.view(-1) for tensor in group], parts)
+        for tensor in tensors:
+            if tensor.numel() > SMALL:
+                self._add(tensor, sigma, scale)
+
+    def _add(self, tensor: Tensor, sigma: float, scale: float) -> None:
+        here = tensor.cpu()
+        gaussian_noise(here.numpy(), sigma, self._rng, secure=self._secure, add=True, scale=scale, team=torch_threads)
+        if here is not tensor:
+            tensor.copy_(here)
+
+    def number(self, value: float, sigma: float) -> float:
+        """A number plus noise."""
+        return value + float(gaussian_noise(1, sigma, self._rng, secure=self._secure)[0])

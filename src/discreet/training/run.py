@@ -1,0 +1,171 @@
+"""The course of a private run: who knows which step it is, which batch is out, and what has been released.
+
+A ``Run`` alone owns the number of steps, the position in a pass, the current batch, the streams, the state of noise and
+clipping, and the checkpoint. The loader asks it which steps to draw and tells it of each batch; the optimiser's hooks
+ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account off it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import extra
+from discreet.random import Rng, Streams, gaussian_noise
+from discreet.random.tap import noised
+from discreet.training.gradients import ClippedSum
+from discreet.training.noise.base import Step, shown
+from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.independent import gaussian
+from discreet.training.plan import Plan
+from discreet.training.refusals import PrivateTrainingError
+from discreet.training.sampling import Indices
+
+with extra("torch"):
+    import torch
+    from torch import Tensor, nn
+    from torch.optim import Optimizer
+
+__all__ = ["Batch", "Run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A piece of a logical batch: its rows, their weights (none: all one), its place in the logical batch."""
+
+    rows: int
+    weights: Tensor | None
+    step: int
+    first: bool
+    last: bool
+
+
+class Run:
+    """One private run of a plan. Its attributes are for reading: only the run itself writes them."""
+
+    def __init__(self, plan: Plan, model: nn.Module, optimizer: Optimizer, clipped: ClippedSum, streams: Streams, *,
+                 secure: bool = True) -> None:
+        self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
+        self._noise, self._secure = copy.deepcopy(plan.noise), secure
+        self.steps = 0  # that were released; of a pass, up to the last batch that was
+        self.position = 0  # batches that were handed out
+        self.batch: Batch | None = None
+        self.clip_norm = plan.clipping.max_grad_norm
+        self._pass: tuple[int, Indices | None] = (-1, None)
+        gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
+
+    # --- batches ---------------------------------------------------------------------------------------------------
+
+    def begin_pass(self) -> range:
+        """A loop begins, and what another left unfinished is dropped, never released; the steps it is to draw.
+
+        A batch of a pass is dealt once, used or not; other batches are drawn for the step they will be.
+        """
+        self.batch = None
+        self.clipped.begin()
+        length = self.plan.sampler.steps_per_pass
+        if not self.plan.sampler.passes:
+            return range(self.steps, self.steps + length)
+        return range(self.position, self.position + length - self.position % length)
+
+    def order(self, step: int, draw: Callable[[Rng], Indices | None]) -> Indices | None:
+        """What the pass of a step has drawn for all its steps; drawn when it is asked for first."""
+        number = step // self.plan.sampler.steps_per_pass
+        if self.plan.sampler.passes and self._pass[0] != number:
+            self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
+        return self._pass[1]
+
+    def hand_out(self, batch: Batch, yielded: Any = ()) -> None:
+        """The loader is about to yield: a batch that was given a backward pass must have been given its step."""
+        if self.batch is not None and self.clipped.waiting:
+            raise PrivateTrainingError("backward was called on a batch, but step was not, and its gradient cannot wait for the "
+                                       "next batch. To accumulate gradients, give the DataLoader the batch size wanted in all "
+                                       "and make_private speed=Speed(max_physical_batch_size=...), and call step for every "
+                                       "piece; to drop a batch, call zero_grad.")
+        if batch.first:
+            self.clipped.begin()
+        self.clipped.expect(batch.rows, yielded)
+        self.batch, self.position = batch, batch.step + 1
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def refuse_step(self) -> None:
+        """Refuse a step without a new batch."""
+        if self.batch is None:
+            raise PrivateTrainingError("step was called without a new batch from the private loader: a batch may be used for "
+                                       "one step only, and only batches of this loader have an account.")
+
+    @property
+    def number(self) -> int:
+        """The step that the current batch belongs to."""
+        assert self.batch is not None
+        return self.batch.step if self.plan.sampler.passes else self.steps
+
+    def take_step(self) -> list[Tensor] | None:
+        """Add up what the backward passes brought; of a complete batch, the noisy gradient, one tensor a parameter."""
+        batch, step = self.batch, self.number
+        assert batch is not None
+        clip_norm = self.clip_norm * self.plan.clip_factor(step)
+        self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
+        self.batch = None
+        return self._release(step, clip_norm) if batch.last else None
+
+    def _release(self, number: int, clip_norm: float) -> list[Tensor]:
+        plan, clipped, total = self.plan, self.clipped, self.clipped.total
+        assert total is not None
+        sampler, movement = plan.sampler, plan.participation.movement
+        step = Step(number=number, multiplier=plan.sum_multiplier(number), sensitivity=clipped.sensitivity(clip_norm),
+                    movement=movement, divisor=sampler.expected if clipped.reduction == "mean" else 1.0)
+        self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
+        gaussians = Gaussians(self.streams.noise(number), self._secure)
+        correlated = self._noise.correlated
+        shown(f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}", total, step.limit,
+              lambda: self._noise.release(step, total, gaussians),
+              event=plan.event if correlated else gaussian(step.sigma, step.limit), once=self if correlated else None)
+        if plan.clipping.adaptive is not None:
+            self._adapt(gaussians, movement)
+        clipped.begin()
+        return total
+
+    def _adapt(self, gaussians: Gaussians, movement: int) -> None:
+        """Let the clip norm follow a noisy count of the records that were within it."""
+        adaptive, sampler, value = self.plan.clipping.adaptive, self.plan.sampler, self.clipped.unclipped
+        assert adaptive is not None
+        sigma = adaptive.sigma(sampler.expected) * sampler.records_per_unit
+        limit = 0.5 * movement * sampler.records_per_unit
+        count = float(noised(f"count of unclipped records, sigma {sigma:.6g}", np.float64(value), "l2", limit,
+                             lambda: gaussians.number(value, sigma), event=gaussian(sigma, limit)))
+        self.clip_norm = adaptive.next_norm(self.clip_norm, count, sampler.expected * sampler.records_per_unit)
+
+    # --- checkpoints -----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their
+        step."""
+        number, order = self._pass
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "steps": self.steps,
+                "position": self.position, "pass": number, "order": None if order is None else torch.from_numpy(order),
+                "clip_norm": self.clip_norm, "noise": self._noise.state_dict(), "planned": self.plan.event.to_json(),
+                "chance": torch.get_rng_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint of the same plan."""
+        if state["planned"] != self.plan.event.to_json():
+            raise ValueError("The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
+                             "the run that saved it.")
+        if state["steps"] < self.steps:
+            raise ValueError("The checkpoint is of an earlier step than this run: going back and training again would release "
+                             "more than the plan. Make a new plan for it, and charge that.")
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self._noise.load_state_dict(state["noise"])
+        order = state["order"]
+        self.steps, self.position, self.clip_norm = int(state["steps"]), int(state["position"]), float(state["clip_norm"])
+        self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
+        torch.set_rng_state(state["chance"])
+        self.clipped.begin()
+        self.optimizer.zero_grad()
