@@ -128,7 +128,11 @@ def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:
 
 def _try(items: list[pytest.Item], change: dict[str, Any], chosen: list[tuple[str, float]]) -> str:
     """The test that notices the change; empty where none does."""
-    if (codes := _new_codes(change)) is not None and not change["compiled"]:
+    try:
+        codes = _new_codes(change)
+    except SyntaxError:
+        return "the interpreter"
+    if codes is not None and not change["compiled"]:
         by = _forked(lambda: (_swap(codes), _run(items, chosen)))
         if not by.startswith(UNTRIED):
             return by
