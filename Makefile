@@ -70,7 +70,7 @@ $(STAMPS)/lint: $(STAMPS)/test
 	@touch $@
 
 $(STAMPS)/mutants: $(STAMPS)/test
-	$(PIP) cosmic-ray
+	$(PIP) cosmic-ray coverage
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test

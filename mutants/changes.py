@@ -6,6 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import cosmic_ray.plugins as plugins
@@ -31,14 +32,33 @@ class Change:
 
     def code(self) -> str:
         """The changed file."""
-        changed = mutate_code((ROOT / self.path).read_text(), plugins.get_operator(self.operator)(), self.occurrence)
-        assert changed is not None
-        return str(changed)
+        return _changed(self.path, self.operator, self.occurrence)
 
     def shown(self) -> tuple[str, str]:
         """The first line that differs, before and after."""
         before, after = (ROOT / self.path).read_text().splitlines(), self.code().splitlines()
         return next(((a.strip(), b.strip()) for a, b in zip(before, after, strict=False) if a != b), ("", ""))
+
+    def compiled(self) -> bool:
+        """Whether the place lies in a function that numba compiles, whose lines no tracer sees."""
+        nodes = ast.walk(ast.parse((ROOT / self.path).read_text()))
+        functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+        return any(node.lineno <= self.line <= (node.end_lineno or 0) and "njit" in map(_name, node.decorator_list)
+                   for node in functions)  # fmt: skip
+
+    @property
+    def room(self) -> str:
+        """The room its file stands in."""
+        return self.path.parts[2]
+
+    def described(self) -> dict[str, object]:
+        """What a trial needs to know."""
+        return {"place": str(self), "path": str(self.path), "line": self.line, "before": self.shown()[0],
+                "code": self.code(), "compiled": self.compiled()}  # fmt: skip
+
+    def __str__(self) -> str:
+        before, after = self.shown()
+        return f"{self.path}:{self.line}  {before}  =>  {after}"
 
 
 def sample(files: list[Path], size: int, seed: int) -> list[Change]:
@@ -49,14 +69,27 @@ def sample(files: list[Path], size: int, seed: int) -> list[Change]:
     return [draw.choice(places[place]) for place in chosen]
 
 
+@cache
+def _changed(path: Path, operator: str, occurrence: int) -> str:
+    changed = mutate_code((ROOT / path).read_text(), plugins.get_operator(operator)(), occurrence)
+    assert changed is not None
+    return str(changed)
+
+
+def _name(decorator: ast.expr) -> str:
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+
+
 def _places(path: Path) -> dict[tuple[str, int, int], list[Change]]:
-    tree, skipped = get_ast_from_path(ROOT / path), set(_idle_lines(path))
+    skipped = set(_idle_lines(path))
+    tree = get_ast_from_path(ROOT / path)
+    nodes = [node for node in ast_nodes(tree) if node.type not in ("name", "string", "newline")]
     places: dict[tuple[str, int, int], list[Change]] = {}
     for name in sorted(plugins.operator_names()):
         if not name.split("/")[-1].startswith(KINDS):
             continue
         operator = plugins.get_operator(name)()
-        found = ((start, node) for node in ast_nodes(tree) for start, _ in operator.mutation_positions(node))
+        found = ((start, node) for node in nodes for start, _ in operator.mutation_positions(node))
         for occurrence, ((line, column), _) in enumerate(found):
             if (line, column) not in skipped and line not in skipped:
                 places.setdefault((str(path), line, column), []).append(Change(path, line, name, occurrence))

@@ -1,0 +1,219 @@
+"""A pytest plugin: the room's tests are collected once, and each change is tried in a fork of that process.
+
+A first fork runs a few cases of every test under coverage, and learns what each costs and which lines it runs. Then,
+for each change, a fork gives the changed functions their new code and runs the tests that reach the line, the cheapest
+first, until one fails: most changes die within a second. What is not inside a function (a constant, a default, a
+decorator) or is compiled by numba is written into the copy instead, and a fresh process runs the same tests.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from hypothesis import Phase, settings
+
+CASES = 2  # of one parametrised test, how many are watched; the others are taken to run the same lines
+TIMES, FLOOR = 8.0, 6.0  # processor seconds a test may take: so many times what it took, and at least so many
+JOB = json.loads(Path(os.environ["MUTANTS_JOB"]).read_text()) if "MUTANTS_JOB" in os.environ else {}
+UNTRIED = "not tried"
+PATIENCE, MEMORY = 1800, 8 << 30  # seconds of a clock for a change that waits for ever, and bytes for one that hoards
+LISTED = os.environ.get("MUTANTS_TESTS", "")
+SAID = os.dup(1)  # before pytest captures it; a fork has a pipe to its parent instead
+
+
+def pytest_collection() -> None:
+    """A failure is a failure: it need not be shrunk, remembered or different next time."""
+    phases = (Phase.explicit, Phase.generate)
+    settings.register_profile("mutants", settings.default, phases=phases, database=None, derandomize=True)
+    settings.load_profile("mutants")
+
+
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    if LISTED:  # a fresh process: the listed tests, in that order
+        _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
+        return True
+    seen = Path(JOB["map"])
+    if not seen.exists() and (failed := _forked(lambda: _watch(session.items, seen))):
+        Path(JOB["results"]).write_text(json.dumps({"place": "unchanged", "by": failed}) + "\n")
+        return True
+    known = json.loads(seen.read_text())
+    for change in JOB["changes"]:
+        began, cpu = time.monotonic(), sum(os.times()[:4])
+        by = _try(session.items, change, _chosen(known, change))
+        took = {"seconds": time.monotonic() - began, "cpu": sum(os.times()[:4]) - cpu}
+        with Path(JOB["results"]).open("a") as out:
+            out.write(json.dumps({"place": change["place"], "by": by} | took) + "\n")
+    return True
+
+
+def _watch(items: list[pytest.Item], out: Path) -> None:
+    """What each test costs and which lines it runs."""
+    import coverage
+
+    watched = coverage.Coverage(data_file=None, source=[JOB["source"]], config_file=False)
+    watched.start()
+    seconds: dict[str, float] = {}
+    for name, siblings in _cases(items).items():
+        for item in siblings[:CASES]:
+            watched.switch_context(name)
+            began = time.process_time()
+            if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
+                _say(item.nodeid)
+            seconds[name] = max(seconds.get(name, 0.0), time.process_time() - began)
+            if seconds[name] > 1.0:
+                break
+    watched.stop()
+    data = watched.get_data()
+    lines = {
+        str(Path(file).relative_to(Path.cwd())): {
+            line: sorted(set(names) - {""}) for line, names in data.contexts_by_lineno(file).items()
+        }
+        for file in data.measured_files()
+    }
+    out.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+
+
+def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    cases = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.split("[")[0]].append(item)
+    return cases
+
+
+def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, float]]:
+    """The tests that run the line, or the lines that use the name it defines, or the file: the cheapest first."""
+    of_file: dict[str, list[str]] = known["lines"].get(change["path"], {})
+    names = set(of_file.get(str(change["line"]), ()))
+    if not names and (defined := re.match(r"\s*(\w+)\s*[:=]", change["before"])):
+        text = Path(change["path"]).read_text().splitlines()
+        word = re.compile(rf"\b{defined[1]}\b")
+        names = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
+    names = names or {name for by in of_file.values() for name in by}
+    if change["compiled"] or not names:
+        names = set(known["seconds"])
+    ordered = sorted(names, key=lambda name: known["seconds"][name])
+    return [(name, known["seconds"][name]) for name in ordered]
+
+
+def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:
+    """Run the tests until one fails, each within its limit of processor time; a few cases of each first, then all."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, compiled loops included
+    signal.alarm(PATIENCE)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    cases, began = _cases(items), time.process_time()
+    turns = [(item, cost) for name, cost in chosen for item in cases[name][:CASES]]
+    turns += [(item, cost) for name, cost in chosen for item in cases[name][CASES:]]
+    for item, cost in turns:
+        if time.process_time() - began > JOB["budget"]:
+            break
+        signal.setitimer(signal.ITIMER_PROF, max(FLOOR, TIMES * cost))
+        if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
+            _say(item.nodeid)
+    _say("")
+
+
+def _try(items: list[pytest.Item], change: dict[str, Any], chosen: list[tuple[str, float]]) -> str:
+    """The test that notices the change; empty where none does."""
+    try:
+        codes = _new_codes(change)
+    except SyntaxError:
+        return "the interpreter"
+    if codes is not None and not change["compiled"]:
+        by = _forked(lambda: (_swap(codes), _run(items, chosen)))
+        if not by.startswith(UNTRIED):
+            return by
+    return _in_a_fresh_process(change, chosen)
+
+
+def _in_a_fresh_process(change: dict[str, Any], chosen: list[tuple[str, float]]) -> str:
+    target = Path(change["path"])
+    listed, original = Path(JOB["map"]).with_name(".tests"), target.read_text()
+    listed.write_text(json.dumps(chosen))
+    files = sorted({name.split("::")[0] for name, _ in chosen})
+    command = [*JOB["command"], *files]
+    target.write_text(change["code"])
+    try:
+        environment = os.environ | {"MUTANTS_TESTS": str(listed)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    finally:
+        target.write_text(original)
+    if said := re.search(r"^noticed: (.*)$", done.stdout, re.MULTILINE):
+        return said[1]
+    return f"ended by signal {-done.returncode}" if done.returncode < 0 else "the tests cannot be collected"
+
+
+def _say(name: str) -> None:
+    """End this process, with the test that noticed (or none) as its last word."""
+    os.write(SAID, f"noticed: {name}\n".encode())
+    os._exit(0)
+
+
+def _forked(work: Callable[[], Any]) -> str:
+    """What a fork of this process said, or how it ended."""
+    global SAID
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setsid()
+        SAID = writes
+        try:
+            work()
+        except BaseException as error:  # the parent's loop must not go on in the child
+            _say(f"{UNTRIED}: {error!r}")
+        _say("")
+    os.close(writes)
+    with os.fdopen(reads) as said:
+        words = said.read()
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return f"ended by signal {os.WTERMSIG(status)}"
+    return words.removeprefix("noticed: ").strip()
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [code, *(each for one in inner for each in _codes(one))]
+
+
+def _new_codes(change: dict[str, Any]) -> dict[tuple[str, int], CodeType] | None:
+    """The new code of each function, by name and line; None where something outside of functions changed."""
+    file = str(Path(change["path"]).resolve())
+    old, new = (_codes(compile(text, file, "exec")) for text in (Path(change["path"]).read_text(), change["code"]))
+    if len(old) != len(new):
+        return None
+    different = [a for a, b in zip(old, new, strict=True) if _own(a) != _own(b)]
+    if not all(code.co_flags & 0x1 for code in different):  # CO_OPTIMIZED: a function's, not a module's or a class's
+        return None
+    return {(a.co_qualname, a.co_firstlineno): b for a, b in zip(old, new, strict=True) if a != b and a.co_flags & 0x1}
+
+
+def _own(code: CodeType) -> CodeType:
+    return code.replace(co_consts=tuple(constant for constant in code.co_consts if not isinstance(constant, CodeType)))
+
+
+def _swap(codes: dict[tuple[str, int], CodeType]) -> None:
+    """Give every function that exists its new code."""
+    changed = 0
+    file = next(iter(codes.values())).co_filename
+    for thing in gc.get_objects():
+        if isinstance(thing, FunctionType) and thing.__code__.co_filename == file:
+            new = codes.get((thing.__code__.co_qualname, thing.__code__.co_firstlineno))
+            if new is not None:
+                thing.__code__ = new
+                changed += 1
+    if not changed:
+        raise LookupError("no function has this code")
