@@ -183,7 +183,7 @@ def test_charging_more_never_reads_less_and_the_reading_agrees_with_the_filter(a
 @given(planned=st.integers(0, 10**18), renyi=st.integers(1, 10**21), limit=st.sampled_from([3.0, 1e4, 1e6]))
 @settings(max_examples=200, deadline=None)
 def test_a_reading_is_not_below_the_exact_sum_of_its_parts(planned: int, renyi: int, limit: float) -> None:
-    """Not by an ulp, whatever the sizes, and not as the decimal it is written as; nor above the limit that was admitted."""
+    """Not by an ulp, and not as the decimal it is written as; nor above the limit that was admitted."""
     spent = Amounts(pure=math.inf, mu2=math.inf, renyi=(renyi,) * len(ORDERS), planned_epsilon=Fraction(planned, 10**18))
     book = Limit(exact(limit), Fraction(1, 10**6))
     found = reading(book, spent)
@@ -196,7 +196,7 @@ def test_a_reading_is_not_below_the_exact_sum_of_its_parts(planned: int, renyi: 
 
 
 def test_a_book_that_a_filter_fills_reads_its_limit_and_not_an_ulp_more() -> None:
-    """At the threshold of each order the sum of floats may round beyond the limit; the filter proves the limit all the same."""
+    """At a threshold the sum of floats may round beyond the limit, which the filter proves all the same."""
     for epsilon in (0.1, 0.3, 1.0, 3.0, 700.0, 1e5):
         book = Limit(exact(epsilon), Fraction(1, 10**6), "renyi")
         for j, most in enumerate(_terms(book).renyi):

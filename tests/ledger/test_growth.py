@@ -26,7 +26,7 @@ def statements(ledger: Ledger, book: Book) -> int:
 
 
 def test_a_charge_runs_the_same_few_statements_whatever_the_length_of_the_book(tmp_path: Path) -> None:
-    """BEGIN, head and version, who else wrote, the book; its totals, the entry, the head: the eighth of a book inside another."""
+    """BEGIN, head and version, who else wrote, the book; its totals, the entry, the head. One more for a book above."""
     with Ledger(f"sqlite:///{tmp_path / 'book.db'}") as ledger:
         book = ledger.open("book", epsilon=100.0, delta=1e-6)
         book.charge(STEP)

@@ -1,4 +1,4 @@
-"""A snapshot is what a report, a command or a page needs, read in one transaction; a release is charged before it reads."""
+"""A snapshot is what reports and commands need, read in one transaction; a release is charged first."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge
 
 
 def test_who_is_alone_reads_no_old_entries_and_who_is_not_reads_them_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What others appended is no reason to go on checking; on PostgreSQL a scan stands for hashes that were computed before."""
+    """On PostgreSQL a scan stands for hashes that were computed before."""
     ranges: list[tuple[int, int]] = []
     follow = chain.follow
 

@@ -16,8 +16,8 @@ __all__ = ["admitted", "planned", "pure_only", "refusal"]
 
 
 def admitted(path: list[Node], price: Amounts) -> list[Node] | None:
-    """The books on the way up after they were charged; nothing if one of them cannot stand the price or, for a plan, has
-    answers that were seen."""
+    """The books on the way up after they were charged; nothing if one of them cannot stand the price, or has answers
+    that were seen before a plan."""
     moved = tree.advance(path, price)
     for before, after in zip(path, moved, strict=True):
         if price.planned and before.stage.amounts.adaptive:

@@ -68,7 +68,7 @@ class Book:
     def release(self, operation: Operation, data: Any = None, *, label: str = "", rng: Any = None) -> Release[Any]:
         """Charge what the operation states, then let it read the data: the one path, ``discreet.release.charged``.
 
-        What public facts can refuse is refused before the charge; a refused charge leaves nothing, neither here nor read.
+        What public facts can refuse is refused before the charge; a refused charge leaves nothing, and nothing read.
         """
         return charged(operation, data, book=self, label=label, rng=rng)
 
@@ -169,7 +169,7 @@ class Book:
     def snapshot(self, *, newest: int = 500, points: int = 400) -> Snapshot:
         """The book, all in it and its history, as they stand together, in one read transaction.
 
-        It has the newest entries, and what was proved at up to so many points of the history; its totals cover all of it.
+        It has the newest entries, and what was proved at up to so many points; its totals cover the whole history.
         """
         at = self.ledger.now()
         with self.ledger._store.read() as connection:

@@ -109,7 +109,7 @@ _SEQ, _RULES, _PREVIOUS, _HASH = (_COLUMNS.index(name) for name in ("seq", "rule
 
 
 def _canonical(names: list[str]) -> tuple[Callable[[Sequence[Any]], tuple[str, ...]], int, str]:
-    """How a digest is made: which columns of text it takes, where the number stands among them, and the JSON around them.
+    """How a digest is made: the columns of text it takes, where the number stands among them, the JSON around them.
 
     The JSON is that of ``json.dumps(columns, sort_keys=True, separators=(",", ":"))``, made in a third of the time.
     """
@@ -201,8 +201,8 @@ def since(connection: sa.Connection, first: int) -> list[Entry]:
 
 
 def follow(connection: sa.Connection, after: int, last: int, digest: str | None) -> str:
-    """Raise unless the entries after one of that hash, up to the last of these numbers, are whole and follow each other;
-    the last one's hash. Without the hash, the first of them is taken at its word for what comes before it."""
+    """Raise unless the entries after one of that hash, up to the last of these numbers, are whole and follow each
+    other; the last one's hash. Without a hash, the first of them is taken at its word for what comes before it."""
     seq = after
     first = after + 1 if after else _LOWEST
     with connection.execute(_BETWEEN, {"first": first, "last": last}, execution_options={"yield_per": 1000}) as rows:

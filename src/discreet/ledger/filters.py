@@ -142,7 +142,7 @@ def _threshold(epsilon: float, offset: float) -> int:
     """The most that an order may stand at; none where it has no part of delta."""
     if offset == math.inf:
         return -1
-    slack = max(_SLACK, (epsilon + abs(offset)) * 2.0**-49)  # the fixed one covers rounding up to an epsilon of some hundreds
+    slack = max(_SLACK, (epsilon + abs(offset)) * 2.0**-49)  # the fixed one covers rounding up to some hundreds
     return math.floor((epsilon - offset - slack) * UNIT)
 
 
@@ -186,7 +186,7 @@ def overdraws_delta(limit: Limit, spent: Amounts) -> bool:
 
 
 def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Reading:
-    """The smallest epsilon proved at the book's delta (or at another: each delta is a theorem of its own), rounded up."""
+    """The smallest epsilon proved at the book's delta (or at another: a theorem of its own), rounded up."""
     return proved(limit, spent, delta).rounded()
 
 
@@ -213,7 +213,7 @@ def proved(limit: Limit, spent: Amounts, delta: Number | None = None) -> Proved:
 
 
 def _options(left: Limit, spent: Amounts, terms: _Terms) -> list[Proved]:
-    """What each filter proves by itself. One that is within its threshold proves the limit, whatever its reading rounds to."""
+    """What each filter proves by itself. One within its threshold proves the limit, whatever its reading rounds to."""
     options = [Proved(spent.pure, "pure sum", _ratio(spent.pure, left.epsilon))]
     for j, order in enumerate(ORDERS):
         epsilon: Number = _reading(spent.renyi[j], terms.offsets[j])

@@ -1,19 +1,20 @@
 """Notices tampering before the next charge is admitted.
 
-A process replays the whole chain once, before its first charge. From then on it knows what the ledger says, and each charge
-asks the database whether anybody else has written since (``Store.writes``). If not, the head and the rows of the books on the
-way are compared with what is known. If so, everything is:
+A process replays the whole chain once, before its first charge. From then on it knows what the ledger says, and each
+charge asks the database whether anybody else has written since (``Store.writes``). If not, the head and the rows of the
+books on the way are compared with what is known. If so, everything is:
 
-- the old entries. PostgreSQL keeps with each row the number of the transaction that wrote it, so that one scan tells whether
-  they are those that were read (``Store.versions``). SQLite keeps nothing of the kind: their hashes are computed again;
+- the old entries. PostgreSQL keeps with each row the number of the transaction that wrote it, so that one scan tells
+  whether they are those that were read (``Store.versions``). SQLite keeps nothing of the kind: their hashes are computed
+  again;
 - what is new since, which is replayed;
 - the head, and the row of every book.
 
-So whatever is changed through the database, by whomever, is refused at the next charge of every process. What was changed
-in the bytes of a file behind the back of SQLite, its count of changes left as it was, is found by the next process that
-starts, and by a running one within length / ``PER_CHARGE`` charges, as far as SQLite reads the file again at all.
+So whatever is changed through the database, by whomever, is refused at the next charge of every process. What was
+changed in the bytes of a file behind the back of SQLite, its count of changes left as it was, is found by the next
+process that starts, and by a running one within length / ``PER_CHARGE`` charges, as far as SQLite reads the file again.
 
-A running process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is still missing.
+A running process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is missing.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class IntegrityCheck:
                     self._scan(connection)
 
     def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, Node]]:
-        """Inside the write transaction: the last entry, and the books of these names that there are; or ``ChainBroken`` if the
-        ledger is not what was written. The names of all books above must be among them."""
+        """Inside the write transaction: the last entry, and the books of these names that there are; ``ChainBroken``
+        if the ledger is not what was written. The names of all books above must be among them."""
         with self._lock, self._whole():
             tip = chain.checked_tip(connection)
             now, then = self._store.writes(connection)
@@ -109,7 +110,7 @@ class IntegrityCheck:
         self._known = max(self._known, (self._replay.seq, self._replay.hash))
 
     def _check_old(self, connection: sa.Connection) -> None:
-        """Whether the entries that were read are still there; only those since the last scan where a scan tells of the rest."""
+        """Whether the entries that were read are still there: by a scan as far as there was one, by their hashes."""
         seq, digest, versions = self._scanned
         if versions is None or self._store.versions(connection, None, seq) != versions:
             self._scanned = seq, digest, versions = 0, chain.GENESIS, None
@@ -125,7 +126,7 @@ class IntegrityCheck:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """What failed in the middle, or was found wrong, is not built on: the next charge starts from the first entry."""
+        """What failed in the middle, or was found wrong, is not built on: the next charge starts from the beginning."""
         try:
             yield
         except BaseException:

@@ -17,7 +17,7 @@ _REMEDY = "Draw in the process that made it, or let each process reserve its own
 
 
 class Reservation:
-    """Something already charged, to be drawn on: satisfies the ``Chargeable`` protocol, and refuses more than was charged.
+    """Something already charged, to be drawn on: satisfies the ``Chargeable`` protocol, and refuses more than that.
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
     distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was charged.

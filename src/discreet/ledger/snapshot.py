@@ -1,4 +1,4 @@
-"""Books as they stand at one moment, as values: everything a report, a command or a web view needs, read in one transaction."""
+"""Books as they stand at one moment, as values: what a report, a command or a page needs, in one transaction."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The books of a ledger, or one and all inside it, each book before those inside it; and the head at that moment."""
+    """The books of a ledger, or one and all inside it, each book before those inside it; and the head then."""
 
     head: str
     books: tuple[Standing, ...]
@@ -98,9 +98,9 @@ class Overview:
 class Snapshot:
     """A book, the books inside it and their history, as they stood together at one moment.
 
-    ``entries`` are the newest entries of the book and of those inside it; ``raises`` all raises of the book itself; ``units``
-    counts the charges by what their unit rests on (``Charged.by``; ``""`` where a version kept none); ``readings`` is what the
-    book had proved after some of its charges, evenly spread and the last one included.
+    ``entries`` are the newest entries of the book and of those inside it; ``raises`` all raises of the book itself;
+    ``units`` counts the charges by what their unit rests on (``Charged.by``; ``""`` where a version kept none);
+    ``readings`` is what the book had proved after some of its charges, evenly spread and the last one included.
     """
 
     ledger: str

@@ -152,11 +152,12 @@ class Store:
         return {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
 
     def writes(self, connection: sa.Connection) -> tuple[object, object]:
-        """What the database says about writing, now and as it will be at this ledger's next transaction, if until then only
-        the present one writes. Whoever finds the second of last time equal to the first of this time was alone.
+        """What the database says about writing: now, and as it will be at this ledger's next transaction if until then
+        only the present one writes. Whoever finds the second of last time equal to the first of this time was alone.
 
-        SQLite counts what other connections commit, this object what it does itself. PostgreSQL numbers all transactions that
-        write: the next number is this one's plus one, unless another was given out, or was still at work when this was.
+        SQLite counts what other connections commit, and this object what it does itself. PostgreSQL numbers all
+        transactions that write: the next number is this one's plus one, unless another was given out, or was still at
+        work when this was.
         """
         if self.address.sqlite:
             mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
@@ -166,8 +167,8 @@ class Store:
         return own, own + 1 if oldest == following == own else object()
 
     def versions(self, connection: sa.Connection, after: int | None, last: int) -> Versions | None:
-        """How many entries there are between these numbers, and the sum and the largest of the numbers of the transactions
-        that wrote them: no UPDATE, DELETE or INSERT among them leaves it as it was. SQLite keeps no such numbers: None."""
+        """How many entries there are between these numbers, and the sum and the largest of the numbers of the
+        transactions that wrote them: no UPDATE, DELETE or INSERT leaves that as it was. SQLite keeps none: None."""
         if self.address.sqlite:
             return None
         low = "" if after is None else f"seq > {after:d} AND "

@@ -1,4 +1,4 @@
-"""A process of an older version that is still running may not write: its entries name no rules, and would break the chain."""
+"""A process of an older version that is still running may not write: its entries, without rules, break the chain."""
 
 from alembic import op
 
