@@ -15,7 +15,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "ledger": (),
     "mechanisms": (),
     "tables": ("bounding", "binned", "columns", "aggregates"),
-    "training": ("gradients/clipping", "gradients/clipped_sum", "sampling", "noise/independent"),
+    "training": ("gradients/clipping", "gradients/clipped_sum", "gradients/contraction", "sampling", "participation",
+                 "noise/independent", "noise/gaussians"),
     "linear": ("kernels", "rows", "problem"),
 }
 
