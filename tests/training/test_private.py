@@ -552,3 +552,12 @@ def test_reports_show_no_private_value():
     text = repr(optimizer.privacy) + repr(loader)
     assert "tensor" not in text
     assert copy.copy(text)
+
+
+def test_users_that_do_not_name_each_record_are_found_before_the_charge():
+    class Unpaid:
+        def charge(self, event, label="", *, unit="one record"):
+            raise AssertionError("charged")
+
+    with pytest.raises(ValueError, match="one user for each record"):
+        private(sampler=PerUser(batch_size=2, dataset_size=6, users=range(N - 1)), book=Unpaid())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from discreet.adjacency import Adjacency
 from discreet.errors import extra, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, pay, unit_name
@@ -170,10 +169,7 @@ def prepared(model: nn.Module, optimizer: Optimizer, loader: DataLoader[Any], pl
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
-    records = len(loader.dataset)  # type: ignore[arg-type]
-    if plan.adjacency is Adjacency.REPLACE and plan.sampler.dataset_size != records:
-        raise ValueError(f"dataset_size is {plan.sampler.dataset_size}, but must be the number of records: "
-                         f"{type(plan.sampler).__name__} batches are priced for a public size.")
+    plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
     clipped = ClippedSum(admission.parameters(model, optimizer), plan.clipping, loss_reduction, CHECKED)
     if not isinstance(speed, Speed | None):
         raise ValueError(f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64).")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.poisson import poisson_sample
@@ -77,6 +78,12 @@ class Sampler(ABC):
     @abstractmethod
     def participation(self) -> Participation:
         """How records take part in steps: what noise is priced for."""
+
+    def check(self, records: int) -> None:
+        """Refuse a loader of so many records that the batches are not priced for; before the charge."""
+        if self.participation.adjacency is Adjacency.REPLACE and self.dataset_size != records:
+            raise ValueError(f"dataset_size is {self.dataset_size}, but must be the number of records: "
+                             f"{type(self).__name__} batches are priced for a public size.")
 
     def order(self, size: int, rng: Rng) -> Indices | None:
         """What is drawn once for a whole pass."""
@@ -223,6 +230,11 @@ class PerUser(Sampler):
         """The user, whose records the sampler bounds."""
         return Enforced(self.name)
 
+    def check(self, records: int) -> None:
+        """Each record needs a user."""
+        if len(self.users) != records:
+            raise ValueError("users does not name one user for each record.")
+
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:
         """Users, their records one user after another, and where each user's begin."""
@@ -238,8 +250,6 @@ class PerUser(Sampler):
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins for users, then a choice among the records of each."""
         names, by_user, ends = self._groups
-        if len(by_user) != size:
-            raise ValueError("users does not name one user for each record.")
         found = []
         for user in _chosen(self.rate, names, rng):
             own = by_user[ends[user]:ends[user + 1]]

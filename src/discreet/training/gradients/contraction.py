@@ -34,10 +34,11 @@ class Contraction:
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
         self._names = list(parameters)
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
+        self._room = [(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
 
     def room(self) -> list[Tensor]:
         """A sum of every parameter's shape and place, of half precision in single, not yet filled."""
-        return [buffer(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
+        return [buffer(*facts) for facts in self._room]
 
     def of_parameters(self, uses: list[Use]) -> UsesOf:
         """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""
@@ -91,7 +92,7 @@ class Contraction:
     def contract(self, uses_of: UsesOf, factors: list[Tensor], lost: Tensor | None, out: Sequence[Tensor]) -> None:
         """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
         nothing."""
-        flat = [x.view(-1) for x in out]
+        flat = [x if x.dim() == 1 else x.view(-1) for x in out]
         for place, parameter in enumerate(self.parameters):
             uses = uses_of.get(place)
             if uses is None:

@@ -35,20 +35,21 @@ class Gaussians:
         """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it
         without."""
         small: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+        large = []
         for tensor in tensors:
-            if tensor.numel() <= SMALL:
-                small.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+            if tensor.numel() > SMALL:
+                large.append(tensor)
+            else:
+                small.setdefault((tensor.dtype, tensor.device), []).append(tensor if tensor.dim() == 1 else tensor.view(-1))
         for group in small.values():
             if len(group) == 1:
                 self._add(group[0], sigma, scale)
                 continue
-            together = torch.cat([tensor.view(-1) for tensor in group])
+            together = torch.cat(group)
             self._add(together, sigma, scale)
-            parts = together.split_with_sizes([tensor.numel() for tensor in group])
-            torch._foreach_copy_([tensor.view(-1) for tensor in group], parts)
-        for tensor in tensors:
-            if tensor.numel() > SMALL:
-                self._add(tensor, sigma, scale)
+            torch._foreach_copy_(group, together.split_with_sizes([len(part) for part in group]))
+        for tensor in large:
+            self._add(tensor, sigma, scale)
 
     def _add(self, tensor: Tensor, sigma: float, scale: float) -> None:
         here = tensor.cpu()
