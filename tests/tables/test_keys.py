@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import discreet as dp
-from discreet.mechanisms.propose_test_release import noise_tail
+from discreet.mechanisms.thresholds import noise_tail
 from discreet.tables.keys import KeySelection
 
 
