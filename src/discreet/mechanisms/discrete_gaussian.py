@@ -14,7 +14,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import above, in_range
 from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
-from discreet.mechanisms.parameters import one_of, slack, store
+from discreet.mechanisms.parameters import noise_asked_for, slack, store
 from discreet.random.tap import noised
 
 __all__ = ["DiscreteGaussian"]
@@ -52,9 +52,7 @@ class DiscreteGaussian(Mechanism[Any]):
               max_size=whole("max_size", self.max_size, low=1))
         if self.max_size == 1 and not float(self.sensitivity).is_integer():
             raise ValueError(f"sensitivity is {self.sensitivity}, but must be whole for one integer (max_size=1).")
-        asked = one_of(sigma=self.sigma, epsilon=epsilon, rho=rho)
-        if delta is not None and asked != "epsilon":
-            raise ValueError(f"delta given with {asked}, but it belongs with epsilon.")
+        asked = noise_asked_for(delta, sigma=self.sigma, epsilon=epsilon, rho=rho)
         if asked == "sigma":
             sigma = positive("sigma", self.sigma)
         elif asked == "rho":

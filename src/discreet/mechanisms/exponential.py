@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import numbers
-from discreet.mechanisms.scores import ScoreGrid
+from discreet.mechanisms.scores import Selection
 from discreet.random.tap import noised
 from discreet.release import Release
 
@@ -26,7 +24,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential(Mechanism[int]):
+class Exponential(Selection[int]):
     r"""Chooses an index by scores, each of which one record moves by at most ``sensitivity``.
 
     Law: :math:`\Pr[i] \propto \mu_i \exp(\epsilon\, u_i / 2\Delta)` on scores rounded to a fine grid, sampled exactly:
@@ -49,21 +47,12 @@ class Exponential(Mechanism[int]):
     2
     """
 
-    sensitivity: float = 1.0
-    epsilon: float = 1.0
-    monotone: bool = False
     base_measure: tuple[float, ...] | None = None
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        base = self.base_measure
-        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency, monotone=bool(self.monotone),
-              base_measure=None if base is None else tuple(positive("base_measure", x) for x in base))
-        store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
-
-    @property
-    def _grid(self) -> ScoreGrid:
-        return ScoreGrid.paying(self.sensitivity, self.epsilon, 1 if self.monotone else 2)
+        Selection.__post_init__(self)
+        if self.base_measure is not None:
+            store(self, base_measure=tuple(positive("base_measure", x) for x in self.base_measure))
 
     @property
     def event(self) -> events.Exponential:

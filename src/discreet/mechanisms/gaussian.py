@@ -13,7 +13,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range, root_above
 from discreet.mechanisms.mechanism import Mechanism, usual_error
-from discreet.mechanisms.parameters import one_of, slack, store
+from discreet.mechanisms.parameters import noise_asked_for, slack, store
 from discreet.random.tap import noised
 
 __all__ = ["Gaussian", "classic_noise_multiplier"]
@@ -51,9 +51,7 @@ class Gaussian(Mechanism[Any]):
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None, calibration: str) -> None:
         sensitivity, size = in_range("sensitivity", self.sensitivity), whole("max_size", self.max_size, low=1)
-        asked = one_of(sigma=self.sigma, epsilon=epsilon, rho=rho)
-        if delta is not None and asked != "epsilon":
-            raise ValueError(f"delta given with {asked}, but it belongs with epsilon.")
+        asked = noise_asked_for(delta, sigma=self.sigma, epsilon=epsilon, rho=rho)
         if asked == "sigma":
             grid = Grid.inside(in_range("sigma", self.sigma))
         else:

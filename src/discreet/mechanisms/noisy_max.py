@@ -9,18 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
-from discreet.errors import number, positive, whole
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.parameters import store
-from discreet.mechanisms.scores import ScoreGrid
+from discreet.errors import number, whole
+from discreet.mechanisms.scores import Selection
 from discreet.random.tap import noised
 
 __all__ = ["NoisyMax"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyMax(Mechanism[int]):
+class NoisyMax(Selection[int]):
     r"""Chooses the index whose score plus Laplace noise is largest; one record moves each score by ≤ ``sensitivity``.
 
     Law: argmax of u_i + X_i with X_i the integer part of Laplace noise of scale 2Δ/ε (Δ/ε with ``monotone=True``),
@@ -34,19 +31,6 @@ class NoisyMax(Mechanism[int]):
     >>> NoisyMax(sensitivity=1.0, epsilon=1.0, monotone=True).release([3.0, 90.0, 5.0], rng=1).value
     1
     """
-
-    sensitivity: float = 1.0
-    epsilon: float = 1.0
-    monotone: bool = False
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency, monotone=bool(self.monotone))
-        store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
-
-    @property
-    def _grid(self) -> ScoreGrid:
-        return ScoreGrid.paying(self.sensitivity, self.epsilon, 1 if self.monotone else 2)
 
     @property
     def event(self) -> events.PureDP:

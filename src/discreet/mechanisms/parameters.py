@@ -8,7 +8,7 @@ from typing import Any
 from discreet.adjacency import Adjacency
 from discreet.release import ONE_RECORD, unit_name
 
-__all__ = ["one_of", "slack", "spent_delta", "store"]
+__all__ = ["noise_asked_for", "one_of", "slack", "spent_delta", "store"]
 
 # Asked for an epsilon, a mechanism aims this much inside it, so that no rounding of the account can exceed it.
 slack = 1 + Fraction(1, 1 << 40)
@@ -26,6 +26,14 @@ def store(frozen: Any, /, **values: Any) -> None:
         values["adjacency"] = Adjacency(values["adjacency"])
     for name, value in values.items():
         object.__setattr__(frozen, name, value)
+
+
+def noise_asked_for(delta: object, **choices: object) -> str:
+    """The name of the one choice by which noise is asked for; ``delta`` belongs with epsilon alone."""
+    asked = one_of(**choices)
+    if delta is not None and asked != "epsilon":
+        raise ValueError(f"delta given with {asked}, but it belongs with epsilon.")
+    return asked
 
 
 def one_of(**choices: object) -> str:

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
-from discreet.errors import number, positive, whole
-from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.parameters import store
-from discreet.mechanisms.scores import ScoreGrid
+from discreet.errors import number, whole
+from discreet.mechanisms.scores import Selection
 from discreet.random.tap import noised
 
 __all__ = ["PermuteAndFlip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip(Mechanism[int]):
+class PermuteAndFlip(Selection[int]):
     r"""Walks the candidates in random order, stopping at i with probability :math:`e^{\epsilon(u_i - u^*)/2\Delta}`.
 
     Equal in law to reporting the maximum after adding exponential noise of scale 2Δ/ε (Δ/ε with ``monotone=True``,
@@ -33,19 +30,6 @@ class PermuteAndFlip(Mechanism[int]):
     >>> PermuteAndFlip(sensitivity=1.0, epsilon=1.0).release([0.0, 80.0, 1.0], rng=1).value
     1
     """
-
-    sensitivity: float = 1.0
-    epsilon: float = 1.0
-    monotone: bool = False
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency, monotone=bool(self.monotone))
-        store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
-
-    @property
-    def _grid(self) -> ScoreGrid:
-        return ScoreGrid.paying(self.sensitivity, self.epsilon, 1 if self.monotone else 2)
 
     @property
     def event(self) -> events.PureDP:

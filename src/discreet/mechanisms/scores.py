@@ -12,17 +12,21 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import number
+from discreet.adjacency import Adjacency
+from discreet.errors import number, positive
 from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power, wide
-from discreet.mechanisms.parameters import slack
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parameters import slack, store
 from discreet.mechanisms.records import numbers
 
-__all__ = ["ScoreGrid"]
+__all__ = ["ScoreGrid", "Selection"]
+
+T = TypeVar("T")
 
 _BITS = 32
 _SAFE = 1 << 61  # beyond this many steps, scores are handled as Python integers
@@ -93,3 +97,21 @@ class ScoreGrid:
         whole = whole if offsets is None else [w + int(o) for w, o in zip(whole, offsets, strict=True)]
         best = max(whole)
         return np.array([min(best - w, _SAFE) for w in whole], np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Mechanism[T]):
+    """A choice by scores, each of which one record moves by at most ``sensitivity``; ``monotone``: all the same way."""
+
+    sensitivity: float = 1.0
+    epsilon: float = 1.0
+    monotone: bool = False
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency, monotone=bool(self.monotone))
+        store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
+
+    @property
+    def _grid(self) -> ScoreGrid:
+        return ScoreGrid.paying(self.sensitivity, self.epsilon, 1 if self.monotone else 2)

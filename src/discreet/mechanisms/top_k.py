@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
-from discreet.errors import number, positive, whole
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.scores import ScoreGrid
+from discreet.mechanisms.scores import ScoreGrid, Selection
 from discreet.random.tap import noised
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopK(Mechanism[NDArray[np.int64]]):
+class TopK(Selection[NDArray[np.int64]]):
     r"""Chooses ``k`` indices one after another, each by the exponential mechanism with ``epsilon``/k among those left.
 
     Equal in law to taking the k largest scores after adding Gumbel noise of scale 2Δk/ε once (Durfee and Rogers 2019).
@@ -35,15 +33,10 @@ class TopK(Mechanism[NDArray[np.int64]]):
     """
 
     k: int
-    sensitivity: float = 1.0
-    epsilon: float = 1.0
-    monotone: bool = False
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        store(self, k=whole("k", self.k, low=1), epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency,
-              monotone=bool(self.monotone))
-        store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
+        store(self, k=whole("k", self.k, low=1))
+        Selection.__post_init__(self)
 
     @property
     def _grid(self) -> ScoreGrid:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from discreet import events
@@ -34,14 +35,14 @@ class Statistic(Mechanism[Any]):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def _check(self) -> None:
-        budget = self.budget
+        budget = Budget(self.epsilon, self.delta, self.rho)  # not the kept one: True equals 1.0 there
         store(self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency,
               unit=self.unit)
 
     @property
     def budget(self) -> Budget:
         """What it may cost."""
-        return Budget(self.epsilon, self.delta, self.rho)
+        return _budget(self.epsilon, self.delta, self.rho)
 
     @property
     def _replace(self) -> bool:
@@ -85,6 +86,9 @@ class Additive(Statistic):
     def draw(self, data: Any, rng: Rng) -> Any:
         """Totals, noise, answer."""
         return self.answer(self.mechanism.draw(self.totals(data), rng))
+
+
+_budget = lru_cache(maxsize=256)(Budget)  # parsed once for equal words: a release asks for it several times
 
 
 def public_size(n: object, replace: bool, *, low: int = 1) -> int | None:
