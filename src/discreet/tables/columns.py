@@ -150,10 +150,10 @@ class Columns:
             raise ValueError(f"Column {name!r} is declared as {type(declared).__name__}, but this needs Bounded(low, high).")
         return FixedPoint(declared, steps)
 
-    def steps(self, number: int, name: str, steps: int) -> tuple[Field, nw.Expr]:
-        """A bounded column in whole steps of its grid."""
+    def steps(self, number: int, name: str, steps: int, kind: Any = nw.Int64) -> tuple[Field, nw.Expr]:
+        """A bounded column in whole steps of its grid, at most 2^30."""
         grid = self.grid(name, steps)
-        value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(nw.Int64)
+        value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(kind)
         return Field(f"v{number}", size=grid.top + 1, nullable=grid.bounds.missing == "drop"), value
 
     def bin(self, bins: Bins) -> tuple[Field, nw.Expr]:
