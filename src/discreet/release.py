@@ -1,7 +1,7 @@
 """What an operation promises, what it gives back, and the one path on which a book is charged before data is read.
 
-An operation is built from public facts alone. It states its ``event`` (the cost) and its ``unit`` (whom it protects) before
-any data is read; ``release`` is the only place that reads private rows. ``charged`` is the path:
+An operation is built from public facts alone. It states its ``event`` (the cost) and its ``unit`` (whom it protects)
+before any data is read; ``release`` is the only place that reads private rows. ``charged`` is the path:
 
     what public facts can refuse  ─►  book.charge(event, label, unit)  ─►  operation.release(data)  ─►  Release
 
@@ -49,8 +49,8 @@ class Release(Generic[T_co]):
     """A value that may be published, with what it cost and whom that protects.
 
     ``reproducible`` is true when a seed was given: such a value serves tests and experiments, and is not private,
-    because whoever knows the seed can subtract the noise. ``error`` is what the operation said of its error before it read
-    anything, with 95 % confidence: a number, or one for each column of the answer; none where it cannot say.
+    because whoever knows the seed can subtract the noise. ``error`` is what the operation said of its error before it
+    read anything, with 95 % confidence: a number, or one for each column of the answer; none where it cannot say.
     """
 
     value: T_co

@@ -74,3 +74,10 @@ def test_error_holds_with_its_confidence(mechanism):
     for confidence in (0.5, 0.9, 0.99):
         assert (noise <= mechanism.error(confidence)).mean() >= confidence - 0.01
         assert (noise <= mechanism.error(confidence) - max(2, 0.1 * mechanism.error(confidence))).mean() < confidence
+
+
+@pytest.mark.parametrize("delta", [0.29, 0.31, 0.5, 0.9])
+def test_a_large_delta_is_met_too(delta):
+    """Where epsilon is zero at every ordinary sigma the search must still see which way it falls."""
+    mechanism = DiscreteGaussian(epsilon=1.0, delta=delta)
+    assert 0.9 * delta < dp.delta(mechanism.event, epsilon=1.0) <= delta

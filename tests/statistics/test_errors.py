@@ -1,7 +1,7 @@
 """The error a statistic states before it reads data is the error that is measured, over a grid of sizes and budgets.
 
-Root mean squares are compared with a normal approximation of the mean of squares; six standard errors leave room for its
-heavy tail. Each comparison also rejects a scale that is 30 % off, which is its power.
+Root mean squares are compared with a normal approximation of the mean of squares; six standard errors leave room for
+its heavy tail. Each comparison also rejects a scale that is 30 % off, which is its power.
 """
 
 import math

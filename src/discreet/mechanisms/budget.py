@@ -1,8 +1,8 @@
 """What a release may cost: read once, divided, and turned into noise or a choice.
 
-``epsilon`` alone is pure differential privacy (``delta`` is ``None`` or 0, which mean the same everywhere); with ``delta``
-it is approximate; ``rho`` is zero-concentrated. Every room reads these three words through ``Budget`` and asks it for
-mechanisms, so that a budget means one thing whoever spends it.
+``epsilon`` alone is pure differential privacy (``delta`` is ``None`` or 0, which mean the same everywhere); with
+``delta`` it is approximate; ``rho`` is zero-concentrated. Every room reads these three words through ``Budget`` and
+asks it for mechanisms, so that a budget means one thing whoever spends it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _INSIDE = 1 - 2.0**-40  # what is calibrated stays this far inside, so that no r
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A cost that was agreed to: ``epsilon`` (and ``delta``), or ``rho``; ``noise`` is a preference where there is a choice.
+    """A cost that was agreed to: ``epsilon`` (and ``delta``), or ``rho``; ``noise`` is a preference.
 
-    ``noise="gaussian"`` is the continuous Gaussian and nothing else: a part of (epsilon, delta) that ``shares`` or ``part``
-    made for Gaussian noise is such a budget, since only the costs of Gaussians add up exactly to what they were cut from.
+    ``noise="gaussian"`` is the continuous Gaussian and nothing else: a part of (epsilon, delta) that ``shares`` or
+    ``part`` made for Gaussian noise is such a budget, since only the costs of Gaussians add up exactly to what they
+    were cut from.
 
     >>> budget = Budget(epsilon=1.0, delta=0)
     >>> budget.pure, budget.delta is None, budget.norm
@@ -112,7 +113,7 @@ class Budget:
         return [Budget(epsilon, delta, rho, self.noise)] * count
 
     def shares(self, kinds: Sequence[Kind]) -> list[Budget]:
-        """Equal parts, one for each entry of ``kinds``; with ``delta``, additive parts take the better of the two noises."""
+        """Equal parts, one for each entry of ``kinds``; with ``delta``, additive ones take the better of the two noises."""
         if not kinds:
             return []
         if "keys" in kinds and self.delta is None:
@@ -140,13 +141,13 @@ class Budget:
 
     def additive(self, sensitivity: Fraction | float, size: int = 1, *, square: Fraction | float | None = None,
                  whole: bool = False, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> AdditiveMechanism:
-        """Noise for ``size`` numbers that one record moves by ``sensitivity``; whole noise for ``whole`` numbers, where better.
+        """Noise for ``size`` numbers that one record moves by ``sensitivity``; whole noise for ``whole`` ones, where better.
 
         ``sensitivity`` is in L1, and bounds L2 too unless ``square``, that of the change in L2, is given.
 
         Rounded Laplace noise is worse than discrete Laplace noise at any price. Rounding adds 1/12 to the variance of
-        Gaussian noise, while the discrete law's price is known only as zCDP for several numbers: it pays below a deviation
-        of 1, for a budget that is zCDP.
+        Gaussian noise, while the discrete law's price is known only as zCDP for several numbers: it pays below a
+        deviation of 1, for a budget that is zCDP.
         """
         reach = Fraction(sensitivity)
         return _additive(self, reach, reach**2 if square is None else Fraction(square), max(size, 1), whole, adjacency)
@@ -154,8 +155,8 @@ class Budget:
     def selection(self, count: int = 1, *, bounded_range: bool = True) -> float:
         """The epsilon of each of ``count`` selections, whose events add up to the budget and no more.
 
-        A selection of range ε is ε²/8-zCDP (Cesar and Rogers 2021); any that is ε-DP is ε²/2-zCDP, which holds where one
-        record meets several that together are ε-DP (``bounded_range=False``).
+        A selection of range ε is ε²/8-zCDP (Cesar and Rogers 2021); any that is ε-DP is ε²/2-zCDP, which holds where
+        one record meets several that together are ε-DP (``bounded_range=False``).
         """
         if self.noise == "gaussian":
             raise ValueError("The budget is for Gaussian noise, but a selection has none: leave noise= out.")

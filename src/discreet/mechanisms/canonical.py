@@ -1,13 +1,13 @@
 """One form for every value that is counted under its own name: what is shown depends on the class, never on the record.
 
-Python holds 1, True, 1.0 and Decimal("1.00") equal, -0.0 and 0.0, noon in Lagos and eleven in London. Count such records
-together and show the key that came first, and one record decides what is published. Here every record becomes, by itself,
-the form of its class; forms that are equal are the same to the last character (type, sign, exponent, zone).
+Python holds 1, True, 1.0 and Decimal("1.00") equal, -0.0 and 0.0, noon in Lagos and eleven in London. Count such
+records together and show the key that came first, and one record decides what is published. Here every record becomes,
+by itself, the form of its class; forms that are equal are the same to the last character (type, sign, exponent, zone).
 
 ==========================================  =======================================================================
 record                                      form
 ==========================================  =======================================================================
-a number of any type                        the first that holds it exactly: ``int`` (beyond 2^128 a double comes first),
+a number of any type                        the first that holds it exactly: ``int`` (beyond 2^128 a double first),
                                             ``float``, ``Decimal`` without trailing zeros, ``Fraction``
 a complex number                            the number, if it has no imaginary part; otherwise ``complex`` without -0.0
 NaN of any type, not-a-time                 the text ``"nan"``
@@ -19,8 +19,9 @@ a tuple, a ``frozenset``                    the same, of forms
 anything else                               none: such a record is counted nowhere
 ==========================================  =======================================================================
 
-Anything else is what has an equality of its own, or no hash, a number of more than 2048 bits, a tuple nested deeper than
-16. It is left out in silence: an error would tell that the record is there. A record's own equality and hash are not asked.
+Anything else is what has an equality of its own, or no hash, a number of more than 2048 bits, a tuple nested deeper
+than 16. It is left out in silence: an error would tell that the record is there. A record's own equality and hash are
+not asked.
 """
 
 from __future__ import annotations

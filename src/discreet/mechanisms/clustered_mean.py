@@ -101,8 +101,8 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
         return self._noise.error(confidence)
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.float64] | None:
-        """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or too
-        many of them, counts as an outlier."""
+        """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or
+        too many of them, counts as an outlier."""
         x = rows(data, self.dimension)
         if x.shape != (self.size, self.dimension):
             raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")

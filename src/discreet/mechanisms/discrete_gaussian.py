@@ -60,13 +60,18 @@ class DiscreteGaussian(Mechanism[Any]):
         elif asked == "rho":
             sigma = above(slack * Fraction(self.sensitivity) * Fraction(1 / math.sqrt(2 * positive("rho", rho))))
         else:
-            from discreet.accounting import calibrate
-
-            sigma = calibrate(self._event, epsilon=positive("epsilon", epsilon), delta=number(
-                "delta", delta, low=0, high=1, open_low=True, open_high=True), adjacency=self.adjacency)
+            sigma = self._calibrated(positive("epsilon", epsilon), number("delta", delta, low=0, high=1, open_low=True,
+                                                                          open_high=True))
         if sigma > 2**50:
             raise ValueError(f"sigma is {sigma:g}, but must be a number in (0, 2^50].")
         store(self, sigma=sigma)
+
+    def _calibrated(self, epsilon: float, delta: float) -> float:
+        from discreet.accounting import calibrate
+
+        # Where sigma is large for a large delta, epsilon is zero all around: no search could see which way it falls.
+        start = 1.0 if delta < 0.3 else self.sensitivity / 20
+        return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency, start=start)
 
     def _event(self, sigma: float) -> events.Event:
         if self.max_size == 1:

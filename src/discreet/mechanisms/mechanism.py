@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from discreet.events import Event
 from discreet.random import Rng, RngLike, as_rng
@@ -19,36 +19,46 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanism(ABC, Generic[T]):
-    """A small frozen value that turns something private into something noisy.
+    """A small frozen value, made of public facts, that turns something private into something noisy.
 
-    ``draw`` is the law: the noisy answer itself, for an operation that makes its own release of it. ``release`` is that in
-    a ``Release``. ``unit`` is the caller's word for whom a record is all of.
+    A new one says what it costs (``event``) and how it draws (``draw``); if it can tell from public facts what it
+    cannot read, it says that too (``check``). The rest is here, once: ``release`` is check, draw, and one ``Release``
+    of it. Where a mechanism serves a larger operation, that calls ``draw`` and makes the release itself.
+
+    ``unit`` is the caller's word for whom a record is all of.
     """
 
     unit: str = ONE_RECORD
 
+    label: ClassVar[str] = ""  # what it is called in a book that is told no other name
+
     @property
     @abstractmethod
     def event(self) -> Event:
-        """The cost, known from public parameters alone."""
+        """The cost, known from public facts alone."""
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence that a release carries; none where it depends on what is not public yet."""
+        return None
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly wrong about the data's container: its type or its shape. No record is looked at."""
+        return
 
     @abstractmethod
     def draw(self, data: Any, rng: Rng) -> T:
-        """The noisy answer."""
-
-    @property
-    def stated_error(self) -> float | None:
-        """The error with 95 % confidence that a release of it carries; none where it depends on more than the mechanism."""
-        return None
+        """Read the data and return the noisy answer."""
 
     def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[T]]:
-        """Refuse a source of randomness that is none, and return what reads ``data``."""
+        """Refuse what public facts can tell, read nothing, and return what reads."""
+        self.check(data)
         source = as_rng(rng)
-        return lambda: Release(self.draw(data, source), self.event, reproducible=source.reproducible, unit=self.unit,
-                               error=self.stated_error)
+        return lambda: Release(self.draw(data, source), self.event, reproducible=source.reproducible, label=self.label,
+                               unit=self.unit, error=self.stated_error)
 
-    def release(self, data: Any, rng: RngLike = None) -> Release[T]:
-        """The noisy answer for ``data``: see ``draw``."""
+    def release(self, data: Any = None, rng: RngLike = None) -> Release[T]:
+        """Read the data and return the noisy answer (see ``draw``), with what it cost."""
         return self.prepared(data, rng)()
 
 

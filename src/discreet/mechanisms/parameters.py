@@ -19,13 +19,13 @@ def spent_delta(delta: float) -> float:
     return delta * (1 - 2.0**-40)
 
 
-def store(mechanism: Any, **values: Any) -> None:
+def store(frozen: Any, /, **values: Any) -> None:
     """Set fields of a frozen value while it is being made; its unit, if it states one, must be a name."""
-    unit_name(getattr(mechanism, "unit", ONE_RECORD))
+    unit_name(getattr(frozen, "unit", ONE_RECORD))
     if "adjacency" in values:
         values["adjacency"] = Adjacency(values["adjacency"])
     for name, value in values.items():
-        object.__setattr__(mechanism, name, value)
+        object.__setattr__(frozen, name, value)
 
 
 def one_of(**choices: object) -> str:

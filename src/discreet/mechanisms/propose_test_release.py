@@ -30,7 +30,6 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["NOTHING", "ProposeTestRelease"]
 
@@ -43,8 +42,9 @@ _FAR = 1 << 40
 class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
 
-    ``distance`` says how far data are from unsafe, ``base`` answers and makes its own noise. ``epsilon`` and ``delta`` pay for
-    the test; ``base_event`` for the base algorithm on safe data (nothing, if there it does not depend on any one record).
+    ``distance`` says how far data are from unsafe, ``base`` answers and makes its own noise. ``epsilon`` and ``delta``
+    pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if there it does not depend on any
+    one record).
 
     >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
     >>> test.threshold, test.event.epsilon <= 1.0
@@ -91,10 +91,9 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
-    def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[T | None]]:
-        """Refuse a test of nothing, and return what reads ``data``."""
+    def check(self, data: Any) -> None:
+        """Refuse a test of nothing."""
         self._parts()
-        return Mechanism.prepared(self, data, rng)
 
     def _parts(self) -> tuple[Callable[[Any], Any], Callable[[Any], T]]:
         if self.distance is None or self.base is None:

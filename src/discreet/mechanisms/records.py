@@ -4,9 +4,9 @@ A NumPy array of numbers is read as it is, integers exactly. Anything else (a li
 by entry as doubles, because NumPy would choose one type for all entries and so round one record because of another.
 Whatever is not a real number (NaN, ``None``, text in a list, a complex number, a list) is *missing*, that is NaN. An
 infinity is a number beyond every bound. Only shape and type of an array are looked at before that, and only they can
-raise an error (``check_column`` and ``check_rows`` do so before a charge); none can raise a warning. A container whose *type*
-is publicly wrong (a frame for a column, text for numbers) is refused, because an answer from nothing but missing records would
-look like one.
+raise an error (``check_column`` and ``check_rows`` do so before a charge); none can raise a warning. A container whose
+*type* is publicly wrong (a frame for a column, text for numbers) is refused, because an answer from nothing but
+missing records would look like one.
 """
 
 from __future__ import annotations

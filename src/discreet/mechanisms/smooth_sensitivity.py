@@ -129,8 +129,8 @@ class SmoothMedian(Mechanism[float]):
     """The median of numbers in public ``bounds``, with noise by how closely the data surround it.
 
     Values are clipped to the bounds (NaN, and whatever is not a number, counts as the lower one). The number of records
-    is public: the guarantee is under replace. Noise is small wherever many records lie near the median, however wide the
-    bounds.
+    is public: the guarantee is under replace. Noise is small wherever many records lie near the median, however wide
+    the bounds.
     Reference: Nissim, Raskhodnikova and Smith (2007), Section 3.1.
 
     >>> mechanism = SmoothMedian(bounds=(0.0, 1000.0), epsilon=1.0)

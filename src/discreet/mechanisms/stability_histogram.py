@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -94,7 +94,7 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
         """The shown bin with the largest noisy count, or ``None``: post-processing of ``release``."""
         shown = self.release(values, rng)
         best = max(shown.value, key=lambda key: (shown.value[key], repr(key)), default=None)
-        return replace(shown, value=best)
+        return Release(best, shown.event, shown.reproducible, unit=self.unit)
 
     def _bins(self, values: Sequence[Any]) -> Counter[Any]:
         if self.width is None:

@@ -30,8 +30,8 @@ class StableMode(Mechanism[Any]):
 
     Let G be the lead of the largest count over the second. One record added or removed changes G by 1, and the mode
     can change only if G ≤ 1: the distance to unsafe data is G - 1. One record replaced changes G by 2: ⌈G/2⌉ - 1.
-    Equal counts, and empty data, are unsafe. Equal values are one, in the form that ``mechanisms.canonical`` gives all of
-    them (NaN is ``"nan"``); a record that has none (a list, an object) is left out.
+    Equal counts, and empty data, are unsafe. Equal values are one, in the form that ``mechanisms.canonical`` gives all
+    of them (NaN is ``"nan"``); a record that has none (a list, an object) is left out.
 
     Guarantee: (epsilon, delta)-DP; on safe data the answer is constant around it, so the base algorithm is free.
     Reference: Dwork and Lei (2009); Smith and Thakurta (2013) for the distance of a maximum.

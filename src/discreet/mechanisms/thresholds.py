@@ -1,4 +1,4 @@
-"""Whether a noisy whole number exceeds a threshold, of which the noise alone falls short but for a small probability."""
+"""Whether a noisy whole number exceeds a threshold, which the noise alone does with a small probability only."""
 
 from __future__ import annotations
 

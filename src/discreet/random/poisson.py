@@ -16,7 +16,8 @@ __all__ = ["poisson_sample"]
 def poisson_sample(keys: Sequence[object], rate: float, rng: Rng) -> NDArray[np.bool_]:
     """Which of the records that ``keys`` name take part: each with probability ⌊rate·2^64⌋/2^64, by a coin of its own.
 
-    The probability is not above ``rate``, so the event at that rate covers it. At a rate of 1 all do, and no coin is drawn.
+    The probability is not above ``rate``, so the event at that rate covers it. At a rate of 1 all do, and no coin is
+    drawn.
 
     >>> from discreet.random import seeded
     >>> int(poisson_sample(range(1000), 0.1, seeded(1)).sum())

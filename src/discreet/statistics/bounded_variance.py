@@ -36,9 +36,9 @@ class BoundedVarianceMean(Statistic):
     the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a constant. (In the lecture d^¼
     stands under the root.)
 
-    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which sets
-    τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is its
-    worst case, and the bound holds to first order in 1/(nε).
+    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which
+    sets τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is
+    its worst case, and the bound holds to first order in 1/(nε).
 
     Guarantee: that of ``Mean`` with bounds centre ± τ, or of ``VectorMean`` with norm τ; σ may be wrong.
     Reference: bias bound and constant derived here; the method is folklore, see Kamath, Singhal and Ullman (2020).
@@ -115,17 +115,17 @@ class BoundedVarianceMean(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """As the mean of the clipped records."""
-        self.inner.check(values)
+        self.inner.check(data)
 
-    def draw(self, values: Any, rng: Rng) -> Any:
+    def draw(self, data: Any, rng: Rng) -> Any:
         """The noisy mean of the clipped records: a float, or an array of ``dimension`` entries."""
         inner = self.inner
         if not isinstance(inner, VectorMean):
-            return inner.draw(values, rng)
+            return inner.draw(data, rng)
         with np.errstate(over="ignore"):  # a row beyond the largest double is missing, like any row that is not finite
-            return inner.draw(rows(values, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
+            return inner.draw(rows(data, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
 
 
 def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tuple[float, ...] = 0.0,

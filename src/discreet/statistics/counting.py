@@ -21,9 +21,9 @@ __all__ = ["Count", "count"]
 class Count(Additive):
     """The number of records that are not missing (NaN, ``None``, text in a list of numbers).
 
-    Noise: discrete Laplace of scale 1/ε with ``epsilon=``, Gaussian otherwise. The answer is not cut at zero, so that it
-    is unbiased. Guarantee: one record moves the count by at most 1 under every adjacency; under replace, by becoming
-    missing. Reference: Ghosh, Roughgarden and Sundararajan (2009).
+    Noise: discrete Laplace of scale 1/ε with ``epsilon=``, Gaussian otherwise (with ``rho=`` whole, below a deviation
+    of 1). The answer is not cut at zero, so that it is unbiased. Guarantee: one record moves the count by at most 1
+    under every adjacency; under replace, by becoming missing. Reference: Ghosh, Roughgarden and Sundararajan (2009).
 
     >>> operation = Count(epsilon=0.5)
     >>> operation.error(confidence=0.95), round(operation.rmse(), 2)
@@ -61,7 +61,7 @@ class Count(Additive):
         return np.int64(present(column(values)).size)
 
     def answer(self, noisy: Any) -> Any:
-        """The noisy count itself: an int with ``epsilon=``, a float with Gaussian noise."""
+        """The noisy count itself: an int where the noise is whole, otherwise a float."""
         return noisy
 
 

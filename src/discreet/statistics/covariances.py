@@ -33,10 +33,11 @@ class Covariance(Additive):
     With z in [-1, 1]^d the place of a record between its bounds and y = (1, z), the matrix Σ y·yᵀ holds the number of
     records, their sum and their second moments. Its upper triangle is released at once, with noise of one size.
 
-    Guarantee, Gaussian noise: with entries off the diagonal multiplied by √2 the L2 norm of a record's triangle is that of
-    its matrix, ‖y·yᵀ‖ = ‖y‖² ≤ d + 1. Laplace noise: entries are at most 1, so the L1 norm is at most their number,
-    (d + 1)(d + 2)/2. A record with a missing entry adds nothing. Under replace the number of records is public and other
-    mechanisms are better; refused here: ask for add-remove and read the event's epsilon with ``adjacency="replace"``.
+    Guarantee, Gaussian noise: with entries off the diagonal multiplied by √2 the L2 norm of a record's triangle is
+    that of its matrix, ‖y·yᵀ‖ = ‖y‖² ≤ d + 1. Laplace noise: entries are at most 1, so the L1 norm is at most their
+    number, (d + 1)(d + 2)/2. A record with a missing entry adds nothing. Under replace the number of records is public
+    and other mechanisms are better; refused here: ask for add-remove and read the event's epsilon with
+    ``adjacency="replace"``.
 
     Places are rounded to multiples of 2^-29, record by record; sums are exact. The answer is projected on the positive
     semidefinite matrices. Reference: Dwork, Talwar, Thakurta and Zhang (2014), "Analyze Gauss".
@@ -90,9 +91,9 @@ class Covariance(Additive):
         i, j = self._triangle
         return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows of the declared columns."""
-        check_rows(values, self.dimension)
+        check_rows(data, self.dimension)
 
     def totals(self, values: Any) -> NDArray[Any]:
         """The exact weighted triangle of Σ y·yᵀ. Private."""

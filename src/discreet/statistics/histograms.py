@@ -29,9 +29,10 @@ class Histogram(Additive):
     ``bins`` are edges: e₀ ≤ x < e₁ is the first bin, and the last bin includes its upper edge. Records in no bin,
     of no category, or missing are left out: declare a bin up to infinity, or a category, to count them.
 
-    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise. Guarantee: a record is
-    in at most one part, so adding it moves the counts by 1 in L1 and L2; a replaced record leaves one part and enters
-    another, by 2 in L1 and √2 in L2. Counts are not cut at zero. Reference: Dwork et al. (2006).
+    Noise: discrete Laplace of scale 1/ε (2/ε under replace) with ``epsilon=``, Gaussian otherwise (with ``rho=``
+    whole, below a deviation of 1). Guarantee: a record is in at most one part, so adding it moves the counts by 1 in
+    L1 and L2; a replaced record leaves one part and enters another, by 2 in L1 and √2 in L2. Counts are not cut at
+    zero. Reference: Dwork et al. (2006).
 
     >>> operation = Histogram(categories=("a", "b", "c"), epsilon=1.0)
     >>> operation.error(confidence=0.95), round(operation.rmse(), 2)
@@ -75,16 +76,16 @@ class Histogram(Additive):
         """The error with 95 % confidence."""
         return self.mechanism.stated_error
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""
-        self.parts.check(values)
+        self.parts.check(data)
 
     def totals(self, values: Any) -> NDArray[np.int64]:
         """The exact counts. Private."""
         return self.parts.counts(values)
 
     def answer(self, noisy: Any) -> NDArray[Any]:
-        """The noisy counts: int64 with ``epsilon=``, floats with Gaussian noise."""
+        """The noisy counts: int64 where the noise is whole, otherwise floats."""
         return np.asarray(noisy)
 
 
@@ -133,7 +134,8 @@ class Cdf(Additive):
     def rmse(self, *, n: float, cdf: Iterable[float] | None = None) -> NDArray[np.float64]:
         """The root mean square error at each upper edge before projection, to first order in 1/n.
 
-        With F(eᵢ) supposed (``cdf``, one number an edge) it is s·√(i(1-F)² + (k-i)F²)/n; without, the worst of F = 0, 1.
+        With F(eᵢ) supposed (``cdf``, one number an edge) it is s·√(i(1-F)² + (k-i)F²)/n; without, the worst of F = 0,
+        1.
         """
         k = len(self.bins) - 1
         left = np.arange(1, k + 1)

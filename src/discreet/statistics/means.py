@@ -64,10 +64,10 @@ class Mean(Additive):
             return Fraction(1), Fraction(1), 2
         return Fraction(1, self.n), Fraction(1, self.n**2), 1
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
-        check_column(values)
-        check_size(values, self.n)
+        check_column(data)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """The exact pair (A, B), or with n public the exact mean as a part of the bounds. Private."""

@@ -96,9 +96,9 @@ class Quantile(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def draw(self, values: Any, rng: Rng) -> float:
+    def draw(self, data: Any, rng: Rng) -> float:
         """The noisy quantile."""
-        place = positions(column(values), self.bounds, self.steps)
+        place = positions(column(data), self.bounds, self.steps)
         return _value(self.bounds, self.mechanism.choose(gathered(place[place >= 0]), rng), self.steps)
 
 
@@ -111,7 +111,8 @@ class Quantiles(Statistic):
     much as that many. Records that share a point of the grid are told apart by random bits of their own.
 
     Guarantee: one selection of bounded range a level; on one level the choices are on disjoint records. Only for
-    add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the levels.
+    add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the
+    levels.
     Reference: Kaplan, Schnapp and Stemmer (2022), "Differentially private approximate quantiles", Algorithm 1.
 
     >>> operation = Quantiles(q=(0.25, 0.5, 0.75), bounds=(0, 100), epsilon=1.0)
@@ -170,9 +171,9 @@ class Quantiles(Statistic):
     def _top(self) -> int:
         return ((self.steps + 1) << _JITTER) - 1
 
-    def draw(self, values: Any, rng: Rng) -> NDArray[np.float64]:
+    def draw(self, data: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
-        place = positions(column(values), self.bounds, self.steps)
+        place = positions(column(data), self.bounds, self.steps)
         cells = place[place >= 0]
         words = coins(cells, rng)  # type: ignore[arg-type]  # an array is a sequence of keys
         spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)

@@ -51,14 +51,14 @@ class Partition:
         return tuple(pairwise(self.bins))
 
     def check(self, values: Any) -> None:
-        """Refuse, by type and shape alone, what is no column of numbers; with categories, text where none of them is text."""
+        """Refuse, by type and shape alone, what is no column of numbers; with categories, text where none is text."""
         if self.categories is None:
             check_column(values)
             return
         check_container(values)
         if (dimensions := getattr(values, "ndim", 1)) != 1:
             raise ValueError(f"values has {dimensions} dimensions, but must have one: a category for each record.")
-        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is empty.
+        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is so.
         kind = str(element_type(values)).lower()
         if kind.startswith(("<u", ">u", "|s", "str", "string", "large_string")) and not any(map(_textual, self.categories)):
             raise ValueError(f"values has dtype {kind}, but no category is text: no record could be one of them.")

@@ -55,7 +55,7 @@ def present(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def exact_total(array: NDArray[Any], bounds: Bounds) -> tuple[Fraction, int]:
-    """The sum of the present records, each moved to the nearest bound if beyond it, without rounding; and their number."""
+    """The sum of the present records, each moved to the nearest bound if beyond it, unrounded; and their number."""
     here = present(array)
     if here.dtype.kind == "f":
         return exact_sum(np.clip(here.astype(np.float64), *bounds)), here.size

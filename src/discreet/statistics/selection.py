@@ -74,13 +74,13 @@ class Mode(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""
-        self.parts.check(values)
+        self.parts.check(data)
 
-    def draw(self, values: Any, rng: Rng) -> Any:
+    def draw(self, data: Any, rng: Rng) -> Any:
         """The label of the chosen part."""
-        return self.parts.labels[self.mechanism.draw(self.parts.counts(values), rng)]
+        return self.parts.labels[self.mechanism.draw(self.parts.counts(data), rng)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,14 +136,14 @@ class TopK(Statistic):
         """The error with 95 % confidence."""
         return self.error()
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""
-        self.parts.check(values)
+        self.parts.check(data)
 
-    def draw(self, values: Any, rng: Rng) -> tuple[Any, ...]:
+    def draw(self, data: Any, rng: Rng) -> tuple[Any, ...]:
         """The labels of the chosen parts."""
         labels = self.parts.labels
-        return tuple(labels[i] for i in self.mechanism.draw(self.parts.counts(values), rng))
+        return tuple(labels[i] for i in self.mechanism.draw(self.parts.counts(data), rng))
 
 
 def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,

@@ -7,35 +7,31 @@ the records and is private, ``mechanism`` adds the noise and carries the cost, `
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
-from discreet.random import Rng, RngLike, as_rng
-from discreet.release import ONE_RECORD, Release
+from discreet.random import Rng
 from discreet.statistics.records import check_column
 
 __all__ = ["Additive", "Statistic", "public_size"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statistic(ABC):
+class Statistic(Mechanism[Any]):
     """A question about records, with public facts and a budget, that knows its cost before it reads any."""
 
     epsilon: float | None = None
     delta: float | None = None
     rho: float | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
-    unit: str = ONE_RECORD  # whom each record is all of: the caller's word
-
-    label: ClassVar[str] = ""  # what it is called in a book
 
     def _check(self) -> None:
         budget = self.budget
@@ -51,34 +47,9 @@ class Statistic(ABC):
     def _replace(self) -> bool:
         return self.adjacency is Adjacency.REPLACE
 
-    @property
-    @abstractmethod
-    def event(self) -> events.Event:
-        """The cost, known from public facts alone."""
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence that a release carries; none where that depends on a private number of records."""
-        return None
-
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Refuse what is publicly wrong about a container: its type or its shape. No record is looked at."""
-        check_column(values)
-
-    @abstractmethod
-    def draw(self, values: Any, rng: Rng) -> Any:
-        """Read the records and return a noisy answer."""
-
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
-        """Refuse what is publicly wrong about the container, and return what reads the records."""
-        self.check(data)
-        source = as_rng(rng)
-        return lambda: Release(self.draw(data, source), self.event, reproducible=source.reproducible, label=self.label,
-                               unit=self.unit, error=self.stated_error)
-
-    def release(self, values: Any, rng: RngLike = None) -> Release[Any]:
-        """Read the records and return a noisy answer, with what it cost."""
-        return self.prepared(values, rng)()
+        check_column(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +82,9 @@ class Additive(Statistic):
     def answer(self, noisy: Any) -> Any:
         """The statistic as a function of noisy totals: post-processing."""
 
-    def draw(self, values: Any, rng: Rng) -> Any:
+    def draw(self, data: Any, rng: Rng) -> Any:
         """Totals, noise, answer."""
-        return self.answer(self.mechanism.draw(self.totals(values), rng))
+        return self.answer(self.mechanism.draw(self.totals(data), rng))
 
 
 def public_size(n: object, replace: bool, *, low: int = 1) -> int | None:

@@ -31,8 +31,8 @@ class Variance(Additive):
     .. math:: (1-t)^2, \qquad 2t(1-t), \qquad t^2
 
     are released together. They are not negative and add up to (t + 1 - t)² = 1, so one record moves them by exactly 1
-    in L1, and by at most 1 in L2: count, mean and second moment for the price of one count. (The pair of ``Mean`` is the
-    same with exponent 1.) A missing record adds nothing.
+    in L1, and by at most 1 in L2: count, mean and second moment for the price of one count. (The pair of ``Mean`` is
+    the same with exponent 1.) A missing record adds nothing.
 
     **The number of records is public** (``adjacency="replace"``, ``n=``). The variance is Σ_{i<j}(x_i - x_j)²/n²; one
     record takes part in n - 1 terms, so moves it by at most (n-1)(U-L)²/n². A missing record is at the middle.
@@ -64,10 +64,10 @@ class Variance(Additive):
         reach = Fraction(self.n - 1, self.n**2)
         return reach, reach**2, 1
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
-        check_column(values)
-        check_size(values, self.n)
+        check_column(data)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """The three exact totals, or with n public the exact variance, in units of the bounds. Private."""

@@ -37,8 +37,8 @@ class VectorMean(Additive):
     **Number of rows public** (``adjacency="replace"``, ``n=``). Noise is added to the mean, of L2 sensitivity 2·norm/n.
 
     A row with an entry that is not a finite number is missing: it adds nothing, or under replace a zero vector. Lengths
-    are cut at ``norm`` in doubles and the sensitivity enlarged by 2^-30 for that; sums are exact. The answer is shortened
-    to ``norm``. Needs ``delta=`` or ``rho=``: the noise is Gaussian.
+    are cut at ``norm`` in doubles and the sensitivity enlarged by 2^-30 for that; sums are exact. The answer is
+    shortened to ``norm``. Needs ``delta=`` or ``rho=``: the noise is Gaussian.
 
     >>> operation = VectorMean(dimension=3, norm=1.0, epsilon=1.0, delta=1e-6)
     >>> round(operation.rmse(n=1000), 4)
@@ -75,10 +75,10 @@ class VectorMean(Additive):
         square = _ROUNDING**2 + Fraction(self._weight) ** 2
         return square * self.dimension, square, self.dimension + 1
 
-    def check(self, values: Any) -> None:
+    def check(self, data: Any) -> None:
         """Rows, of the public size if there is one."""
-        check_rows(values, self.dimension)
-        check_size(values, self.n)
+        check_rows(data, self.dimension)
+        check_size(data, self.n)
 
     def totals(self, values: Any) -> Any:
         """Exact sums of the shortened rows in units of ``norm``, then the weighted number of rows. Private."""
@@ -97,7 +97,7 @@ class VectorMean(Additive):
         return np.asarray(self.norm * mean / max(1.0, float(np.linalg.norm(mean))))
 
     def rmse(self, *, n: float | None = None, mean: float | None = None) -> float:
-        """The root mean square length of the error, to first order in 1/n; ``mean`` is a supposed length of the mean."""
+        """The root mean square length of the error, to first order in 1/n; ``mean``: a supposed length of the mean."""
         if self.n is not None:
             return self.norm * self.mechanism.deviation * math.sqrt(self.dimension)
         length = 1.0 if mean is None else number("mean", mean, low=0, high=self.norm) / self.norm

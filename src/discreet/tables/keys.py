@@ -11,9 +11,9 @@ from typing import Any
 
 from discreet import events, random
 from discreet.errors import number, whole
+from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import exceeding, noise_tail
 from discreet.random.tap import noised
-from discreet.release import Release
 
 __all__ = ["KeySelection"]
 
@@ -21,7 +21,7 @@ _SLACK = 1 + Fraction(1, 1 << 40)
 
 
 @dataclass(frozen=True)
-class KeySelection:
+class KeySelection(Mechanism[dict[Any, int]]):
     r"""Noisy counts of the groups whose noisy count exceeds a threshold, where a unit has ``rows`` rows in ``groups`` groups.
 
     Law: discrete Laplace noise of scale rows/ε on the count of every group that has rows; a group is shown if its noisy
@@ -86,13 +86,12 @@ class KeySelection:
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
-    def release(self, counts: Mapping[Any, int], rng: random.RngLike = None) -> Release[dict[Any, int]]:
+    def draw(self, data: Mapping[Any, int], rng: random.Rng) -> dict[Any, int]:
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
         # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one answer.
-        source, counts = random.as_rng(rng), dict(sorted(counts.items(), key=lambda item: repr(item[0])))
+        counts = dict(sorted(data.items(), key=lambda item: repr(item[0])))
 
-        shown = noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, source))
-        return Release(shown, self.event, reproducible=source.reproducible)
+        return noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))
 
 
 def _some(most: int) -> range:

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 from discreet.workloads.comparison import Comparison, compare
 from discreet.workloads.explicit import Explicit, four_queries
-from discreet.workloads.inference import Constraints, infer, project
+from discreet.workloads.inference import Constraints, fitted, project
 from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import Matrix, all_queries
+from discreet.workloads.measurement import Joint, Measure, Measurement, infer, measure
 from discreet.workloads.products import Product
 from discreet.workloads.query import Answers, Query, answer
+from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.selection import fourier, hierarchy, identity, optimise, svd_bound, unit_error, wavelet
 from discreet.workloads.strategy import Strategy
-from discreet.workloads.workload import AllRanges, Identity, Prefix, Workload
+from discreet.workloads.workload import Identity, Workload
 
 __all__ = [
     "AllRanges",
@@ -34,8 +36,11 @@ __all__ = [
     "Constraints",
     "Explicit",
     "Identity",
+    "Joint",
     "Marginals",
     "Matrix",
+    "Measure",
+    "Measurement",
     "Prefix",
     "Product",
     "Query",
@@ -44,11 +49,13 @@ __all__ = [
     "all_queries",
     "answer",
     "compare",
+    "fitted",
     "four_queries",
     "fourier",
     "hierarchy",
     "identity",
     "infer",
+    "measure",
     "optimise",
     "project",
     "svd_bound",

@@ -52,6 +52,9 @@ class Explicit(Workload):
         product: NDArray[Any] = self.rows @ x
         return product
 
+    def _row(self, i: int) -> Floats:
+        return np.array(self.rows[i])
+
     @cached_property
     def _gram(self) -> Floats:
         return self.rows.T @ self.rows

@@ -11,9 +11,10 @@ quadrature of Hale, Higham and Trefethen (2008), which makes X a sum of inverses
 
 .. math:: X = \sum_j \omega_j (T + s_j U)^{-1} .
 
-Each term is BᵀB for an exponential filter zᵢ = xᵢ + aᵢ zᵢ₋₁ with yᵢ = gᵢ zᵢ and 0 ≤ a ≤ 1 (the bidiagonal Cholesky factor).
-The strategy measures the outputs of J filters. Being an approximation of the optimum, not of the strategy that is used,
-the rational function costs error in the second order only; J = 12 is within 0.01 % of the optimum at n = 16,384.
+Each term is BᵀB for an exponential filter zᵢ = xᵢ + aᵢ zᵢ₋₁ with yᵢ = gᵢ zᵢ and 0 ≤ a ≤ 1 (the bidiagonal Cholesky
+factor). The strategy measures the outputs of J filters. Being an approximation of the optimum, not of the strategy
+that is used, the rational function costs error in the second order only; J = 12 is within 0.01 % of the optimum at n =
+16,384.
 
 **Search.** uᵢ ← uᵢ Xᵢᵢ until the primal error is within 0.05 % of the dual bound; every step is O(J n).
 
@@ -65,7 +66,7 @@ def inverse_root_poles(low: float, high: float, terms: int) -> tuple[Floats, Flo
 def optimal_filters(workload: Workload, terms: int = 12) -> Filters:
     """The strategy of least expected error under Gaussian noise, for a workload whose inverse Gram is tridiagonal.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> w = AllRanges(256)
     >>> strategy = optimal_filters(w)
     >>> round(math.sqrt(strategy.trace(w) / w.queries) * strategy.column_norm("l2"), 3)  # the SVD bound is 2.876
@@ -107,9 +108,9 @@ def _inverse_diagonal(diagonal: Floats, beside: Floats) -> Floats:
 class Filters(Strategy):
     """Exponential filters zᵢ = xᵢ + aᵢ zᵢ₋₁, yᵢ = gᵢ zᵢ with several decays each; made by ``optimal_filters``.
 
-    Sensitivity: columns hold gᵢ times products of a's, all positive, and their norms follow from a recursion over cells.
-    Rounding: coefficients are whole multiples of 2^-52, the state is kept to 2^-64 and loses less than one unit a step;
-    since a ≤ 1 the losses of n steps add up to less than n units; the answer is cut to 2^-40 once.
+    Sensitivity: columns hold gᵢ times products of a's, all positive, and their norms follow from a recursion over
+    cells. Rounding: coefficients are whole multiples of 2^-52, the state is kept to 2^-64 and loses less than one unit
+    a step; since a ≤ 1 the losses of n steps add up to less than n units; the answer is cut to 2^-40 once.
     """
 
     diagonal: Floats = field(repr=False)

@@ -5,8 +5,8 @@ diagonal is constant and its eigenvalues are the squared weights; with the workl
 expected error under Gaussian noise is least for eigenvalues proportional to √e_f.
 
 The transform is computed in fixed point on integers of any length: radix-2 butterflies whose twiddle factors are whole
-multiples of 2^-52. A stage loses less than one unit of 2^-72 in each part of a number, at most √2 in modulus, and at most
-doubles what was lost before: together less than 2m units.
+multiples of 2^-52. A stage loses less than one unit of 2^-72 in each part of a number, at most √2 in modulus, and at
+most doubles what was lost before: together less than 2m units.
 
 Reference: Barak et al. (2007) for measuring Fourier coefficients; Li and Miklau (2012) for weights from the spectrum.
 """
@@ -51,7 +51,7 @@ def fixed_point_fft(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 def optimal_fourier(workload: Workload) -> Fourier:
     """Fourier coefficients with the weights that suit a workload over cells in a row under Gaussian noise.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> strategy = optimal_fourier(AllRanges(256))
     >>> round(math.sqrt(strategy.trace(AllRanges(256)) / AllRanges(256).queries) * strategy.column_norm("l2"), 2)
     2.97
@@ -73,7 +73,7 @@ def _energies(workload: Workload, m: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Fourier(Strategy):
-    """Weighted Fourier coefficients; ``weights`` has one entry per frequency of the circle, symmetric around its middle."""
+    """Weighted Fourier coefficients; ``weights`` has one entry a frequency of the circle, symmetric around its middle."""
 
     n: int
     weights: Floats = field(repr=False)

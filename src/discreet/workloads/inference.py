@@ -8,12 +8,12 @@ histogram z is moved to the nearest one that satisfies them,
 C any of: no negative counts, counts that rise or fall from cell to cell, a known total. All are post-processing: they
 cost no privacy. Consistency of sums needs no constraint, because every answer is computed from the one histogram.
 
-**Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate z
-in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
-any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``infer`` takes
+**Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate
+z in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
+any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``fitted`` takes
 M = W for a given workload: its total squared error never grows, in any run. Without one it takes M = A, the norm of the
-measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on many
-empty cells has a bias that adds up in wide ranges.
+measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on
+many empty cells has a bias that adds up in wide ranges.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 
 from discreet.errors import number
-from discreet.workloads.strategy import Strategy
-from discreet.workloads.workload import AllRanges, Floats, Identity, Prefix, Workload
+from discreet.workloads.ranges import AllRanges, Prefix
+from discreet.workloads.strategy import Measured
+from discreet.workloads.workload import Floats, Identity, Workload
 
-__all__ = ["Constraints", "Monotone", "check", "infer", "project"]
+__all__ = ["Constraints", "Monotone", "check", "fitted", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
@@ -68,9 +69,9 @@ def check(constraints: Constraints | None, shape: tuple[int, ...]) -> None:
 def project(x: Any, *, nonnegative: bool = False, monotone: Monotone | None = None, total: float | None = None) -> Floats:
     """The nearest histogram, cell by cell (Euclidean), that satisfies the constraints; exact.
 
-    Isotonic regression (pool adjacent violators) first; then a shift for the total, or the shift and cut of the simplex;
-    or a cut at zero. Shifts and cuts are monotone functions of a cell, so they do not undo the first step, and the
-    conditions of optimality show the result to be the projection on the intersection.
+    Isotonic regression (pool adjacent violators) first; then a shift for the total, or the shift and cut of the
+    simplex; or a cut at zero. Shifts and cuts are monotone functions of a cell, so they do not undo the first step,
+    and the conditions of optimality show the result to be the projection on the intersection.
 
     >>> project([3.0, -1.0, 2.0], nonnegative=True, total=4.0).tolist()
     [2.5, 0.0, 1.5]
@@ -94,16 +95,17 @@ def _simplex(z: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(z - shifts[last], 0.0))
 
 
-def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
-    """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload's answers.
+def fitted(strategy: Measured, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
+    """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload.
 
     Without a workload the norm is that of the measurements; without constraints it is plain least squares.
-    No negative counts under ``Prefix`` and ``AllRanges`` is isotonic regression of the running sums, exact in linear time.
-    Otherwise L-BFGS-B on implicit matrices handles bounds; a monotone histogram is written as the running sum of its steps,
-    which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved round by round.
+    No negative counts under ``Prefix`` and ``AllRanges`` is isotonic regression of the running sums, exact in linear
+    time. Otherwise L-BFGS-B on implicit matrices handles bounds; a monotone histogram is written as the running sum of
+    its steps, which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved
+    round by round.
 
     >>> from discreet.workloads.trees import Hierarchy
-    >>> infer(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
+    >>> fitted(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
     [2.0, 0.0, 4.0]
     """
     check(constraints, strategy.shape)
@@ -126,8 +128,8 @@ def infer(strategy: Strategy, y: Floats, constraints: Constraints | None = None,
 
 
 def _rising_sums(z: Floats, workload: Prefix | AllRanges) -> Floats:
-    """Counts are not negative when running sums rise. ‖Wx‖² is the sum of squares of the running sums s under ``Prefix``,
-    and n + 1 times the variance of 0 and s under ``AllRanges``, where a shift of all sums changes nothing."""
+    """Counts are not negative when running sums rise. ‖Wx‖² is the sum of squares of the running sums s under
+    ``Prefix``, and n + 1 times the variance of 0 and s under ``AllRanges``, where a shift of all sums changes nothing."""
     if isinstance(workload, Prefix):
         sums = np.maximum(isotonic_regression(np.cumsum(z)).x, 0.0)
         return np.diff(sums, prepend=0.0)

@@ -93,6 +93,14 @@ class Marginals(Workload):
         """One marginal after another."""
         return np.concatenate([x.sum(axis=others(self.cells, subset)).reshape(-1) for subset in self.of])
 
+    def _row(self, i: int) -> Floats:
+        sizes = np.cumsum([volume(self.cells, subset) for subset in self.of])
+        marginal = int(np.searchsorted(sizes, i, side="right"))
+        subset, row = self.of[marginal], np.zeros(self.cells)
+        place = np.unravel_index(i - (sizes[marginal - 1] if marginal else 0), tuple(self.cells[a] for a in subset))
+        row[tuple(place[subset.index(a)] if a in subset else slice(None) for a in range(len(self.cells)))] = 1.0
+        return row
+
     def eigenvalues(self) -> dict[Attributes, float]:
         """The eigenvalue of WᵀW on each Π_R that it sees."""
         found: dict[Attributes, float] = {}

@@ -1,4 +1,4 @@
-"""Strategies given by a matrix: all queries of a workload, and the optimum for a small workload under Gaussian noise."""
+"""Strategies given by a matrix: all queries of a workload, and the optimum for a small one under Gaussian noise."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.workloads.explicit import Explicit
+from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import AllRanges, Floats, Identity, Norm, Prefix, Workload
+from discreet.workloads.workload import Floats, Identity, Norm, Workload
 
 __all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantised", "whole_product"]
 
@@ -38,7 +39,7 @@ def quantised(matrix: Floats) -> tuple[Floats, int]:
 
 
 def whole_product(matrix: Floats, x: NDArray[Any]) -> NDArray[Any]:
-    """matrix @ x for whole entries of at most 40 bits, without rounding: both are cut so that products are exact doubles.
+    """matrix @ x for whole entries of at most 40 bits, unrounded: both are cut so that products are exact doubles.
 
     >>> whole_product(np.array([[1.0, 2.0]]), np.array([2**60, 5], object)).tolist()
     [1152921504606846986]
@@ -139,7 +140,7 @@ class Matrix(Strategy):
 
 @dataclass(frozen=True, eq=False)
 class AllQueries(Strategy):
-    """The queries of ``Prefix`` or ``AllRanges`` themselves, without their matrix. Refused at sizes nobody should measure."""
+    """The queries of ``Prefix`` or ``AllRanges`` themselves, without their matrix. Refused at sizes nobody measures."""
 
     workload: Prefix | AllRanges
     bits: int = 0

@@ -3,7 +3,8 @@ r"""p-Identity: each cell, and p free queries, with the balance found by gradien
 A = [I; Θ] D with Θ ≥ 0 of p rows and D = diag(1/(1 + Σ Θ)), so that every column has L1 norm 1. The expected error is
 smooth in Θ,
 
-.. math:: f(\Theta) = \mathrm{tr}(S G S) - \mathrm{tr}\bigl((I + \Theta\Theta^\top)^{-1}\, \Theta S G S \Theta^\top\bigr),
+.. math:: f(\Theta) = \mathrm{tr}(S G S) - \mathrm{tr}\bigl((I + \Theta\Theta^\top)^{-1}\, \Theta S G S
+          \Theta^\top\bigr),
           \qquad S = D^{-1},
 
 and costs O(n p²) to evaluate when G is implicit, gradient included. It is not convex: the search starts at weighted
@@ -32,7 +33,7 @@ __all__ = ["PIdentity", "error_and_gradient", "optimal_p_identity"]
 def error_and_gradient(theta: Floats, workload: Workload) -> tuple[float, Floats]:
     """f(Θ) and its gradient.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> error_and_gradient(np.zeros((1, 4)), AllRanges(4))[0]  # the identity strategy
     20.0
     """
@@ -51,7 +52,7 @@ def error_and_gradient(theta: Floats, workload: Workload) -> tuple[float, Floats
 def optimal_p_identity(workload: Workload, p: int | None = None, steps: int = 300) -> PIdentity:
     """The best p-Identity strategy that L-BFGS finds for a workload over cells in a row.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> w = AllRanges(256)
     >>> strategy = optimal_p_identity(w)
     >>> float(round(np.sqrt(strategy.trace(w) / w.queries) * strategy.column_norm("l1"), 1))  # 9.3 for the identity

@@ -30,7 +30,8 @@ def _kron(a: Floats, b: Floats) -> Floats:
 class Product(Workload):
     """Every product of a query from each factor, over the product of their domains.
 
-    >>> from discreet.workloads.workload import Identity, Prefix
+    >>> from discreet.workloads.ranges import Prefix
+    >>> from discreet.workloads.workload import Identity
     >>> Product((Identity(2), Prefix(3))).apply(np.array([[1, 2, 3], [4, 5, 6]])).tolist()
     [1, 3, 6, 4, 9, 15]
     """
@@ -58,6 +59,11 @@ class Product(Workload):
         for axis, factor in enumerate(self.factors):
             x = np.apply_along_axis(factor.apply, axis, x)
         return x.reshape(-1)
+
+    def _row(self, i: int) -> Floats:
+        places = np.unravel_index(i, tuple(f.queries for f in self.factors))
+        rows = [factor.row(int(place)) for factor, place in zip(self.factors, places, strict=True)]
+        return reduce(np.multiply.outer, rows)
 
     def gram(self) -> Floats:
         """The Kronecker product of the factors' Gram matrices."""
@@ -91,7 +97,7 @@ class Product(Workload):
 
 @dataclass(frozen=True, eq=False)
 class ProductStrategy(Strategy):
-    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an optimal whole:
+    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an optimum:
     the conditions of optimality (see ``workloads.filters``) are products of the factors' conditions.
 
     Rounding: the error r of one factor's answers passes through the next, whose rows have L1 norm at most m, as m·r.

@@ -15,16 +15,17 @@ from discreet.errors import number
 from discreet.events import Event
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Book, Release, unit_name
-from discreet.workloads.inference import Constraints, Monotone, check, infer
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parameters import store
+from discreet.random import Rng, RngLike
+from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.workloads.inference import Constraints, Monotone, check
+from discreet.workloads.measurement import Measure, infer
 from discreet.workloads.selection import Noise, optimise
-from discreet.workloads.strategy import Strategy, answers, counts
+from discreet.workloads.strategy import Strategy
 from discreet.workloads.workload import Floats, Workload
 
 __all__ = ["Answers", "Query", "answer"]
-
-_MOST_ROWS = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Mechanism[Answers]):
     r"""Measures ``strategy`` on a histogram with noise and infers the answers to ``workload`` by least squares.
 
     Ask for ``epsilon=`` (Laplace noise), ``epsilon=`` and ``delta=``, or ``rho=`` (Gaussian). One record (or ``unit``,
@@ -77,46 +78,40 @@ class Query:
     rho: InitVar[float | None] = None
     adjacency: InitVar[Adjacency | str] = Adjacency.ADD_REMOVE
     constraints: Constraints | None = None
-    unit: str = ONE_RECORD
-    mechanism: AdditiveMechanism | None = field(default=None, init=False)
+    measure: Measure = field(init=False)
+
+    label = "workload"
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
                       adjacency: Adjacency | str) -> None:
-        budget = Budget(epsilon, delta, rho)
-        noise: Noise = "gaussian" if budget.gaussian else "laplace"
+        noise: Noise = "gaussian" if Budget(epsilon, delta, rho).gaussian else "laplace"
         strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
                              f"{self.workload.shape}.")
-        if strategy.rows > _MOST_ROWS:
-            raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
-                             "Choose a smaller strategy: optimise(workload) finds one.")
         check(self.constraints, strategy.shape)
-        unit_name(self.unit)
-        object.__setattr__(self, "strategy", strategy)
-        object.__setattr__(self, "mechanism", budget.additive(
-            strategy.sensitivity(budget.norm, Adjacency(adjacency)), strategy.rows, adjacency=Adjacency(adjacency)))
+        store(self, strategy=strategy, measure=Measure(strategy=strategy, epsilon=epsilon, delta=delta, rho=rho,
+                                                       adjacency=adjacency))
 
     @property
-    def _parts(self) -> tuple[Strategy, AdditiveMechanism]:
-        assert self.strategy is not None
-        assert self.mechanism is not None
-        return self.strategy, self.mechanism
+    def mechanism(self) -> AdditiveMechanism:
+        """The noise on the measurements."""
+        return self.measure.mechanism
 
     @property
     def event(self) -> Event:
         """The cost."""
-        return self._parts[1].event
+        return self.measure.event
 
     @property
     def variance(self) -> float:
         """The variance of the noise on one measurement."""
-        return self._parts[1].deviation ** 2
+        return self.measure.variance
 
     @property
     def total_squared_error(self) -> float:
         """The expected squared error, summed over all queries, of least squares without constraints."""
-        return self._parts[0].trace(self.workload) * self.variance
+        return self.measure.strategy.trace(self.workload) * self.variance
 
     @property
     def rmse(self) -> float:
@@ -126,7 +121,7 @@ class Query:
     def deviation(self, query: Any) -> float:
         """The standard deviation of the answer to one query, given as its weights on the cells."""
         weights = np.asarray(query, np.float64).reshape(self.workload.shape)
-        return math.sqrt(float((weights * self._parts[0].covariance(weights)).sum()) * self.variance)
+        return math.sqrt(float((weights * self.measure.strategy.covariance(weights)).sum()) * self.variance)
 
     def error(self, confidence: float = 0.95, *, query: Any = None) -> float:
         """What the error of a query stays within, with this confidence: a given one, or one of the workload at random.
@@ -140,12 +135,13 @@ class Query:
             return spread * NormalDist().inv_cdf((1 + confidence) / 2)
         return spread * (math.sqrt(3) * confidence if confidence < 2 / 3 else 2 / (3 * math.sqrt(1 - confidence)))
 
-    def release(self, histogram: Any, rng: RngLike = None) -> Release[Answers]:
+    def check(self, data: Any) -> None:
+        """A histogram over the workload's cells."""
+        self.measure.check(data)
+
+    def draw(self, data: Any, rng: Rng) -> Answers:
         """Measure and infer. The histogram holds whole counts in the workload's shape; see ``counts`` for the rest."""
-        strategy, mechanism = self._parts
-        noisy = mechanism.release(answers(strategy, counts(histogram, strategy.shape)), rng)
-        estimate = infer(strategy, noisy.value, self.constraints, self.workload)
-        return Release(Answers(self.workload, estimate), self.event, reproducible=noisy.reproducible)
+        return Answers(self.workload, infer(self.measure.draw(data, rng), self.workload, self.constraints))
 
 
 def answer(
@@ -161,7 +157,7 @@ def answer(
     monotone: Monotone | None = None,
     total: float | None = None,
     unit: str = ONE_RECORD,
-    book: Book | None = None,
+    book: Chargeable | None = None,
     label: str = "workload",
     rng: RngLike = None,
 ) -> Release[Answers]:
@@ -177,7 +173,4 @@ def answer(
     """
     query = Query(workload=workload, strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency,
                   constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total), unit=unit)
-    if book is not None:
-        book.charge(query.event, label=label, unit=query.unit)
-    release = query.release(histogram, rng)
-    return Release(release.value, release.event, reproducible=release.reproducible, label=label)
+    return charged(query, histogram, book=book, label=label, rng=rng)

@@ -1,10 +1,10 @@
 r"""Strategies for marginals: the optimum under Gaussian noise, weighted marginals under Laplace noise.
 
-All cells look alike to combinations of the projectors Π_R of ``workloads.marginals``, so diag(X) is constant and the optimum
-under Gaussian noise is the singular-value bound itself: X ∝ √(WᵀW). It is measured as residuals (Xiao et al. 2023 measure
-the same spaces): for each R that some marginal of the workload contains, the whole-number table Π over R of (dᵢ I - J),
-summed over the other attributes. For Laplace noise the marginals themselves are measured, with weights found by descent
-(McKenna et al. 2018).
+All cells look alike to combinations of the projectors Π_R of ``workloads.marginals``, so diag(X) is constant and the
+optimum under Gaussian noise is the singular-value bound itself: X ∝ √(WᵀW). It is measured as residuals (Xiao et al.
+2023 measure the same spaces): for each R that some marginal of the workload contains, the whole-number table Π over R
+of (dᵢ I - J), summed over the other attributes. For Laplace noise the marginals themselves are measured, with weights
+found by descent (McKenna et al. 2018).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def _norm(noise: Noise) -> Norm:
 def unit_error(workload: Workload, strategy: Strategy, noise: Noise = "gaussian") -> float:
     """The expected total squared error under noise of unit variance per unit of sensitivity (add-remove).
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> round(math.sqrt(unit_error(AllRanges(256), wavelet(256)) / AllRanges(256).queries), 3)
     3.505
     """
@@ -47,14 +47,14 @@ def unit_error(workload: Workload, strategy: Strategy, noise: Noise = "gaussian"
 
 
 def svd_bound(workload: Workload) -> float:
-    r"""What no strategy's expected total squared error can go below, under noise of unit variance per unit of sensitivity.
+    r"""What no strategy's expected total squared error can go below, under unit noise per unit of sensitivity.
 
     .. math:: \frac{1}{n} \Bigl(\sum_i \sigma_i(W)\Bigr)^2
 
     Proved for L2 sensitivity; L1 norms are larger, so it holds for Laplace noise too.
     Reference: Li and Miklau (2013).
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> round(math.sqrt(svd_bound(AllRanges(1024)) / AllRanges(1024).queries), 3)
     3.492
     """
@@ -85,10 +85,10 @@ def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 
     """Measure the counts of a tree of blocks over each attribute.
 
     ``branching=None`` takes the number of children that suits the workload and the noise; ``weighted=True`` also
-    divides the budget between the levels as they deserve. Both need a workload as ``domain``. Where ``noise`` is not said, the
-    tree is that for Gaussian noise, and a query with Laplace noise takes the one for that (``suited``).
+    divides the budget between the levels as they deserve. Both need a workload as ``domain``. Where ``noise`` is not
+    said, the tree is that for Gaussian noise, and a query with Laplace noise takes the one for that (``suited``).
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> hierarchy(8).rows, hierarchy(AllRanges(4096), branching=None, noise="laplace").widths
     (15, (1, 8, 64, 512, 4096))
     """
@@ -155,7 +155,7 @@ def wavelet(domain: Workload | int | tuple[int, ...]) -> Strategy:
 def fourier(workload: Workload) -> Strategy:
     """Measure Fourier coefficients of each attribute, weighted for the workload.
 
-    >>> from discreet.workloads.workload import Prefix
+    >>> from discreet.workloads.ranges import Prefix
     >>> fourier(Prefix(8)).rows
     8
     """
@@ -174,7 +174,7 @@ def optimise(workload: Workload, *, noise: Noise = "gaussian") -> Strategy:
     workload up to 2,048 cells. Laplace, where no optimum is known: the best of p-Identity, weighted hierarchies of
     any branching, and the cells themselves. Above these sizes the best of the structured ones.
 
-    >>> from discreet.workloads.workload import AllRanges
+    >>> from discreet.workloads.ranges import AllRanges
     >>> w = AllRanges(256)
     >>> round(math.sqrt(unit_error(w, optimise(w)) / w.queries), 3)  # the bound is 2.876
     2.902

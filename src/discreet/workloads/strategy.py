@@ -10,14 +10,15 @@ within ``rounding`` of the linear answer. Strategies with weights of few bits (t
 ``rounding`` 0. Strategies with a recursion inside (filters, Fourier) compute it in fixed point on integers of any
 length, where one step loses less than one unit *whatever the size of x*; they state the sum of these losses.
 
-**Proof of the widening.** Let B x be the computed answers to k queries, |B x - A x| ≤ r in each entry. For neighbours x, x′
+**Proof of the widening.** Let B x be the computed answers to k queries, |B x - A x| ≤ r in each entry. For neighbours
+x, x′
 
 .. math:: \lVert Bx - Bx'\rVert \le \lVert A(x - x')\rVert + \lVert Bx - Ax\rVert + \lVert Bx' - Ax'\rVert
           \le \Delta + 2 r\,c, \qquad c = k \text{ in L1}, \ \sqrt{k} \text{ in L2},
 
-which is what ``sensitivity`` returns. Answers finer than 2^-30 are rounded to that, which adds 2^-31 to r; the mechanism
-then adds its own price for its grid. Norms of columns are computed from positive terms only, where k operations in
-doubles err by a factor of at most 1 + k·2^-52, and are raised by more than that.
+which is what ``sensitivity`` returns. Answers finer than 2^-30 are rounded to that, which adds 2^-31 to r; the
+mechanism then adds its own price for its grid. Norms of columns are computed from positive terms only, where k
+operations in doubles err by a factor of at most 1 + k·2^-52, and are raised by more than that.
 """
 
 from __future__ import annotations
@@ -33,19 +34,57 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
 
-__all__ = ["Strategy", "answers", "counts", "raised"]
+__all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "raised"]
 
 _BITS = 30  # finer answers are rounded to multiples of 2^-30, so that counts below 2^23 stay exact doubles
 
 
-class Strategy(ABC):
-    """A linear map that is measured. It knows its sensitivity, its least-squares estimate and that estimate's error.
-
-    Strategies over cells in a row act on the first axis of what they are given, so that products can use them.
-    """
+class Measured(ABC):
+    """A linear map A whose noisy answers are known: it knows its least-squares estimate and that estimate's error."""
 
     name: str
     shape: tuple[int, ...]
+
+    @abstractmethod
+    def adjoint(self, y: Floats) -> Floats:
+        """Aᵀ y."""
+
+    @abstractmethod
+    def gram_apply(self, v: Floats) -> Floats:
+        """AᵀA v."""
+
+    @abstractmethod
+    def covariance(self, v: Floats) -> Floats:
+        """C v, where C is the covariance of the estimate under unit noise; (AᵀA)⁻¹ v unless the domain is padded."""
+
+    def estimate(self, y: Floats) -> Floats:
+        """The least-squares histogram for noisy answers ``y``."""
+        return self.covariance(self.adjoint(y))
+
+    def closed_form(self, workload: Workload) -> float | None:
+        """tr(WᵀW C) where a formula is known."""
+        return None
+
+    def trace(self, workload: Workload) -> float:
+        """tr(WᵀW C): the expected total squared error of ``workload`` under noise of unit variance."""
+        if workload.shape != self.shape:
+            raise ValueError(f"The workload is over cells of shape {workload.shape}, but the strategy is over {self.shape}.")
+        found = self.closed_form(workload)
+        if found is not None:
+            return found
+        if workload.size > DENSE_LIMIT:
+            raise ValueError(f"No closed form is known for {type(workload).__name__} under {self.name}, and a dense one is "
+                             f"limited to {DENSE_LIMIT} cells; this domain has {workload.size}. Choose another strategy.")
+        gram = workload.gram()
+        columns = self.covariance(gram.reshape(*self.shape, -1)).reshape(gram.shape)
+        return float(np.trace(columns))
+
+
+class Strategy(Measured):
+    """A linear map that is to be measured. It knows its sensitivity too, and answers without rounding risk.
+
+    Strategies over cells in a row act on the first axis of what they are given, so that products can use them.
+    """
 
     @property
     @abstractmethod
@@ -76,46 +115,12 @@ class Strategy(ABC):
         """The answers to whole numbers, as whole multiples of 2^-bits."""
 
     @abstractmethod
-    def adjoint(self, y: Floats) -> Floats:
-        """Aᵀ y."""
-
-    @abstractmethod
-    def gram_apply(self, v: Floats) -> Floats:
-        """AᵀA v."""
-
-    @abstractmethod
-    def covariance(self, v: Floats) -> Floats:
-        """C v, where C is the covariance of the estimate under unit noise; (AᵀA)⁻¹ v unless the domain is padded."""
-
-    def estimate(self, y: Floats) -> Floats:
-        """The least-squares histogram for noisy answers ``y``."""
-        return self.covariance(self.adjoint(y))
-
-    @abstractmethod
     def column_norm(self, norm: Norm) -> float:
         """The largest norm of a column of A, rounded up."""
 
     def difference_norm(self, norm: Norm) -> float:
         """The largest norm of a difference of two columns, rounded up: at most twice a column's."""
         return 2 * self.column_norm(norm)
-
-    def closed_form(self, workload: Workload) -> float | None:
-        """tr(WᵀW C) where a formula is known."""
-        return None
-
-    def trace(self, workload: Workload) -> float:
-        """tr(WᵀW C): the expected total squared error of ``workload`` under noise of unit variance."""
-        if workload.shape != self.shape:
-            raise ValueError(f"The workload is over cells of shape {workload.shape}, but the strategy is over {self.shape}.")
-        found = self.closed_form(workload)
-        if found is not None:
-            return found
-        if workload.size > DENSE_LIMIT:
-            raise ValueError(f"No closed form is known for {type(workload).__name__} under {self.name}, and a dense one is "
-                             f"limited to {DENSE_LIMIT} cells; this domain has {workload.size}. Choose another strategy.")
-        gram = workload.gram()
-        columns = self.covariance(gram.reshape(*self.shape, -1)).reshape(gram.shape)
-        return float(np.trace(columns))
 
     def sensitivity(self, norm: Norm, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
         """How far one record moves the computed answers, rounding included."""
@@ -133,6 +138,18 @@ def raised(x: float, operations: int) -> float:
     True
     """
     return x * (1 + (operations + 1) * 2.0**-51)
+
+
+def check_histogram(histogram: Any, shape: tuple[int, ...]) -> None:
+    """Refuse, by shape and type alone, what is no histogram over cells of this shape. No count is looked at."""
+    found = getattr(histogram, "shape", None)
+    if found is None and hasattr(histogram, "__len__"):
+        found = (len(histogram), *shape[1:])
+    if found is not None and tuple(found) != shape:
+        raise ValueError(f"histogram has shape {tuple(found)}, but the workload is over cells of shape {shape}.")
+    dtype = getattr(histogram, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind not in "iubfO":
+        raise ValueError(f"histogram has dtype {dtype}, but must hold counts: integers, or floats that are whole.")
 
 
 def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -156,7 +173,7 @@ def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def answers(strategy: Strategy, x: NDArray[Any]) -> NDArray[Any]:
-    """The strategy's answers for the noise: doubles where these are exact, otherwise fractions; one value, two types."""
+    """The strategy's answers for the noise: doubles where these are exact, otherwise fractions."""
     largest = max(abs(int(x.max())), abs(int(x.min())))
     small = (largest + 1) * math.ceil(strategy.row_sum + 1) << strategy.bits < 1 << 62
     y, bits = strategy.exact(x if small else x.astype(object)).reshape(-1), strategy.bits

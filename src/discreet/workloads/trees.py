@@ -1,7 +1,7 @@
 r"""Hierarchies and wavelets: strategies made of nested blocks, with linear-time inference.
 
-Let P₀ = I, P₁, …, P_h average over blocks of nested widths. Both strategies have AᵀA = Σ μₗ (Pₗ - Pₗ₊₁) with P_{h+1} = 0:
-commuting projectors, so inverse, least squares and expected error are sums over levels,
+Let P₀ = I, P₁, …, P_h average over blocks of nested widths. Both strategies have AᵀA = Σ μₗ (Pₗ - Pₗ₊₁) with P_{h+1} =
+0: commuting projectors, so inverse, least squares and expected error are sums over levels,
 
 .. math:: (A^\top A)^{-1} = \sum_l \mu_l^{-1} (P_l - P_{l+1}), \qquad
           \mathrm{tr}(G (A^\top A)^{-1}) = \sum_l \mu_l^{-1} (t_l - t_{l+1}), \quad
@@ -128,7 +128,7 @@ class Hierarchy(Nested):
     weights: tuple[int, ...]
     bits: int = 0
     name: str = "hierarchy"
-    for_laplace: Hierarchy | None = field(default=None, repr=False)  # what suits Laplace noise better, where that was left open
+    for_laplace: Hierarchy | None = field(default=None, repr=False)  # what suits Laplace noise, if that was left open
 
     def suited(self, noise: str) -> Strategy:
         """The tree for this noise, where the choice was left open."""

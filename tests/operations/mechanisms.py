@@ -1,0 +1,40 @@
+"""The operations of ``discreet.mechanisms``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet import mechanisms as m
+from tests.operations.contract import Case
+
+SCORES, CLOSE = [3.0, 9.0, 4.0, 0.0], [3.0, 9.5, 3.0, 1.0]
+POINTS = np.random.default_rng(0).uniform(-0.3, 0.3, (64, 2))
+MOVED = np.concatenate([[[1e9, -1e9]], POINTS[1:]])
+WORDS = ["a"] * 60 + ["b"] * 9 + ["c"]
+PTR = {"epsilon": 1.0, "delta": 1e-6, "distance": lambda x: 50 + sum(1 for _ in x), "base": lambda _: "safe"}
+
+OPERATIONS = [
+    Case("Laplace", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5), [3.0, 4.0], [3.5, 3.5]),
+    Case("Gaussian", lambda: m.Gaussian(sensitivity=1.0, epsilon=1.0, delta=1e-5), [3.0, 4.0], [3.5, 3.5]),
+    Case("DiscreteLaplace", lambda: m.DiscreteLaplace(epsilon=0.5), [3, 4], [3, 5]),
+    Case("DiscreteGaussian", lambda: m.DiscreteGaussian(rho=0.5, max_size=2), [3, 4], [3, 5]),
+    Case("DiscreteGaussian, one integer", lambda: m.DiscreteGaussian(sigma=2.0), [3], [4]),
+    Case("Exponential", lambda: m.Exponential(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
+    Case("Exponential, base measure", lambda: m.Exponential(epsilon=1.0, base_measure=(1, 2, 3, 4)), SCORES, CLOSE),
+    Case("PermuteAndFlip", lambda: m.PermuteAndFlip(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
+    Case("NoisyMax", lambda: m.NoisyMax(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
+    Case("TopK", lambda: m.TopK(k=2, sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
+    Case("RandomizedResponse", lambda: m.RandomizedResponse(epsilon=1.0, categories=3), [0, 1, 2, 1], [0, 1, 1, 1]),
+    Case("AboveThreshold", lambda: m.AboveThreshold(threshold=8.0), SCORES, CLOSE),
+    Case("SparseVector", lambda: m.SparseVector(threshold=3.5, max_positives=2), SCORES, CLOSE),
+    Case("SmoothSensitivity", lambda: m.SmoothSensitivity(epsilon=1.0, resolution=1e-9), (3.0, 0.5), (3.2, 0.6)),
+    Case("SmoothMedian", lambda: m.SmoothMedian(bounds=(0.0, 10.0), epsilon=1.0), [1.0, 4.0, 5.0, 9.0],
+         [1.0, 4.0, 5.0, 0.0]),
+    Case("ProposeTestRelease", lambda: m.ProposeTestRelease(**PTR), [1] * 9, [1] * 8),
+    Case("StableMode", lambda: m.StableMode(epsilon=1.0, delta=1e-6), WORDS, WORDS[1:]),
+    Case("StabilityHistogram", lambda: m.StabilityHistogram(epsilon=1.0, delta=1e-6), WORDS, WORDS[:-1]),
+    Case("StabilityHistogram, bins", lambda: m.StabilityHistogram(epsilon=1.0, delta=1e-6, width=0.5), [0.1] * 50,
+         [0.1] * 49 + [7.0, 0.1]),
+    Case("ClusteredMean", lambda: m.ClusteredMean(radius=1.0, dimension=2, size=64, epsilon=4.0, delta=1e-3), POINTS, MOVED),
+    Case("of a household", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5, unit="household"), [3.0], [4.0]),
+]

@@ -1,0 +1,7 @@
+"""The operations of ``discreet.training``."""
+
+from __future__ import annotations
+
+from tests.operations.contract import Case
+
+OPERATIONS: list[Case] = []

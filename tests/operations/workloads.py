@@ -1,0 +1,36 @@
+"""The operations of ``discreet.workloads``: the size of a histogram, its number of cells, is public."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet import workloads as w
+from tests.operations.contract import Case
+
+HISTOGRAM, NEIGHBOUR = [3, 0, 5, 2], [3, 0, 6, 2]
+MOVED = [3, 1, 4, 2]
+FACTS = w.Constraints(nonnegative=True)
+
+
+def answers(value):
+    return np.asarray(value)
+
+
+def measured(value):
+    return value.values
+
+
+OPERATIONS = [
+    Case("Query, laplace", lambda: w.Query(workload=w.Prefix(4), epsilon=1.0), HISTOGRAM, NEIGHBOUR, sized=True,
+         result=answers),
+    Case("Query, gaussian", lambda: w.Query(workload=w.AllRanges(4), rho=0.5), HISTOGRAM, NEIGHBOUR, sized=True,
+         result=answers),
+    Case("Query, replace", lambda: w.Query(workload=w.AllRanges(4), rho=0.5, adjacency="replace"), HISTOGRAM, MOVED,
+         sized=True, result=answers),
+    Case("Query, known facts", lambda: w.Query(workload=w.Prefix(4), epsilon=1.0, constraints=FACTS), HISTOGRAM, NEIGHBOUR,
+         sized=True, result=answers),
+    Case("Measure", lambda: w.Measure(strategy=w.hierarchy(4), epsilon=1.0, delta=1e-6), HISTOGRAM, NEIGHBOUR, sized=True,
+         result=measured),
+    Case("Measure of households", lambda: w.Measure(strategy=w.identity(4), rho=0.5, unit="household"), HISTOGRAM, NEIGHBOUR,
+         sized=True, result=measured),
+]
