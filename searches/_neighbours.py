@@ -349,10 +349,12 @@ def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, .
     return out
 
 
-def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None) -> bool:
+def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None, *,
+          fresh: bool = True) -> bool:
     """Replay a case; whether it answered. A difference that its cost does not cover raises ``ReplayError``.
 
-    Two equal refusals are no violation (a type that is publicly wrong), and show nothing else.
+    Two equal refusals are no violation (a type that is publicly wrong), and show nothing else. Without ``fresh`` nothing is
+    copied, for containers that hold what cannot be (a session): each run makes its data and its answer anew all the same.
     """
     make = (containers or CONTAINERS)[case.container][2]
 
@@ -365,7 +367,7 @@ def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Conta
             return _seen(value), [f"{w.category.__name__}: {w.message}" for w in heard]
 
     try:
-        return replay(run, case.first, case.second, allow=(Exception,)).error is None
+        return replay(run, case.first, case.second, allow=(Exception,), fresh=fresh).error is None
     except ReplayError as error:
         raise ReplayError(f"{case}: {error}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,18 @@ def test_every_room_has_a_reference_page():
     rooms = [name for name in dir(dp) if (ROOT / "src" / "discreet" / name).is_dir()]
     assert len(rooms) >= 13
     assert [room for room in rooms if not (ROOT / "docs" / "reference" / f"{room}.md").is_file()] == []
+
+
+def test_every_decision_has_a_number_of_its_own():
+    """In its name and in its title; from 200 on, inside a range that the index gives to a room."""
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert len(set(numbers)) == len(numbers) > 60
+    assert [int(page.read_text()[2:].split(".")[0]) for page in pages] == numbers
+    index = (ROOT / "docs" / "decisions" / "index.md").read_text()
+    ranges = [range(int(low), int(high) + 1) for low, high in re.findall(r"^\| (\d{4}) \| (\d{4}) \|", index, re.MULTILINE)]
+    assert all(before.stop == after.start for before, after in pairwise(ranges))
+    assert [number for number in numbers if number >= 200 and not any(number in held for held in ranges)] == []
 
 
 # --- the command line is documented ------------------------------------------------------------------------------
