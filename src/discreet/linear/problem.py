@@ -14,8 +14,8 @@ from discreet import mechanisms, random
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.adjacency import Adjacency
 from discreet.errors import nonnegative, number, positive, whole
-from discreet.mechanisms.grid import DEFAULT_MAX_SIZE
 from discreet.mechanisms.budget import Budget
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE
 from discreet.mechanisms.parameters import store
 
 if TYPE_CHECKING:

@@ -159,7 +159,7 @@ class GroupedRows:
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
-        columns, scope = self.columns, self.columns.scope()
+        columns, scope = self.columns, self.columns.scope(self._used(wanted))
         for condition in self.conditions:
             kept = condition.compiled(scope)
             scope.frame = scope.frame.filter(kept)
