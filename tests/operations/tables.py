@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+import discreet as dp
+from discreet.encoding.engines import DuckDB
 from discreet.tables.keys import KeySelection
-from tests.operations.contract import Case, SpiedMapping
+from tests.operations.contract import Case, Log, SpiedMapping
+
+ROWS = [{"who": i, "educ": 1 + i % 2, "income": float(i), "zip": "a" if i < 30 else "b"} for i in range(40)]
+SCHEMA = dp.Schema(educ=dp.Categories([1, 2]), income=dp.Bounded(0, 100), zip=dp.Unlisted())
+
+
+class SpiedRows(list[Any]):
+    """Rows of a table whose engine notes when they are read."""
+
+    def __init__(self, inside: Any, log: Log) -> None:
+        super().__init__(inside)
+        self.log = log
+
+
+class NotingDuckDB(DuckDB):
+    """An engine that notes when it is asked for rows."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self.log = log
+
+    def fetch(self, frame: Any, progress: Any) -> Any:
+        self.log.append("read")
+        return super().fetch(frame, progress)
+
+
+def table(rows: list[Any], **unit: Any) -> dp.tables.Table:
+    opened = dp.table(pl.DataFrame(list(rows)), schema=SCHEMA, **unit)
+    if isinstance(rows, SpiedRows):
+        return replace(opened, source=replace(opened.source, engine=NotingDuckDB(rows.log)))
+    return opened
+
+
+def shown(frame: Any) -> Any:
+    return frame.to_dict(as_series=False)
+
 
 COUNTS = {("a",): 90, ("b",): 1, ("c",): 30}
 
 OPERATIONS = [
     Case("KeySelection", lambda: KeySelection(1.0, 1e-6), COUNTS, {**COUNTS, ("c",): 29}, spy=SpiedMapping),
     Case("KeySelection, a key less", lambda: KeySelection(1.0, 1e-6, 2, 2), COUNTS, {("a",): 89, ("c",): 30}, spy=SpiedMapping),
+    Case("TableOperation", lambda rows: table(rows).group_by("educ").mean("income").median("income").operation(epsilon=1.0),
+         ROWS, ROWS[1:], bound=True, spy=SpiedRows, result=shown),
+    Case("TableOperation, by unit, private keys",
+         lambda rows: table(rows, unit="who", max_rows_per_unit=2).group_by("zip").sum("income").operation(1.0, 1e-3),
+         ROWS, ROWS[1:], bound=True, spy=SpiedRows, result=shown),
 ]

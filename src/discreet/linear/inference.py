@@ -139,7 +139,7 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
 
 
 def _check(model: Any) -> None:
-    if not isinstance(model, (LogisticRegression, LinearRegression)) or model.delta == 0:
+    if not isinstance(model, (LogisticRegression, LinearRegression)) or not model.delta:
         raise ValueError("model must be a LogisticRegression or a LinearRegression with a delta above 0: for other models no "
                          "interval is proved.")
     if isinstance(model, LogisticRegression) and len(model._declared()) != 2:

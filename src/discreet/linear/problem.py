@@ -14,6 +14,7 @@ from discreet import mechanisms, random
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.adjacency import Adjacency
 from discreet.errors import nonnegative, number, positive, whole
+from discreet.mechanisms.budget import Budget
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE
 from discreet.mechanisms.parameters import store
 
@@ -49,7 +50,7 @@ class Problem:
 
     loss: Loss
     epsilon: float
-    delta: float
+    delta: float  # 0, or none when it is made: pure
     square: float  # R²
     features: int  # with the intercept's column
     regularization: float | None = None  # Λ; None: the solver's own, from the noise
@@ -58,9 +59,9 @@ class Problem:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency,
-              delta=number("delta", self.delta, low=0, high=1, open_high=True), l1=nonnegative("l1", self.l1),
-              features=whole("features", self.features, low=1))
+        budget = Budget(self.epsilon, self.delta)
+        store(self, epsilon=budget.epsilon, delta=budget.delta or 0.0, adjacency=self.adjacency,
+              l1=nonnegative("l1", self.l1), features=whole("features", self.features, low=1))
         if self.regularization is not None:
             store(self, regularization=positive("regularization", self.regularization))
         if math.prod(self.shape) > LARGEST:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.encoding import Encoded, Encoder
 from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.fitting import Fit
+from discreet.linear.fitting import Fit, source
 from discreet.linear.regressors import LinearRegression
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
 from discreet.schema import Bounded, Categories, Column, Declaration
@@ -164,11 +164,12 @@ class TableFit:
                                                        asked.random_state)
         encoder = Encoder(model.declaration, (*model.features, model.target))
         read, goal = encoder.prepared(data), model.declaration.schema[model.target]
+        noise = source(model.random_state if rng is None else rng)
 
         def run() -> Release[TableModel]:
             rows = read()
             y = rows.codes(model.target) if isinstance(goal, Categories) else rows.numbers(model.target)
-            fitted = Fit(model.estimator, model.width, in_place=True).release((model._features(rows), y), rng)
+            fitted = Fit(model.estimator, model.width, in_place=True).release((model._features(rows), y), noise)
             return Release(model, fitted.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
 
         return run

@@ -16,7 +16,7 @@ from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
-from discreet.tables.expressions import Expression
+from discreet.tables.expressions import Expression, columns
 from discreet.tables.fixed_point import FINE, FixedPoint
 from discreet.tables.scope import Scope
 
@@ -24,6 +24,8 @@ with extra("tables"):
     import narwhals as nw
 
 __all__ = ["Bins", "Columns", "even_edges"]
+
+LONG = 1000  # categories
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,17 @@ class Columns:
     schema: Schema
     derived: Mapping[str, Expression]
 
-    def scope(self) -> Scope:
-        """The source's rows with the derived columns, clipped to their bounds: each a step, as later ones may use it."""
-        scope = Scope(nw.from_native(self.source.frame), self._operand, self.source.engine)
+    def scope(self, used: Collection[str]) -> Scope:
+        """The source's rows with the derived columns, clipped to their bounds: each a step, as later ones may use it.
+
+        A long list of categories that is ``used`` is looked up once: as many comparisons would take seconds to plan.
+        """
+        frame = self.source.frame
+        for name in {*used, *(part for expression in self.derived.values() for part in columns(expression))}:
+            if self._long(name):
+                values = _numbers(self.schema[name])  # type: ignore[arg-type]
+                frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
+        scope = Scope(nw.from_native(frame), self._operand, self.source.engine)
         for name, expression in self.derived.items():
             declared = self.schema[name]
             assert isinstance(declared, Bounded)
@@ -57,6 +67,10 @@ class Columns:
             scope.unclipped[name] = value
             scope.frame = scope.frame.with_columns(value.clip(declared.low, declared.high).alias(self._own(name)))
         return scope
+
+    def _long(self, name: str) -> bool:
+        declared = self.schema.get(name)
+        return isinstance(declared, Categories) and len(declared.values) > LONG and _span(declared) is None
 
     def _own(self, name: str) -> str:
         return f"z{list(self.derived).index(name)}" if name in self.derived else self.source.names[name]
@@ -96,6 +110,8 @@ class Columns:
         declared = self.schema[name]
         assert isinstance(declared, Categories)
         raw = self.raw(name)
+        if self._long(name):
+            return nw.col(f"in_{self._own(name)}")
         if span := _span(declared):
             if self.source.kinds[name] == "integer":
                 return (raw >= span[0]) & (raw <= span[1])
@@ -109,7 +125,8 @@ class Columns:
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        return None if declared.other is not None or (_span(declared) is None and not early) else self.known(name)
+        later = _span(declared) is None and not early and not self._long(name)
+        return None if declared.other is not None or later else self.known(name)
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
@@ -124,7 +141,7 @@ class Columns:
     def late(self, number: int, name: str) -> nw.Expr | None:
         """The groups of a key that count, where ``kept`` left them all."""
         declared = self.schema[name]
-        if isinstance(declared, Categories) and declared.other is None and _span(declared) is None:
+        if isinstance(declared, Categories) and declared.other is None and _span(declared) is None and not self._long(name):
             return nw.col(f"k{number}").is_in(_numbers(declared))
         return None
 
@@ -150,10 +167,10 @@ class Columns:
             raise ValueError(f"Column {name!r} is declared as {type(declared).__name__}, but this needs Bounded(low, high).")
         return FixedPoint(declared, steps)
 
-    def steps(self, number: int, name: str, steps: int) -> tuple[Field, nw.Expr]:
-        """A bounded column in whole steps of its grid."""
+    def steps(self, number: int, name: str, steps: int, kind: Any = nw.Int64) -> tuple[Field, nw.Expr]:
+        """A bounded column in whole steps of its grid, at most 2^30."""
         grid = self.grid(name, steps)
-        value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(nw.Int64)
+        value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(kind)
         return Field(f"v{number}", size=grid.top + 1, nullable=grid.bounds.missing == "drop"), value
 
     def bin(self, bins: Bins) -> tuple[Field, nw.Expr]:

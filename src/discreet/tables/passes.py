@@ -159,20 +159,22 @@ class GroupedRows:
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
-        columns, scope = self.columns, self.columns.scope()
+        columns, scope = self.columns, self.columns.scope(self._used(wanted))
         for condition in self.conditions:
             kept = condition.compiled(scope)
             scope.frame = scope.frame.filter(kept)
         frame = scope.frame
         for mask in [columns.kept(name, early=self.limit.unit is not None) for name in self.keys]:
             frame = frame if mask is None else frame.filter(mask)
+        # Half as wide is a tenth faster to add up and to verify; packed beside others a number needs its 64 bits.
+        kind = nw.Int32 if self.limit.unit is None else nw.Int64
         chosen = [columns.key(number, name) for number, name in enumerate(self.keys)]
-        chosen += [columns.steps(number, name, steps) for number, (name, steps) in enumerate(wanted.sums)]
+        chosen += [columns.steps(number, name, steps, kind) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
         odd = columns.odd(self._used(wanted), scope)
         if odd is not None:
-            chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(nw.Int64)))
+            chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(kind)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
         unit = [] if self.limit.unit is None else [nw.col(self.source.names[self.limit.unit]).alias(UNIT)]
         frame = frame.with_columns(*unit, *(expression.alias(field.name) for field, expression in chosen))

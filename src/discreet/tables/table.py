@@ -140,7 +140,7 @@ def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None =
        educ  income_mean
     0     1         10.0
     1     2         30.0
-    2     3         50.0
+    2     3          0.0
     """
     schema = schema if isinstance(schema, Schema) else Schema(schema)
     rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
