@@ -202,7 +202,9 @@ def _new_codes(change: dict[str, Any]) -> dict[tuple[str, int], CodeType] | None
 
 
 def _own(code: CodeType) -> CodeType:
-    return code.replace(co_consts=tuple(constant for constant in code.co_consts if not isinstance(constant, CodeType)))
+    """Without what is defined inside, and without columns: a class is told where the last line of a method ends."""
+    inner = tuple(constant for constant in code.co_consts if not isinstance(constant, CodeType))
+    return code.replace(co_consts=inner, co_linetable=b"")
 
 
 def _swap(codes: dict[tuple[str, int], CodeType]) -> None:

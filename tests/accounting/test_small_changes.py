@@ -31,3 +31,44 @@ def test_the_figure_shows_guessing_as_the_diagonal_and_no_privacy_as_the_axes():
     assert none == [[0, 1], [0, 0], [1, 0]]
     assert curve[0][0] == 0
     assert curve[-1][0] == 1
+
+
+def profile(p, q, epsilon):
+    """δ(ε) of two discrete laws, by its definition."""
+    return sum(max(0.0, a - math.exp(epsilon) * b) for a, b in zip(p, q, strict=True))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9])
+def test_a_sampled_composition_is_that_of_its_outcomes(epsilon):
+    """Two answers that are true with odds of e to one, on one sample of half of the records."""
+    true = math.e / (1 + math.e)
+    p, q = [true**2, 2 * true * (1 - true), (1 - true) ** 2], [(1 - true) ** 2, 2 * true * (1 - true), true**2]
+    mixed = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+    exact = max(profile(mixed, q, epsilon), profile(q, mixed, epsilon))
+    event = ev.PoissonSampled(rate=0.5, event=ev.PureDP(epsilon=1.0) * 2)
+    assert dp.delta(event, epsilon=epsilon) == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_discrete_laplace_noise_is_priced_as_its_outcomes(sensitivity):
+    weights = [math.exp(-abs(x) / 2) for x in range(-80, 81)]
+    p = [w / sum(weights) for w in weights]
+    exact = profile(p + [0.0] * sensitivity, [0.0] * sensitivity + p, 0.3)
+    event = ev.DiscreteLaplace(scale=2.0, sensitivity=sensitivity)
+    assert dp.delta(event, epsilon=0.3) == pytest.approx(exact, rel=1e-9)
+
+
+def test_noise_that_hides_nothing_leaves_the_sample_to_do_it():
+    event = ev.PoissonSampled(rate=0.3, event=ev.Gaussian(noise_multiplier=1e-3))
+    assert dp.delta(event, epsilon=0.5, adjacency="replace") == pytest.approx(0.3)
+
+
+def test_laplace_and_gaussian_noise_together_are_known_to_nine_digits():
+    low, high = dp.epsilon_bounds(ev.Laplace(noise_multiplier=8.0) * 40 + ev.Gaussian(noise_multiplier=3.0), delta=1e-6)
+    assert high == pytest.approx(low, rel=1e-9)
+    assert dp.epsilon(ev.Laplace(noise_multiplier=8.0) * 40 + ev.Gaussian(noise_multiplier=3.0), delta=1.0) == 0.0
+
+
+def test_delta_at_the_epsilon_of_a_delta_is_that_delta():
+    event = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=1.0)) * 1000
+    assert dp.delta(event, epsilon=dp.epsilon(event, delta=1e-5)) == pytest.approx(1e-5, rel=1e-6)
