@@ -244,3 +244,10 @@ def test_a_solved_epsilon_keeps_its_digits_on_any_scale(scale):
         return 0.5 * 2 ** -(epsilon / scale)
 
     assert solve_epsilon(profile, 0.125) == pytest.approx(2 * scale, rel=1e-10)
+
+
+@pytest.mark.parametrize("start", [1e-9, 1.0, 1e9])
+def test_a_calibration_that_starts_where_nothing_changes_looks_further(start: float) -> None:
+    """At delta one half epsilon is zero all around a large noise, and capped all around a tiny one."""
+    found = dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=1.0, delta=0.5, start=start)
+    assert found == pytest.approx(0.507065, rel=1e-5)

@@ -46,14 +46,10 @@ def calibrate(
         return max(-60.0, min(60.0, math.log(value / target) if value > 0 else -60.0))
 
     first = math.log(positive("start", start))
-    here, ahead = excess(first), excess(first + 0.01)
-    behind = excess(first - 0.01) if math.isnan(ahead) or math.isnan(here) else math.nan
+    here = excess(first)
     if math.isnan(here):
         raise ValueError(f"start is {start!r}, but must be a parameter the family accepts.")
-    falling = (ahead < here) if not math.isnan(ahead) else (here < behind)
-    if here == ahead:  # saturated: look further to see which way it falls
-        falling = here > 0
-    sign = 1.0 if falling else -1.0  # the direction of less loss
+    sign = 1.0 if _falls(excess, first, here) else -1.0  # the direction of less loss
     safe, unsafe = _bracket(excess, first, sign)
     if unsafe is None:
         return math.exp(safe)
@@ -61,6 +57,17 @@ def calibrate(
     while excess(root) > 0:  # only the safe side counts
         root += sign * _RELATIVE
     return math.exp(root)
+
+
+def _falls(excess: Callable[[float], float], first: float, here: float) -> bool:
+    """Whether more of the parameter means less loss; where the start is saturated, seen from further away."""
+    for distance in (0.01, 1.0, 4.0, 16.0, 64.0):
+        ahead, behind = excess(first + distance), here
+        if math.isnan(ahead) or ahead == here:
+            ahead, behind = here, excess(first - distance)
+        if not math.isnan(behind) and ahead != behind:
+            return ahead < behind
+    return here > 0
 
 
 def _bracket(excess: Callable[[float], float], first: float, sign: float) -> tuple[float, float | None]:

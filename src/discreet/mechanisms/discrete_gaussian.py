@@ -67,9 +67,7 @@ class DiscreteGaussian(Mechanism[Any]):
     def _calibrated(self, epsilon: float, delta: float) -> float:
         from discreet.accounting import calibrate
 
-        # Where sigma is large for a large delta, epsilon is zero all around: no search could see which way it falls.
-        start = 1.0 if delta < 0.3 else self.sensitivity / 20
-        return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency, start=start)
+        return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency)
 
     def _event(self, sigma: float) -> events.Event:
         if self.max_size == 1:
