@@ -350,7 +350,7 @@ def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, .
 
 
 def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None, *,
-          fresh: bool = True) -> bool:
+          fresh: bool = True, reaches: tuple[str, ...] = ()) -> bool:
     """Replay a case; whether it answered. A difference that its cost does not cover raises ``ReplayError``.
 
     Two equal refusals are no violation (a type that is publicly wrong), and show nothing else. Without ``fresh`` nothing is
@@ -367,7 +367,7 @@ def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Conta
             return _seen(value), [f"{w.category.__name__}: {w.message}" for w in heard]
 
     try:
-        return replay(run, case.first, case.second, allow=(Exception,), fresh=fresh).error is None
+        return replay(run, case.first, case.second, allow=(Exception,), fresh=fresh, reaches=reaches).error is None
     except ReplayError as error:
         raise ReplayError(f"{case}: {error}") from None
 

@@ -410,6 +410,7 @@ def test_what_reaches_outside_is_refused():
         return honest(x)
 
     rejected(sends, "sendto")
+    replay(sends, DATA, NEIGHBOUR, reaches=("socket.sendto",))  # unless the caller answers for it
 
 
 def test_what_happens_once_in_a_process_is_looked_at_again(tmp_path):

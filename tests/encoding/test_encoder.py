@@ -97,7 +97,7 @@ def test_of_each_unit_the_first_row_counts():
         Encoder(Declaration(facts.schema, "who", 2))
 
 
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("odd", ODD, ids=[f"{type(odd).__name__}-{place}" for place, odd in enumerate(ODD)])
 def test_one_odd_entry_changes_no_other(odd):
     """In a list, wherever it stands; it is a number, a category, or missing."""
     facts = Declaration(Schema(x=Bounded(0, 100, missing=50), y=Bounded(0, 1), k=Categories(["a", "1"]), n=Categories([1, 2])))

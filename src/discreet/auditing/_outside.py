@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,9 +92,12 @@ def left_behind(first: Traces, second: Traces) -> bool:
     return any(second.files[path] is not None for path in second.written - first.written)
 
 
-def difference(first: Traces, second: Traces) -> str | None:
-    """What two runs did differently beside their results, or what of it nobody can compare; none if nothing."""
-    if reached := sorted(first.reached | second.reached):
+def difference(first: Traces, second: Traces, reaches: Collection[str] = ()) -> str | None:
+    """What two runs did differently beside their results, or what of it nobody can compare; none if nothing.
+
+    ``reaches`` are ways out that the caller answers for.
+    """
+    if reached := sorted((first.reached | second.reached) - set(reaches)):
         return f"The operation reached outside ({', '.join(reached)}): what leaves there cannot be compared."
     if any(first.files.get(path) != second.files.get(path, _digest(path)) for path in first.written | second.written):
         return "A file that the operation writes differs on the neighbour."

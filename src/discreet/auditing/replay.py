@@ -36,7 +36,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -157,12 +157,14 @@ def record(operation: Callable[[Any], Any], data: Any) -> Transcript:
 
 
 def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event: Event | None = None,
-           allow: tuple[type[Exception], ...] = (), seeded: bool = False, fresh: bool = True) -> Transcript:
+           allow: tuple[type[Exception], ...] = (), seeded: bool = False, fresh: bool = True,
+           reaches: Collection[str] = ()) -> Transcript:
     """Record on ``data``, replay on ``neighbour``; raise ``ReplayError`` at the first thing the cost does not cover.
 
     ``neighbour`` must be one under the adjacency the operation states. Replay is not symmetric: try both orders.
     ``event`` is what the operation is charged, if its result does not say so; ``allow`` names errors that it may raise, if
-    it raises them on both sides; ``seeded`` lets noise come from a seed; without ``fresh`` nothing is copied.
+    it raises them on both sides; ``seeded`` lets noise come from a seed; without ``fresh`` nothing is copied. ``reaches``
+    names ways out that you answer for, as Python audits them: ``("socket.connect",)`` for an engine behind a connection.
     """
     found: str | None = None
     for _ in range(2):  # a second look at what happens once in a process: imports, compilation, pools of threads
@@ -171,7 +173,7 @@ def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event:
         declared = event if event is not None else _declared(first.result)
         if declared is not None:
             _charged(declared, cost, 1 if _sizes(data, neighbour) else 2)
-        found = difference(first.traces, second.traces)
+        found = difference(first.traces, second.traces, reaches)
         if found is None:
             return first
         if left_behind(first.traces, second.traces):
