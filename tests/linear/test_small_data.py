@@ -63,7 +63,7 @@ def test_a_declared_ridge_is_kept_and_a_large_set_gets_no_more():
         declared = LinearRegression(solver=solver, regularization=3.0, random_state=0, **public).fit(x, y)
         assert declared.regularization_ == 3.0
     usual = LinearRegression(solver="gd", epsilon=5.0, random_state=0, **public)
-    assert usual.fit(x, y).regularization_ == usual._plan(5).solver.regularization
-    assert usual.set_params(epsilon=0.05).fit(x[:50], y[:50]).regularization_ > usual._plan(5).solver.regularization
+    assert usual.fit(x, y).regularization_ == usual._choice(5).solver.regularization
+    assert usual.set_params(epsilon=0.05).fit(x[:50], y[:50]).regularization_ > usual._choice(5).solver.regularization
     own = LinearRegressor(CustomLoss(np.add, np.subtract), epsilon=0.05, random_state=0, **public).fit(x[:50], y[:50])
-    assert own.regularization_ == own._plan(5).solver.regularization
+    assert own.regularization_ == own._choice(5).solver.regularization

@@ -85,7 +85,7 @@ DATA = {
 
 
 @pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("q", [0.5, 0.9])
+@pytest.mark.parametrize("q", [0.5, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_the_stated_error_of_a_quantile_is_kept(name, q):
     """In ranks, with the confidence that was stated, also where records are heaped: groups with the same records."""
     values = DATA[name]

@@ -42,7 +42,8 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(QUESTIONS)))
+@pytest.mark.parametrize("number", [pytest.param(number, marks=[pytest.mark.slow] * (number % 3 > 0))
+                                    for number in range(len(QUESTIONS))])
 def test_spark_and_duckdb_answers_are_equal_under_one_seed(spark_session, number):
     """Fixed point, keys, filters, sampling of units: bit for bit."""
     ask, budget, bounds = QUESTIONS[number]
