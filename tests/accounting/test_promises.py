@@ -436,3 +436,25 @@ def test_nothing_is_restated_for_another_adjacency_inside_a_sample_however_it_is
         dp.epsilon(step, 1e-5, adjacency="zero-out")
     own = ev.PoissonSampled(rate=0.5, event=hide(replace(gaussian, adjacency="zero-out")))
     assert dp.epsilon(own, 1e-5, adjacency="zero-out") > 1
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-17, 1e-12, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 0.01, 1.0, 12.0, 600.0])
+def test_the_curve_of_a_selection_is_never_below_the_truth(epsilon: float) -> None:
+    """Rounding below the divergence itself, of a tiny selection, once came out negative: a refund times 10^15."""
+    orders = np.array([1.0625, 1.5, 2.0, 8.0, 32.0, 256.0, 1e4])
+    curve = rdp_curve(ev.Exponential(epsilon=epsilon), orders)
+    with mpmath.workdps(700):
+        for order, bound in zip(orders.tolist(), curve.tolist(), strict=True):
+            a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+            big = mpmath.exp(e)
+            low = big ** (1 - a)
+            x = (a - 1) / a * (big - low) / (1 - low)
+            truth = mpmath.log(x ** (a - 1) * ((big - low) - x * (1 - low)) / (big - 1)) / (a - 1)
+            assert truth <= bound <= max(truth * (1 + 2e-9) + mpmath.mpf("4e-13"), mpmath.mpf(5e-324))
+
+
+def test_many_tiny_selections_are_priced_in_every_currency() -> None:
+    """The tree that the search found: beside a dearer option, so that only some orders were negative."""
+    choice = ev.PureDP(epsilon=0.0945) | ev.Exponential(epsilon=1e-300)
+    found = price((choice + ev.Laplace(noise_multiplier=6.19)) * 10**15, Adjacency.ADD_REMOVE)
+    assert min(found.pure, found.mu2, *found.renyi) > 0

@@ -12,9 +12,12 @@ import numpy as np
 
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.atoms import Atoms
+from discreet.accounting.outward import product
 from discreet.accounting.pairs import SMALLEST, Pair, Tails
 
 __all__ = ["BoundedRange"]
+
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,19 @@ class BoundedRange(Pair):
         With :math:`A = e^\epsilon` and :math:`x = e^t`, :math:`E[(P/Q)^{\alpha-1}] = x^{\alpha-1}((A - A^{1-\alpha}) -
         x(1 - A^{1-\alpha}))/(A-1)`, largest at :math:`x = \frac{\alpha-1}{\alpha}\frac{A - A^{1-\alpha}}{1 -
         A^{1-\alpha}}`. The envelope's own divergence is larger, because it is worst at all orders at once.
+
+        ``inside`` is the difference of two numbers alpha times as large, so that its logarithm is some alpha units in
+        the last place wrong, and the quotient by alpha - 1 no more than ``_ROUNDING``. Where that is more than the
+        divergence, the bound by zero-concentrated DP is the sharper one.
         """
         e = self.epsilon
         c = order - 1
         whole, part = -np.expm1(-order * e), -np.expm1(-c * e)  # (A - A^{1-α})/A and 1 - A^{1-α}
         log_x = np.clip(np.log(c / order) + e + np.log(whole / part), 0.0, e)
         inside = whole - np.exp(log_x - e) * part
-        return np.asarray(np.minimum((c * log_x + np.log(inside / -math.expm1(-e))) / c * (1 + 1e-9) + 1e-15 / c, e))
+        computed = np.maximum(c * log_x + np.log(inside / -math.expm1(-e)), 0.0) / c * (1 + 1e-9)
+        concentrated = np.maximum(product(e, e, 0.125) * order * (1 + 1e-12), SMALLEST)
+        return np.asarray(np.minimum(np.minimum(computed + _ROUNDING * (1 + 1 / c), concentrated), e))
 
     def tails(self, losses: Array) -> Tails:
         """Integrals of exp(±l/2)."""
