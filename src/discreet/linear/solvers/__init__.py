@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from discreet.events import Event
-
 if TYPE_CHECKING:
+    from discreet.events import Event
     from discreet.linear.problem import Problem, Solution
     from discreet.linear.rows import Records
     from discreet.random import Rng
