@@ -26,7 +26,8 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import Phase, settings
 
-CASES = 2  # of one parametrised test, how many are watched; the others are taken to run the same lines
+WATCHED = 1.0  # seconds for which the cases of one test are watched; those after are taken to run the same lines
+CASES = 2  # of each test that are run before the rest of any
 TIMES, FLOOR = 8.0, 6.0  # processor seconds a test may take: so many times what it took, and at least so many
 JOB = json.loads(Path(os.environ["MUTANTS_JOB"]).read_text()) if "MUTANTS_JOB" in os.environ else {}
 UNTRIED = "not tried"
@@ -68,13 +69,15 @@ def _watch(items: list[pytest.Item], out: Path) -> None:
     watched.start()
     seconds: dict[str, float] = {}
     for name, siblings in _cases(items).items():
-        for item in siblings[:CASES]:
-            watched.switch_context(name)
+        watched.switch_context(name)
+        all_cases = 0.0
+        for item in siblings:
             began = time.process_time()
             if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
                 _say(item.nodeid)
-            seconds[name] = max(seconds.get(name, 0.0), time.process_time() - began)
-            if seconds[name] > 1.0:
+            took = time.process_time() - began
+            all_cases, seconds[name] = all_cases + took, max(seconds.get(name, 0.0), took)
+            if all_cases > WATCHED:
                 break
     watched.stop()
     data = watched.get_data()
