@@ -16,11 +16,19 @@ from rich.table import Table
 
 from benchmarks import peers
 
-TABLE = ((0.01, 4, 10_000, 1e-5), (256 / 60_000, 1.1, 14_062, 1e-5), (0.001, 0.8, 100_000, 1e-6), (0.02, 0.6, 5_000, 1e-5),
-         (1, 30, 1_000, 1e-6), (1e-4, 0.7, 1_000_000, 1e-8), (0.01, 4, 10_000, 1e-18))
+TABLE = (
+    (0.01, 4, 10_000, 1e-5),
+    (256 / 60_000, 1.1, 14_062, 1e-5),
+    (0.001, 0.8, 100_000, 1e-6),
+    (0.02, 0.6, 5_000, 1e-5),
+    (1, 30, 1_000, 1e-6),
+    (1e-4, 0.7, 1_000_000, 1e-8),
+    (0.01, 4, 10_000, 1e-18),
+)
 WARM = {"steps": [(0.05, 2.0, 7)], "delta": 1e-4}
 OURS = "discreet.accounting"
-PEERS = {"dp-accounting": "dp_accounting.pld", "prv-accountant": "prv_accountant", "opacus": "opacus.accountants"}  # to import
+# to import
+PEERS = {"dp-accounting": "dp_accounting.pld", "prv-accountant": "prv_accountant", "opacus": "opacus.accountants"}
 LIMIT = 150.0  # seconds a peer may take
 PROCESSES = 5
 LONG = 5.0  # seconds after which a second process would tell nothing new
@@ -47,8 +55,10 @@ def distinct(number: int) -> Row:
 
 
 def rows() -> list[Row]:
-    table = [Row(f"q={q:.4g}, σ={s:g}, T={t:,}, δ={delta:g}", [(q, s, t)], delta, error=0.001, width=1e-5)
-             for q, s, t, delta in TABLE]
+    table = [
+        Row(f"q={q:.4g}, σ={s:g}, T={t:,}, δ={delta:g}", [(q, s, t)], delta, error=0.001, width=1e-5)
+        for q, s, t, delta in TABLE
+    ]
     return [*table, distinct(200), distinct(1_000)]
 
 
@@ -71,15 +81,27 @@ def measure(row: Row) -> dict[str, Any]:
     if isinstance(ours, peers.Failure):
         raise SystemExit(f"{row.name}: {ours.reason}")
     lower, upper = ours["value"]
-    result = {"row": row.name, "owed width": row.width, "lower": lower, "upper": upper, "width": (upper - lower) / upper,
-              "seconds": ours["seconds"], "megabytes": ours["megabytes"], "peers": {}}
+    result = {
+        "row": row.name,
+        "owed width": row.width,
+        "lower": lower,
+        "upper": upper,
+        "width": (upper - lower) / upper,
+        "seconds": ours["seconds"],
+        "megabytes": ours["megabytes"],
+        "peers": {},
+    }
     for peer in row.peers:
         found = best(peers.python("accounting"), "peers_accounting.py", row.question(peer))
         if isinstance(found, peers.Failure):
             result["peers"][peer] = {"failure": found.reason}
         else:
-            result["peers"][peer] = {"epsilon": found["value"], "seconds": found["seconds"],
-                                     "megabytes": found["megabytes"], "ratio": found["seconds"] / ours["seconds"]}
+            result["peers"][peer] = {
+                "epsilon": found["value"],
+                "seconds": found["seconds"],
+                "megabytes": found["megabytes"],
+                "ratio": found["seconds"] / ours["seconds"],
+            }
     return result
 
 
@@ -94,7 +116,11 @@ def cell(result: dict[str, Any], peer: str) -> str:
 def misses(result: dict[str, Any]) -> list[str]:
     """What a row owes and does not give."""
     owed = {"dp-accounting": 1.0, "prv-accountant": 20.0, "opacus": 20.0}
-    found = [f"width {result['width']:.1e} above {result['owed width']:g}"] if result["width"] > result["owed width"] else []
+    found = (
+        [f"width {result['width']:.1e} above {result['owed width']:g}"]
+        if result["width"] > result["owed width"]
+        else []
+    )
     if result["megabytes"] > 200:
         found.append(f"{result['megabytes']:.0f} MB above 200 MB")
     for peer, answer in result["peers"].items():
@@ -104,15 +130,23 @@ def misses(result: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    grid = Table(title="epsilon of Poisson-sampled Gaussians (add-remove): value, time, peak memory, their time over ours")
+    grid = Table(
+        title="epsilon of Poisson-sampled Gaussians (add-remove): value, time, peak memory, their time over ours"
+    )
     for header in ("event", "ours (certified)", "width", "time", "memory", *PEERS):
         grid.add_column(header, overflow="fold")
     results = []
     for row in rows():
         result = measure(row)
         results.append(result)
-        grid.add_row(row.name, f"[{result['lower']:.7f}, {result['upper']:.7f}]", f"{result['width']:.1e}",
-                     f"{result['seconds']:.3f} s", f"{result['megabytes']:.0f} MB", *(cell(result, peer) for peer in PEERS))
+        grid.add_row(
+            row.name,
+            f"[{result['lower']:.7f}, {result['upper']:.7f}]",
+            f"{result['width']:.1e}",
+            f"{result['seconds']:.3f} s",
+            f"{result['megabytes']:.0f} MB",
+            *(cell(result, peer) for peer in PEERS),
+        )
         print(f"measured {row.name}", file=sys.stderr)
     console = Console(width=max(180, Console().width))
     console.print(grid)

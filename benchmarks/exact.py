@@ -47,7 +47,7 @@ def delta_of(event: ev.Event, adjacency: str) -> Delta | None:
         return gaussian(moved * mp.sqrt(precision))
     if len(leaves) != 1:
         return None
-    (leaf, count), = leaves.items()
+    ((leaf, count),) = leaves.items()
     match leaf:
         case ev.PureDP(epsilon=e):
             return lattice(mpf(e), {1: mp.exp(e), -1: mpf(1)}, count, mpf(0))
@@ -66,7 +66,7 @@ def single(leaf: ev.Event) -> Delta | None:
         case ev.DiscreteLaplace(scale=b, sensitivity=s):
             return discrete(lambda x: mp.exp(-abs(x) / mpf(b)), s, reach=int(150 * b) + 2 * s)
         case ev.DiscreteGaussian(sigma=b, sensitivity=s):
-            return discrete(lambda x: mp.exp(-mpf(x) ** 2 / (2 * mpf(b) ** 2)), s, reach=int(20 * b) + 2 * s)
+            return discrete(lambda x: mp.exp(-(mpf(x) ** 2) / (2 * mpf(b) ** 2)), s, reach=int(20 * b) + 2 * s)
         case ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=b)):
             return sampled(mpf(q), gaussian(1 / mpf(b)))
         case ev.PoissonSampled(rate=q, event=ev.Laplace(noise_multiplier=b)):
@@ -81,20 +81,24 @@ def gaussian(mu: mpf) -> Delta:
 
 def laplace(top: mpf) -> Delta:
     """Hockey-stick divergence of Laplace distributions a distance ``top`` scales apart, at any real epsilon."""
+
     def curve(e: mpf) -> mpf:
         if e >= top:
             return mpf(0)
         return 1 - mp.exp(e) if e <= -top else 1 - mp.exp((e - top) / 2)
+
     return curve
 
 
 def sampled(q: mpf, inner: Delta) -> Delta:
     """Poisson sampling of a pair with a symmetric divergence: the worse of removing and adding a record."""
+
     def curve(e: mpf) -> mpf:
         remove = q * inner(mp.log1p(mp.expm1(e) / q))
         rest = 1 - mp.exp(e) * (1 - q)
         add = rest * inner(mp.log(mp.exp(e) * q / rest)) if rest > 0 else mpf(0)
         return max(remove, add)
+
     return curve
 
 

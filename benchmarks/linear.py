@@ -52,8 +52,11 @@ def speed() -> dict[str, float]:
     peers.BUILD.mkdir(exist_ok=True)
     path = peers.BUILD / "bench-linear.npz"
     np.savez(path, x0=x, y0=y, test0=x[:0], labels0=y[:0])
-    theirs = peers.ask(peers.python("linear"), peers.ROOT / "benchmarks" / "peers_linear.py",
-                       {"data": str(path), "epsilon": 1.0, "seeds": 1})
+    theirs = peers.ask(
+        peers.python("linear"),
+        peers.ROOT / "benchmarks" / "peers_linear.py",
+        {"data": str(path), "epsilon": 1.0, "seeds": 1},
+    )
     if not isinstance(theirs, peers.Failure):
         found["diffprivlib"] = theirs["seconds"]
     return found
@@ -72,11 +75,22 @@ def coordinate_bandwidth(loss: str) -> dict[str, float]:
 
     x, y = large()
     kind: Any = LinearRegression if loss == "squared" else LogisticRegression
-    facts = {"epsilon": 1.0, "delta": 1e-6, "feature_norm": 1.0, "solver": "cd", "fit_intercept": False, "random_state": 0}
+    facts = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "feature_norm": 1.0,
+        "solver": "cd",
+        "fit_intercept": False,
+        "random_state": 0,
+    }
     few, many = (kind(**facts, solver_options={"passes": passes}) for passes in (1, 6))
     few.fit(x, y)
     seconds = (best(lambda: many.fit(x, y)) - best(lambda: few.fit(x, y))) / 5
-    return {"seconds a pass": seconds, "bytes a pass": 56.0 * ROWS * COLUMNS, "bytes a second": 56 * ROWS * COLUMNS / seconds}
+    return {
+        "seconds a pass": seconds,
+        "bytes a pass": 56.0 * ROWS * COLUMNS,
+        "bytes a second": 56 * ROWS * COLUMNS / seconds,
+    }
 
 
 def main() -> None:
@@ -91,9 +105,11 @@ def main() -> None:
     console.print(table)
     copied, moved = copy_bandwidth(), {loss: coordinate_bandwidth(loss) for loss in ("squared", "logistic")}
     for loss, found in moved.items():
-        console.print(f"DP-CD, {loss}: {found['bytes a pass'] / 1e9:.2f} GB a pass in {found['seconds a pass']:.3f} s = "
-                      f"{found['bytes a second'] / 1e9:.1f} GB/s; one core copies at {copied / 1e9:.1f} GB/s "
-                      f"({found['bytes a second'] / copied:.0%})")
+        console.print(
+            f"DP-CD, {loss}: {found['bytes a pass'] / 1e9:.2f} GB a pass in {found['seconds a pass']:.3f} s = "
+            f"{found['bytes a second'] / 1e9:.1f} GB/s; one core copies at {copied / 1e9:.1f} GB/s "
+            f"({found['bytes a second'] / copied:.0%})"
+        )
     for solver in ("output", "objective"):
         if seconds[solver] > OWED_RATIO * own:
             console.print(f"MISSES  {solver}: {seconds[solver] / own:.1f}x scikit-learn's time, above {OWED_RATIO:g}x")

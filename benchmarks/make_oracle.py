@@ -23,8 +23,15 @@ ORACLE = peers.ROOT / "tests/accounting/oracle.json"
 Question = tuple[ev.Event, float, str]
 
 # The rows every accountant of DP-SGD is judged by: rate, noise multiplier, steps, delta.
-TABLE = ((0.01, 4, 10_000, 1e-5), (256 / 60_000, 1.1, 14_062, 1e-5), (0.001, 0.8, 100_000, 1e-6), (0.02, 0.6, 5_000, 1e-5),
-         (1, 30, 1_000, 1e-6), (1e-4, 0.7, 1_000_000, 1e-8), (0.01, 4, 10_000, 1e-18))
+TABLE = (
+    (0.01, 4, 10_000, 1e-5),
+    (256 / 60_000, 1.1, 14_062, 1e-5),
+    (0.001, 0.8, 100_000, 1e-6),
+    (0.02, 0.6, 5_000, 1e-5),
+    (1, 30, 1_000, 1e-6),
+    (1e-4, 0.7, 1_000_000, 1e-8),
+    (0.01, 4, 10_000, 1e-18),
+)
 
 
 def spread(rng: random.Random, low: float, high: float) -> float:
@@ -79,13 +86,25 @@ def mixed(rng: random.Random) -> ev.Event:
 def questions() -> list[Question]:
     """A few hundred events with a delta each; every draw comes from one seed."""
     rng = random.Random(SEED)
-    plan = [(gaussian, 45, 1_000, 1e-300), (laplace, 35, 1_000, 1e-10), (sampled_gaussian, 90, 100_000, 1e-20),
-            (sampled_laplace, 30, 10_000, 1e-10), (discrete_laplace, 25, 500, 1e-10), (discrete_gaussian, 25, 500, 1e-10),
-            (bare, 30, 200, 1e-14), (mixed, 40, 1, 1e-10)]
-    drawn = [(ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=s)) * t, delta, "add-remove")
-             for q, s, t, delta in TABLE]
-    drawn += [(make(rng) * times(rng, most), spread(rng, smallest, 0.01), "add-remove")
-              for make, number, most, smallest in plan for _ in range(number)]
+    plan = [
+        (gaussian, 45, 1_000, 1e-300),
+        (laplace, 35, 1_000, 1e-10),
+        (sampled_gaussian, 90, 100_000, 1e-20),
+        (sampled_laplace, 30, 10_000, 1e-10),
+        (discrete_laplace, 25, 500, 1e-10),
+        (discrete_gaussian, 25, 500, 1e-10),
+        (bare, 30, 200, 1e-14),
+        (mixed, 40, 1, 1e-10),
+    ]
+    drawn = [
+        (ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=s)) * t, delta, "add-remove")
+        for q, s, t, delta in TABLE
+    ]
+    drawn += [
+        (make(rng) * times(rng, most), spread(rng, smallest, 0.01), "add-remove")
+        for make, number, most, smallest in plan
+        for _ in range(number)
+    ]
     drawn += [(gaussian(rng) * times(rng, 100), spread(rng, 1e-30, 0.01), "replace") for _ in range(10)]
     drawn += [(response(rng) * times(rng, 60), spread(rng, 1e-14, 0.01), "replace") for _ in range(15)]
     return drawn
@@ -101,14 +120,20 @@ def record(question: Question, bounds: list[dict[str, Any]]) -> dict[str, Any] |
 
 def main() -> None:
     drawn, start = questions(), time.monotonic()
-    asked = [{"event": event.to_dict(), "delta": delta} for event, delta, adjacency in drawn if adjacency == "add-remove"]
+    asked = [
+        {"event": event.to_dict(), "delta": delta} for event, delta, adjacency in drawn if adjacency == "add-remove"
+    ]
     answers = peers.stream(peers.python("accounting"), peers.ROOT / "benchmarks/peers_oracle.py", asked)
     records = []
     for number, question in enumerate(drawn, 1):
         bounds = next(answers) if question[2] == "add-remove" else []
         if kept := record(question, bounds):
             records.append(kept)
-        print(f"\r{number}/{len(drawn)} events, {len(records)} records, {time.monotonic() - start:.0f} s", end="", flush=True)
+        print(
+            f"\r{number}/{len(drawn)} events, {len(records)} records, {time.monotonic() - start:.0f} s",
+            end="",
+            flush=True,
+        )
     lines = ",\n".join(json.dumps(item, sort_keys=True) for item in records)
     ORACLE.write_text(f'{{"seed": {SEED}, "made by": "python -m benchmarks.make_oracle", "records": [\n{lines}\n]}}\n')
     print(f"\nWrote {ORACLE.relative_to(peers.ROOT)}.")

@@ -57,8 +57,17 @@ def vector_rows() -> list[dict[str, Any]]:
             mine = ours(law, numbers, size)
             measured = min(size, MEASURED)
             peer = theirs("opendp", law, numbers, measured, 3) * size / measured
-            rows.append({"what": f"{law}, {numbers}", "size": size, "ours": mine, "peer": "OpenDP 0.16",
-                         "theirs": peer, "owed": OWED[size], "note": "" if measured == size else f"from {measured:,}"})
+            rows.append(
+                {
+                    "what": f"{law}, {numbers}",
+                    "size": size,
+                    "ours": mine,
+                    "peer": "OpenDP 0.16",
+                    "theirs": peer,
+                    "owed": OWED[size],
+                    "note": "" if measured == size else f"from {measured:,}",
+                }
+            )
     return rows
 
 
@@ -69,8 +78,17 @@ def tensor_rows() -> list[dict[str, Any]]:
         for secure in (True, False):
             buffer = np.empty(TENSOR, dtype)
             mine = best(lambda buffer=buffer, secure=secure: gaussian_noise(buffer, secure=secure), 5)  # type: ignore[misc]
-            rows.append({"what": f"training noise, {numbers}, {'AES' if secure else 'SFC64'}", "size": TENSOR,
-                         "ours": mine, "peer": "torch", "theirs": peer, "owed": 1, "note": ""})
+            rows.append(
+                {
+                    "what": f"training noise, {numbers}, {'AES' if secure else 'SFC64'}",
+                    "size": TENSOR,
+                    "ours": mine,
+                    "peer": "torch",
+                    "theirs": peer,
+                    "owed": 1,
+                    "note": "",
+                }
+            )
     return rows
 
 
@@ -80,9 +98,16 @@ def main() -> None:
     for row in rows:
         ratio = row["theirs"] / row["ours"]
         verdict = " no answer" if ratio == float("inf") else "" if ratio >= row["owed"] else " MISSES"
-        grid.add_row(row["what"], f"{row['size']:,}", f"{row['ours'] / row['size'] * 1e9:,.1f}", row["peer"],
-                     f"{row['theirs'] / row['size'] * 1e9:,.1f}", f"{ratio:,.1f}", f"{row['owed']}",
-                     row["note"] + verdict)
+        grid.add_row(
+            row["what"],
+            f"{row['size']:,}",
+            f"{row['ours'] / row['size'] * 1e9:,.1f}",
+            row["peer"],
+            f"{row['theirs'] / row['size'] * 1e9:,.1f}",
+            f"{ratio:,.1f}",
+            f"{row['owed']}",
+            row["note"] + verdict,
+        )
     console.print(grid)
     BUILD.mkdir(exist_ok=True)
     (BUILD / "bench-noise.json").write_text(json.dumps(rows, indent=1))

@@ -1,4 +1,6 @@
-"""Plain torch, its heap as it is or settled, and private training on one workload, in a fresh process: time and memory."""
+"""Plain torch, its heap as it is or settled, and private training on one workload, in a fresh process:
+time and memory.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,15 @@ def main() -> None:
         from discreet.training.run import Batch
 
         records = TensorDataset(torch.zeros(50_000), torch.zeros(50_000))
-        model, optimizer, loader = make_private(model, optimizer, DataLoader(records, len(x)), epochs=100, noise_multiplier=1.0,
-                                                loss_reduction="mean", speed=Speed(secure=asked["method"] != "quick"))
+        model, optimizer, loader = make_private(
+            model,
+            optimizer,
+            DataLoader(records, len(x)),
+            epochs=100,
+            noise_multiplier=1.0,
+            loss_reduction="mean",
+            speed=Speed(secure=asked["method"] != "quick"),
+        )
     before = peak_megabytes()
     done = 0
 

@@ -12,7 +12,10 @@ CLOCK = "import time; start = time.perf_counter(); import discreet; print(time.p
 
 def import_seconds() -> float:
     """The best of several processes."""
-    runs = [subprocess.run([sys.executable, "-c", CLOCK], capture_output=True, text=True, check=True) for _ in range(PROCESSES)]
+    runs = [
+        subprocess.run([sys.executable, "-c", CLOCK], capture_output=True, text=True, check=True)
+        for _ in range(PROCESSES)
+    ]
     return min(float(run.stdout) for run in runs)
 
 

@@ -53,8 +53,16 @@ def python(name: str) -> str:
 def ask(interpreter: str, script: Path, question: Any, *, limit: float = 600) -> Any:
     """The answer of ``script`` to one question, in a fresh process; a ``Failure`` if there is none within ``limit``."""
     try:
-        done = subprocess.run(_command(interpreter, script), input=json.dumps(question), capture_output=True, text=True,
-                              timeout=limit, env=environment(), cwd=ROOT, check=False)
+        done = subprocess.run(
+            _command(interpreter, script),
+            input=json.dumps(question),
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            env=environment(),
+            cwd=ROOT,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return Failure(f"no answer in {limit:g} s")
     if done.returncode:
@@ -63,9 +71,17 @@ def ask(interpreter: str, script: Path, question: Any, *, limit: float = 600) ->
 
 
 def stream(interpreter: str, script: Path, questions: list[Any]) -> Iterator[Any]:
-    """Many answers from one process, a line each, as they come: for work where start-up would cost more than the answer."""
-    with subprocess.Popen([*_command(interpreter, script), "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True, env=environment(), cwd=ROOT) as process:
+    """Many answers from one process, a line each, as they come:
+    for work where start-up would cost more than the answer.
+    """
+    with subprocess.Popen(
+        [*_command(interpreter, script), "--stream"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        cwd=ROOT,
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for question in questions:

@@ -23,8 +23,10 @@ def prv_accountant(steps: Steps, delta: float, error: float) -> float:
     from prv_accountant import PRVAccountant
     from prv_accountant import privacy_random_variables as prv
 
-    variables = [prv.GaussianMechanism(noise) if rate == 1 else prv.PoissonSubsampledGaussianMechanism(rate, noise)
-                 for rate, noise, _ in steps]
+    variables = [
+        prv.GaussianMechanism(noise) if rate == 1 else prv.PoissonSubsampledGaussianMechanism(rate, noise)
+        for rate, noise, _ in steps
+    ]
     counts = [count for _, _, count in steps]
     accountant = PRVAccountant(variables, max_self_compositions=counts, eps_error=error, delta_error=delta / 1000)
     return float(accountant.compute_epsilon(delta, counts)[2])

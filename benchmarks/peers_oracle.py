@@ -75,8 +75,9 @@ def prv_of(leaf: ev.Event) -> prv.PrivacyRandomVariable:
 
 def prv_bounds(leaves: dict[ev.Event, int], delta: float, *, error: float) -> tuple[float, float]:
     counts = list(leaves.values())
-    accountant = prv_accountant.PRVAccountant([prv_of(leaf) for leaf in leaves], max_self_compositions=counts,
-                                              eps_error=error, delta_error=delta / 1000)
+    accountant = prv_accountant.PRVAccountant(
+        [prv_of(leaf) for leaf in leaves], max_self_compositions=counts, eps_error=error, delta_error=delta / 1000
+    )
     lower, _, upper = accountant.compute_epsilon(delta, counts)
     return max(0.0, lower), max(0.0, upper)
 
@@ -111,16 +112,22 @@ def bounds(event: ev.Event, delta: float) -> list[Bound]:
     found = attempt(lambda: {"source": "dp-accounting rdp", "upper": rdp_epsilon(leaves, delta)})
     if delta < SMALLEST_DELTA:
         return found
-    found += attempt(lambda: {"source": "dp-accounting pld",
-                              "upper": pld_epsilon(leaves, delta, interval=1e-4, pessimistic=True)})
+    found += attempt(
+        lambda: {"source": "dp-accounting pld", "upper": pld_epsilon(leaves, delta, interval=1e-4, pessimistic=True)}
+    )
     if not found or found[-1]["upper"] > 100:  # a grid this wide takes the peers minutes
         return found
     finer = 1e-5 if sum(leaves.values()) <= 30 and found[-1]["upper"] < 5 else 1e-4
-    found += attempt(lambda: {"source": "dp-accounting pld",
-                              "lower": pld_epsilon(leaves, delta, interval=finer, pessimistic=False)})
+    found += attempt(
+        lambda: {"source": "dp-accounting pld", "lower": pld_epsilon(leaves, delta, interval=finer, pessimistic=False)}
+    )
     error = max(0.002, 0.003 * found[0]["upper"])
-    found += attempt(lambda: dict(zip(("lower", "upper"), prv_bounds(leaves, delta, error=error), strict=True))
-                     | {"source": "prv-accountant"})
+    found += attempt(
+        lambda: (
+            dict(zip(("lower", "upper"), prv_bounds(leaves, delta, error=error), strict=True))
+            | {"source": "prv-accountant"}
+        )
+    )
     return found
 
 

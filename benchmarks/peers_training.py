@@ -18,8 +18,15 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loader = DataLoader(TensorDataset(torch.zeros(50_000)), len(x))
     mode = asked["method"]
-    options = {"module": model, "optimizer": optimizer, "data_loader": loader, "noise_multiplier": 1.0, "max_grad_norm": 1.0,
-               "poisson_sampling": False, "grad_sample_mode": mode}
+    options = {
+        "module": model,
+        "optimizer": optimizer,
+        "data_loader": loader,
+        "noise_multiplier": 1.0,
+        "max_grad_norm": 1.0,
+        "poisson_sampling": False,
+        "grad_sample_mode": mode,
+    }
     if mode.startswith("ghost"):
         criterion = torch.nn.CrossEntropyLoss()
         model, optimizer, criterion, _ = PrivacyEngine().make_private(criterion=criterion, **options)

@@ -1,4 +1,6 @@
-"""How long statistics take beside the same answer without privacy, and the census example's error beside two other ways."""
+"""How long statistics take beside the same answer without privacy,
+and the census example's error beside two other ways.
+"""
 
 from __future__ import annotations
 

@@ -45,8 +45,13 @@ def questions(path: Path, **settings: Any) -> dict[str, Callable[[], object]]:
     def by_hand(query: str) -> Callable[[], object]:
         return lambda: connection.execute(query.format(path=path)).fetchall()
 
-    return {"plain": by_hand(PLAIN), "clipped by hand": by_hand(CLIPPED), "private": lambda: rows.release(epsilon=1.0),
-            "by unit by hand": by_hand(BY_UNIT), "private by unit": lambda: units.release(epsilon=1.0)}
+    return {
+        "plain": by_hand(PLAIN),
+        "clipped by hand": by_hand(CLIPPED),
+        "private": lambda: rows.release(epsilon=1.0),
+        "by unit by hand": by_hand(BY_UNIT),
+        "private by unit": lambda: units.release(epsilon=1.0),
+    }
 
 
 def measure(rows: int, memory: str) -> dict[str, float]:

@@ -1,9 +1,9 @@
 """A private step against an ordinary one and against Opacus in its modes: five models, time and memory.
 
-Every figure is from a fresh process on two threads: the median of many steps after a warm-up, forward, backward, clipping,
-noise and update included, loading excluded; of several processes the fastest. Memory is the peak above what the process
-held before its first step. Plain torch is also timed on a heap that keeps what a step frees, as private training's does.
-Writes ``build/bench-training.json``.
+Every figure is from a fresh process on two threads: the median of many steps after a warm-up, forward, backward,
+clipping, noise and update included, loading excluded; of several processes the fastest. Memory is the peak above what
+the process held before its first step. Plain torch is also timed on a heap that keeps what a step frees, as private
+training's does. Writes ``build/bench-training.json``.
 """
 
 from __future__ import annotations
@@ -50,8 +50,16 @@ def measure(name: str, *, with_peers: bool) -> dict[str, Any]:
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    table = Table("workload", "plain", "plain, settled heap", "private", "owed", "quick noise", "memory",
-                  *(f"Opacus {mode}" for mode in MODES))
+    table = Table(
+        "workload",
+        "plain",
+        "plain, settled heap",
+        "private",
+        "owed",
+        "quick noise",
+        "memory",
+        *(f"Opacus {mode}" for mode in MODES),
+    )
     for result, owed in zip(results, OWED, strict=False):
         plain = result["plain"]
 
@@ -61,10 +69,20 @@ def show(results: list[dict[str, Any]]) -> None:
                 return "-"
             return f"{found['seconds'] / plain['seconds']:.2f}× {found['megabytes']:.0f} MB"
 
-        memory = (result["private"]["megabytes"] <= OWED_MEMORY * plain["megabytes"]
-                  or result["private"]["megabytes"] <= plain["megabytes"] + OWED_MEGABYTES)
-        table.add_row(result["workload"], f"{1000 * plain['seconds']:.2f} ms {plain['megabytes']:.0f} MB", times("settled"),
-                      times("private"), f"{owed:g}×", times("quick"), "ok" if memory else "above", *map(times, MODES))
+        memory = (
+            result["private"]["megabytes"] <= OWED_MEMORY * plain["megabytes"]
+            or result["private"]["megabytes"] <= plain["megabytes"] + OWED_MEGABYTES
+        )
+        table.add_row(
+            result["workload"],
+            f"{1000 * plain['seconds']:.2f} ms {plain['megabytes']:.0f} MB",
+            times("settled"),
+            times("private"),
+            f"{owed:g}×",
+            times("quick"),
+            "ok" if memory else "above",
+            *map(times, MODES),
+        )
     Console(width=200).print(table)
 
 

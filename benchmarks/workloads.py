@@ -31,7 +31,9 @@ def errors() -> tuple[Table, list[str], list[dict[str, Any]]]:
         for n in SIZES:
             table = dp.workloads.compare(getattr(dp.workloads, kind)(n))
             ratio = table.rmse["optimised"] / table.bound
-            grid.add_row(f"{kind}({n})", *(f"{table.rmse[name]:.3f}" for name in names), f"{table.bound:.3f}", f"{ratio:.4f}")
+            grid.add_row(
+                f"{kind}({n})", *(f"{table.rmse[name]:.3f}" for name in names), f"{table.bound:.3f}", f"{ratio:.4f}"
+            )
             rows.append({"workload": kind, "n": n, "bound": table.bound, **table.rmse})
             if ratio > OWED[kind]:
                 missed.append(f"{kind}({n}): {ratio:.3f} times the bound, above {OWED[kind]}")
@@ -47,17 +49,29 @@ def releases() -> tuple[Table, list[str], list[dict[str, Any]]]:
         for noise in ("gaussian", "laplace"):
             for n in SIZES:
                 question = {"workload": kind, "n": n, "noise": noise}
-                found = peers.ask(sys.executable, peers.ROOT / "benchmarks/ours_workloads.py",
-                                  {"warm": {**question, "n": 16}, "question": question})
+                found = peers.ask(
+                    sys.executable,
+                    peers.ROOT / "benchmarks/ours_workloads.py",
+                    {"warm": {**question, "n": 16}, "question": question},
+                )
                 if isinstance(found, peers.Failure):
                     raise SystemExit(f"{question}: {found.reason}")
                 value = found["value"]
-                grid.add_row(f"{kind}({n})", noise, value["strategy"], f"{value['rows']:,}", f"{value['rmse']:.3f}",
-                             f"{found['seconds']:.2f} s", f"{found['megabytes']:.0f} MB")
+                grid.add_row(
+                    f"{kind}({n})",
+                    noise,
+                    value["strategy"],
+                    f"{value['rows']:,}",
+                    f"{value['rmse']:.3f}",
+                    f"{found['seconds']:.2f} s",
+                    f"{found['megabytes']:.0f} MB",
+                )
                 rows.append(question | value | {"seconds": found["seconds"], "megabytes": found["megabytes"]})
                 if found["seconds"] > SECONDS or found["megabytes"] > MEGABYTES:
-                    missed.append(f"{kind}({n}), {noise}: {found['seconds']:.1f} s and {found['megabytes']:.0f} MB, above "
-                                  f"{SECONDS:g} s or {MEGABYTES:g} MB")
+                    missed.append(
+                        f"{kind}({n}), {noise}: {found['seconds']:.1f} s and {found['megabytes']:.0f} MB, above "
+                        f"{SECONDS:g} s or {MEGABYTES:g} MB"
+                    )
     return grid, missed, rows
 
 
@@ -68,8 +82,10 @@ def four_queries() -> Table:
     grid = Table(title="Four queries, total squared error × ε²")
     for header in ("budget split", "all at once", "disjoint buckets", "optimised", "SVD bound"):
         grid.add_column(header)
-    totals = [dp.workloads.Query(workload=w, strategy=s, epsilon=epsilon).total_squared_error for s in (
-        dp.workloads.all_queries(w), dp.workloads.identity(w), dp.workloads.optimise(w, noise="laplace"))]
+    totals = [
+        dp.workloads.Query(workload=w, strategy=s, epsilon=epsilon).total_squared_error
+        for s in (dp.workloads.all_queries(w), dp.workloads.identity(w), dp.workloads.optimise(w, noise="laplace"))
+    ]
     grid.add_row(*(f"{value:.4g}" for value in (split, *totals, 2 * dp.workloads.svd_bound(w))))
     return grid
 

@@ -1,4 +1,5 @@
-"""``python -m experiments [name ...]``: every experiment, or the named ones; those that only choose settings run if named.
+"""``python -m experiments [name ...]``: every experiment, or the named ones; those that only choose settings run if
+named.
 
 Each module here is an experiment, with ``main()``; one whose name starts with an underscore helps the others.
 """

@@ -1,10 +1,12 @@
-"""How ``datasets.adult_features`` was chosen: by cross-validation on Adult's training file; the test file is not opened.
+"""How ``datasets.adult_features`` was chosen: by cross-validation on Adult's training file; the test file is not
+opened.
 
-Every recipe has a column of zeros and ones for each category ("?" included), bounded numeric columns, logarithms of gains and
-losses, and rows of norm 1. They differ in what that leaves open: education as its own categories, as the number that
-orders them, or as both; numbers scaled to [0, 1] or to [-1, 1]; squares of age and hours or not; the survey's weight or not.
-Rule: of the recipes whose plain logistic regression is within one standard error of the best over five folds, those with the
-fewest features; of these, the one on which a private fit (epsilon 0.1) does best on the same folds.
+Every recipe has a column of zeros and ones for each category ("?" included), bounded numeric columns, logarithms of
+gains and losses, and rows of norm 1. They differ in what that leaves open: education as its own categories, as the
+number that orders them, or as both; numbers scaled to [0, 1] or to [-1, 1]; squares of age and hours or not; the
+survey's weight or not. Rule: of the recipes whose plain logistic regression is within one standard error of the best
+over five folds, those with the fewest features; of these, the one on which a private fit (epsilon 0.1) does best on the
+same folds.
 """
 
 from __future__ import annotations
@@ -45,9 +47,15 @@ class Recipe:
     def __call__(self, columns: object) -> Array:
         """Rows of norm 1."""
         people = dict(columns)  # type: ignore[call-overload]
-        listed = [name for name in CATEGORIES if name != "income" and (name != "education" or self.education != "number")]
-        scaled = ["age", "hours_per_week", *(["education_num"] if self.education != "categories" else []),
-                  *(["fnlwgt"] if self.weight else [])]
+        listed = [
+            name for name in CATEGORIES if name != "income" and (name != "education" or self.education != "number")
+        ]
+        scaled = [
+            "age",
+            "hours_per_week",
+            *(["education_num"] if self.education != "categories" else []),
+            *(["fnlwgt"] if self.weight else []),
+        ]
         parts = [people[name][:, None] == np.array(CATEGORIES[name]) for name in listed]
         for name in scaled:
             column = self._placed(people[name], *BOUNDS[name])
@@ -84,7 +92,9 @@ def results() -> Iterator[Row]:
     for recipe in RECIPES:
         x = recipe(people)
         found, noisy = (cross_val_score(model, x, y, cv=FOLDS) for model in (plain, private))
-        yield Row(recipe, x.shape[1], float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))), float(noisy.mean()))
+        yield Row(
+            recipe, x.shape[1], float(found.mean()), float(found.std(ddof=1) / np.sqrt(len(found))), float(noisy.mean())
+        )
 
 
 def chosen(rows: list[Row]) -> Row:
@@ -101,7 +111,9 @@ def main() -> None:
     for header in ("recipe", "features", "not private", "± of the mean", "epsilon 0.1"):
         table.add_column(header)
     for row in rows:
-        table.add_row(row.recipe.name, str(row.features), f"{row.accuracy:.2%}", f"{row.error:.2%}", f"{row.private:.2%}")
+        table.add_row(
+            row.recipe.name, str(row.features), f"{row.accuracy:.2%}", f"{row.error:.2%}", f"{row.private:.2%}"
+        )
     console = Console(width=max(110, Console().width))
     console.print(table)
     console.print(f"Chosen: {chosen(rows).recipe.name}.")

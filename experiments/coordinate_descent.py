@@ -1,10 +1,11 @@
 """Private coordinate descent against private SGD on designs whose columns matter more or less equally.
 
-Linear regression, epsilon 1, delta 1/n², on three designs: columns with log-normal scales, columns of equal scale, and one
-column much larger than the rest. For each number of passes over the data every method gets the same clips and its own grid
-of steps (SGD twice as many) and shows its best mean over seeds: the relative error (f - f*)/f* of the objective. Theory says
-that coordinate descent gains where smoothness is unequal, and loses a little where it is equal. A lasso, on raw (log-normal)
-and on standardised columns, likewise. The figure is ``docs/images/coordinate-descent.png``.
+Linear regression, epsilon 1, delta 1/n², on three designs: columns with log-normal scales, columns of equal scale, and
+one column much larger than the rest. For each number of passes over the data every method gets the same clips and its
+own grid of steps (SGD twice as many) and shows its best mean over seeds: the relative error (f - f*)/f* of the
+objective. Theory says that coordinate descent gains where smoothness is unequal, and loses a little where it is equal.
+A lasso, on raw (log-normal) and on standardised columns, likewise. The figure is
+``docs/images/coordinate-descent.png``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ FIGURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "coordinat
 N, P = 4000, 40
 PASSES = (1, 3, 10, 30)
 CLIPS = (0.01, 0.03, 0.1, 0.3, 1.0)
-STEPS = {"cd": (0.1, 0.3, 1.0), "sgd": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}  # times 1/M_j and 1/L: SGD may go beyond its bound
+# times 1/M_j and 1/L: SGD may go beyond its bound
+STEPS = {"cd": (0.1, 0.3, 1.0), "sgd": (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}
 SEEDS = 2
 Array = NDArray[np.float64]
 
@@ -75,22 +77,42 @@ def solvers(problem: Problem, squares: Array, passes: int) -> Iterator[tuple[str
     """Each method with its grid of clips and steps."""
     grid = list(product(CLIPS, STEPS["cd"]))
     for clipping in ("uniform", "lipschitz"):
-        yield f"DP-CD, {clipping} clips", [
-            CoordinateDescent(problem=problem, passes=passes, clip=clip, step=step, clipping=clipping,
-                              smoothness=tuple(squares)) for clip, step in grid]
-    yield "DP-SGD", [StochasticGradientDescent(problem=problem, steps=passes * 20, rate=0.05, clip=clip, step=step,
-                                               momentum=0.0) for clip, step in product(CLIPS, STEPS["sgd"])]
+        yield (
+            f"DP-CD, {clipping} clips",
+            [
+                CoordinateDescent(
+                    problem=problem, passes=passes, clip=clip, step=step, clipping=clipping, smoothness=tuple(squares)
+                )
+                for clip, step in grid
+            ],
+        )
+    yield (
+        "DP-SGD",
+        [
+            StochasticGradientDescent(problem=problem, steps=passes * 20, rate=0.05, clip=clip, step=step, momentum=0.0)
+            for clip, step in product(CLIPS, STEPS["sgd"])
+        ],
+    )
 
 
 def curves(records: Records, l1: float) -> dict[str, list[float]]:
     """Relative error against passes, per method."""
     found: dict[str, list[float]] = {}
     least, squares = best(records, l1), (records.rows**2).sum(axis=0)
-    problem = Problem(loss=Squared(), epsilon=1.0, delta=1 / N**2, square=1.0, features=P, size=N, l1=l1, regularization=1e-6)
+    problem = Problem(
+        loss=Squared(), epsilon=1.0, delta=1 / N**2, square=1.0, features=P, size=N, l1=l1, regularization=1e-6
+    )
     for passes in PASSES:
         for name, candidates in solvers(problem, squares, passes):
-            errors = [np.mean([objective(records, solver.solve(records, random.seeded(seed)).weights[:, 0], l1) / least - 1
-                               for seed in range(SEEDS)]) for solver in candidates]
+            errors = [
+                np.mean(
+                    [
+                        objective(records, solver.solve(records, random.seeded(seed)).weights[:, 0], l1) / least - 1
+                        for seed in range(SEEDS)
+                    ]
+                )
+                for solver in candidates
+            ]
             found.setdefault(name, []).append(float(np.min(errors)))
     return found
 

@@ -1,9 +1,10 @@
-"""How often 95 % intervals of private coefficients hold the truth, in plain designs and in hard ones; thousands of intervals.
+"""How often 95 % intervals of private coefficients hold the truth, in plain designs and in hard ones; thousands of
+intervals.
 
-Each design draws data from its model, so that the truth is known; there is an interval for each coefficient and the intercept.
-``given`` is the share of intervals that are finite, ``covers`` how often they hold the truth (an infinite one always does),
-``half-widths`` the medians of those given, ``wider`` that over the ordinary, not private interval's: the price of privacy.
-DISCREET_RUNS sets the number of runs; DISCREET_DESIGNS=plain leaves the hard designs out.
+Each design draws data from its model, so that the truth is known; there is an interval for each coefficient and the
+intercept. ``given`` is the share of intervals that are finite, ``covers`` how often they hold the truth (an infinite
+one always does), ``half-widths`` the medians of those given, ``wider`` that over the ordinary, not private interval's:
+the price of privacy. DISCREET_RUNS sets the number of runs; DISCREET_DESIGNS=plain leaves the hard designs out.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Design(NamedTuple):
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         x = self.features(rng, n)
         line = x @ self.truth[:-1] + self.truth[-1]
-        return x, (rng.random(n) < expit(line)).astype(float) if self.errors is None else line + self.errors(rng, x, line)
+        return x, (rng.random(n) < expit(line)).astype(float) if self.errors is None else line + self.errors(
+            rng, x, line
+        )
 
 
 def uniform(rng: np.random.Generator, n: int, columns: int = 2) -> Array:
@@ -49,6 +52,7 @@ def correlated(spread: float, columns: int = 2) -> Features:
         x = uniform(rng, n, columns)
         x[:, 1] = np.clip(x[:, 0] + spread * rng.normal(size=n), -1, 1)
         return x
+
     return features
 
 
@@ -97,15 +101,36 @@ DESIGNS = {
     "logistic, intercept": Design((0.0, 0.0, 0.5), uniform),
 }
 PLAIN = tuple((name, n, epsilon) for name in ("least squares", "logistic") for n, epsilon in GRID)
-HARD = (("noise as |x|³", 100_000, 4.0), ("heavy tails", 20_000, 4.0), ("outliers", 5_000, 4.0), ("outliers", 20_000, 8.0),
-        ("targets ±1", 5_000, 1.0), ("skewed features", 5_000, 4.0), ("least squares", 500, 1.0),
-        ("x₁ = x₀ + z/5", 20_000, 1.0), ("x₁ = x₀ + z/10", 20_000, 1.0), ("x₁ = x₀ + z/10", 5_000, 4.0),
-        ("the same, opposed", 5_000, 4.0), ("intercept only", 5_000, 1.0),
-        ("effects ±4", 2_000, 1.0), ("effects ±4", 5_000, 1.0), ("effects ±4", 5_000, 4.0), ("effects ±8", 2_000, 1.0),
-        ("effects ±8", 5_000, 1.0), ("effects ±8", 5_000, 4.0), ("strong, features ±1", 3_000, 1.0),
-        ("strong, features ±1", 8_000, 1.0), ("strong, features ±1", 8_000, 4.0), ("rare class", 8_000, 1.0),
-        ("rare class", 8_000, 4.0), ("logistic, skewed", 3_000, 1.0), ("logistic, collinear", 10_000, 4.0),
-        ("logistic", 500, 4.0), ("logistic", 1_000, 1.0), ("logistic, intercept", 2_000, 1.0))
+HARD = (
+    ("noise as |x|³", 100_000, 4.0),
+    ("heavy tails", 20_000, 4.0),
+    ("outliers", 5_000, 4.0),
+    ("outliers", 20_000, 8.0),
+    ("targets ±1", 5_000, 1.0),
+    ("skewed features", 5_000, 4.0),
+    ("least squares", 500, 1.0),
+    ("x₁ = x₀ + z/5", 20_000, 1.0),
+    ("x₁ = x₀ + z/10", 20_000, 1.0),
+    ("x₁ = x₀ + z/10", 5_000, 4.0),
+    ("the same, opposed", 5_000, 4.0),
+    ("intercept only", 5_000, 1.0),
+    ("effects ±4", 2_000, 1.0),
+    ("effects ±4", 5_000, 1.0),
+    ("effects ±4", 5_000, 4.0),
+    ("effects ±8", 2_000, 1.0),
+    ("effects ±8", 5_000, 1.0),
+    ("effects ±8", 5_000, 4.0),
+    ("strong, features ±1", 3_000, 1.0),
+    ("strong, features ±1", 8_000, 1.0),
+    ("strong, features ±1", 8_000, 4.0),
+    ("rare class", 8_000, 1.0),
+    ("rare class", 8_000, 4.0),
+    ("logistic, skewed", 3_000, 1.0),
+    ("logistic, collinear", 10_000, 4.0),
+    ("logistic", 500, 4.0),
+    ("logistic", 1_000, 1.0),
+    ("logistic, intercept", 2_000, 1.0),
+)
 
 
 def covered(name: str, n: int, epsilon: float, runs: int = RUNS) -> tuple[Array, Array]:
@@ -138,14 +163,30 @@ def summary(errors: Array, widths: Array, usual: Array) -> tuple[Any, ...]:
         return "100.0%", "", "", "0%", "", ""
     share = holds[given].mean()
     middle = np.array([np.median(column[np.isfinite(column)]) for column in widths.T if np.isfinite(column).any()])
-    return (f"{holds.mean():.1%}", f"{share:.1%}", f"{np.sqrt(max(share * (1 - share), 0.01) / given.sum()):.1%}",
-            f"{given.mean():.0%}", " ".join(f"{width:.2g}" for width in middle), f"{np.median(middle / usual):.1f}×")
+    return (
+        f"{holds.mean():.1%}",
+        f"{share:.1%}",
+        f"{np.sqrt(max(share * (1 - share), 0.01) / given.sum()):.1%}",
+        f"{given.mean():.0%}",
+        " ".join(f"{width:.2g}" for width in middle),
+        f"{np.median(middle / usual):.1f}×",
+    )
 
 
 def main() -> None:
     cases = PLAIN if os.environ.get("DISCREET_DESIGNS") == "plain" else PLAIN + HARD
     table = Table(title=f"Coverage of 95 % intervals, {RUNS} runs of three coefficients each")
-    for header in ("design", "n", "epsilon", "covers, all", "covers, given", "± of counting", "given", "half-widths", "wider"):
+    for header in (
+        "design",
+        "n",
+        "epsilon",
+        "covers, all",
+        "covers, given",
+        "± of counting",
+        "given",
+        "half-widths",
+        "wider",
+    ):
         table.add_column(header, justify="right", no_wrap=True)
     for name, n, epsilon in cases:
         table.add_row(name, f"{n:,}", f"{epsilon:g}", *summary(*covered(name, n, epsilon), ordinary(name, n)))

@@ -1,10 +1,10 @@
 """Private gradient descent on a linear model of fixed rank: the excess risk does not grow with the ambient dimension.
 
 Logistic data of rank 5 in 10² to 10⁴ dimensions, epsilon 0.2: full noisy gradients with the same clip, steps and ridge.
-Gaussian noise has √dimension times the norm in more dimensions, but a model sees it only through scores, that is through
-the span of the rows, where it has the same law in every dimension (Song, Steinke, Thakkar and Thakurta 2021). The contrast
-is pure privacy: Laplace noise pays for the L1 norm of a gradient, whose bound grows as √dimension. The figure is
-``docs/images/dimension.png``.
+Gaussian noise has √dimension times the norm in more dimensions, but a model sees it only through scores, that is
+through the span of the rows, where it has the same law in every dimension (Song, Steinke, Thakkar and Thakurta 2021).
+The contrast is pure privacy: Laplace noise pays for the L1 norm of a gradient, whose bound grows as √dimension. The
+figure is ``docs/images/dimension.png``.
 """
 
 from __future__ import annotations
@@ -44,16 +44,27 @@ def risk(scores: Array, y: NDArray[np.int64]) -> float:
 def excess(dimension: int, seed: int, delta: float = 1e-6) -> float:
     """Mean log-loss above the least that a linear model can have on these records."""
     x, y, z = data(dimension, seed)
-    private = LogisticRegression(epsilon=EPSILON, delta=delta, random_state=seed, fit_intercept=False, feature_norm=1.0,
-                                 regularization=4.0, dataset_size=N, solver="gd", solver_options={"clip": 1.0, "steps": 32})
+    private = LogisticRegression(
+        epsilon=EPSILON,
+        delta=delta,
+        random_state=seed,
+        fit_intercept=False,
+        feature_norm=1.0,
+        regularization=4.0,
+        dataset_size=N,
+        solver="gd",
+        solver_options={"clip": 1.0, "steps": 32},
+    )
     least = Ordinary(C=1e6, fit_intercept=False, max_iter=1000).fit(z, y)
     return risk(private.fit(x, y).decision_function(x), y) - risk(least.decision_function(z), y)
 
 
 def results() -> dict[float, Array]:
     """For each delta: dimensions × seeds."""
-    return {delta: np.array([[excess(dimension, seed, delta) for seed in range(SEEDS[delta])] for dimension in DIMENSIONS])
-            for delta in DELTAS}
+    return {
+        delta: np.array([[excess(dimension, seed, delta) for seed in range(SEEDS[delta])] for dimension in DIMENSIONS])
+        for delta in DELTAS
+    }
 
 
 def errors(runs: Array) -> Array:
@@ -70,8 +81,13 @@ def plot(found: dict[float, Array], path: Path) -> None:
     figure, axis = pyplot.subplots(figsize=(5, 3.4), constrained_layout=True)
     for delta, runs in found.items():
         axis.errorbar(DIMENSIONS, runs.mean(axis=1), errors(runs), marker="o", capsize=3, label=DELTAS[delta])
-    axis.set(xscale="log", yscale="log", xlabel="dimension", ylabel="excess log-loss",
-             title=f"rank {RANK}, n = {N}, epsilon {EPSILON}")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        xlabel="dimension",
+        ylabel="excess log-loss",
+        title=f"rank {RANK}, n = {N}, epsilon {EPSILON}",
+    )
     axis.legend(fontsize=7)
     figure.savefig(path, dpi=90, metadata={"Software": None})
     pyplot.close(figure)

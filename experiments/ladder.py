@@ -1,8 +1,8 @@
 """The composition ladder: five accounts of the same ten thousand steps of private training.
 
-Noise multiplier 4, sampling rate 1 %, 10,000 steps, delta 1e-5. Lectures show this ladder with figures from a slide; some
-of them do not follow from the theorem they name, so each stands beside what the theorem gives. Only the slide's figures
-are typed in: the library computes the others. The attacker's trade-off curve goes to ``build/tradeoff.png``.
+Noise multiplier 4, sampling rate 1 %, 10,000 steps, delta 1e-5. Lectures show this ladder with figures from a slide;
+some of them do not follow from the theorem they name, so each stands beside what the theorem gives. Only the slide's
+figures are typed in: the library computes the others. The attacker's trade-off curve goes to ``build/tradeoff.png``.
 """
 
 from __future__ import annotations
@@ -58,23 +58,56 @@ def ladder() -> list[Rung]:
     sampled = ev.PoissonSampled(rate=RATE, event=step)
     failures, sampled_failures = STEPS * DELTA, STEPS * RATE * DELTA
     return [
-        Rung("naive: add up", "12 000", dp.epsilon(step * STEPS, delta=0.0, accountant="basic"), failures,
-             "epsilons add, deltas add"),
-        Rung("strong composition", "360", dp.epsilon(step * STEPS, delta=DELTA, accountant="advanced"), failures + DELTA,
-             "the slide's short form needs steps < 1/ε², which fails here"),
-        Rung("with sampling", "10", dp.epsilon(sampled * STEPS, delta=DELTA, accountant="advanced"),
-             sampled_failures + DELTA, "each step is amplified first; the slide drops a term"),
-        Rung("moments accountant", "1.25", dp.epsilon(TRAINING, delta=DELTA, accountant="rdp"), DELTA,
-             f"converted tightly; {old_conversion(TRAINING, DELTA):.2f} as it was done at first"),
-        Rung("numerical composition", "-", dp.epsilon(TRAINING, delta=DELTA), DELTA,
-             "the distribution of the loss itself, certified"),
+        Rung(
+            "naive: add up",
+            "12 000",
+            dp.epsilon(step * STEPS, delta=0.0, accountant="basic"),
+            failures,
+            "epsilons add, deltas add",
+        ),
+        Rung(
+            "strong composition",
+            "360",
+            dp.epsilon(step * STEPS, delta=DELTA, accountant="advanced"),
+            failures + DELTA,
+            "the slide's short form needs steps < 1/ε², which fails here",
+        ),
+        Rung(
+            "with sampling",
+            "10",
+            dp.epsilon(sampled * STEPS, delta=DELTA, accountant="advanced"),
+            sampled_failures + DELTA,
+            "each step is amplified first; the slide drops a term",
+        ),
+        Rung(
+            "moments accountant",
+            "1.25",
+            dp.epsilon(TRAINING, delta=DELTA, accountant="rdp"),
+            DELTA,
+            f"converted tightly; {old_conversion(TRAINING, DELTA):.2f} as it was done at first",
+        ),
+        Rung(
+            "numerical composition",
+            "-",
+            dp.epsilon(TRAINING, delta=DELTA),
+            DELTA,
+            "the distribution of the loss itself, certified",
+        ),
     ]
 
 
 def table(rungs: list[Rung]) -> Table:
-    grid = Table(title=f"{STEPS:,} steps at noise multiplier {SIGMA:g}, sampling rate {RATE:.0%} (add-remove)",
-                 title_justify="left")
-    for header, justify in (("account", "left"), ("slide's ε", "right"), ("ε", "right"), ("at δ", "right"), ("why", "left")):
+    grid = Table(
+        title=f"{STEPS:,} steps at noise multiplier {SIGMA:g}, sampling rate {RATE:.0%} (add-remove)",
+        title_justify="left",
+    )
+    for header, justify in (
+        ("account", "left"),
+        ("slide's ε", "right"),
+        ("ε", "right"),
+        ("at δ", "right"),
+        ("why", "left"),
+    ):
         grid.add_column(header, justify=justify)  # type: ignore[arg-type]
     for rung in rungs:
         grid.add_row(rung.name, rung.slide, f"{rung.epsilon:,.5g}", f"{rung.delta:.3g}", rung.note)
@@ -85,11 +118,16 @@ def main() -> None:
     console = Console()
     console.print(table(ladder()))
     classic, exact = classic_epsilon(SIGMA, DELTA), gaussian_epsilon(noise_multiplier=SIGMA, delta=DELTA)
-    console.print(f"One step: the classic calibration charges ε = {classic:.4g}, but its theorem stops at ε = 1; "
-                  f"the exact value is {exact:.4g}.", soft_wrap=True)
+    console.print(
+        f"One step: the classic calibration charges ε = {classic:.4g}, but its theorem stops at ε = 1; "
+        f"the exact value is {exact:.4g}.",
+        soft_wrap=True,
+    )
     guarantee = dp.guarantee(TRAINING)
-    console.print(f"An attacker who accuses one outsider in a hundred finds at most {guarantee.tpr_at(0.01):.2%} of the "
-                  f"members.", soft_wrap=True)
+    console.print(
+        f"An attacker who accuses one outsider in a hundred finds at most {guarantee.tpr_at(0.01):.2%} of the members.",
+        soft_wrap=True,
+    )
     BUILD.mkdir(exist_ok=True)
     guarantee.plot(str(BUILD / "tradeoff.png"))
     console.print("Wrote build/tradeoff.png.")

@@ -1,4 +1,5 @@
-"""Test accuracy of private logistic regression with default hyper-parameters, beside diffprivlib, against the figures it owes.
+"""Test accuracy of private logistic regression with default hyper-parameters, beside diffprivlib, against the figures
+it owes.
 
 Three data sets, each with rows of norm 1 made by public facts:
 
@@ -10,8 +11,8 @@ breast cancer
     square roots of the 30 measurements, placed in [-1, 1] by the ranges that the data set's description prints, each
     record divided by its length; 30 % held out, another split each seed.
 
-No setting was chosen on held-out records: see ``adult_recipe`` and ``linear_defaults``. diffprivlib gets the same rows, splits
-and epsilons, in an environment of its own (``benchmarks.peers``); it is pure, our delta is in the table.
+No setting was chosen on held-out records: see ``adult_recipe`` and ``linear_defaults``. diffprivlib gets the same rows,
+splits and epsilons, in an environment of its own (``benchmarks.peers``); it is pure, our delta is in the table.
 """
 
 from __future__ import annotations
@@ -85,22 +86,26 @@ def splits(x: Array, y: Any) -> Callable[[int], Parts]:
     def parts(seed: int) -> Parts:
         a, b, c, d = train_test_split(x, y, test_size=0.3, random_state=seed, stratify=y)
         return a, c, b, d
+
     return parts
 
 
 def questions() -> list[Question]:
     adult: Any = adult_features()
     pixels, labels = load_digits(return_X_y=True)
-    return [Question("adult", 1e-6, {0.05: 0.835, 0.1: 0.843, 0.5: 0.847, 1.0: 0.847}, (0, 1), lambda seed: adult, False),
-            Question("digits", 1e-5, {1.0: 0.85, 10.0: 0.93}, tuple(range(10)), splits(directions(pixels), labels)),
-            Question("breast cancer", 1e-5, {0.1: 0.80, 1.0: 0.94}, (0, 1), splits(*measurements()))]
+    return [
+        Question("adult", 1e-6, {0.05: 0.835, 0.1: 0.843, 0.5: 0.847, 1.0: 0.847}, (0, 1), lambda seed: adult, False),
+        Question("digits", 1e-5, {1.0: 0.85, 10.0: 0.93}, tuple(range(10)), splits(directions(pixels), labels)),
+        Question("breast cancer", 1e-5, {0.1: 0.80, 1.0: 0.94}, (0, 1), splits(*measurements())),
+    ]
 
 
 def accuracy(question: Question, epsilon: float, seed: int) -> float:
     """Of ``solver="auto"`` with default hyper-parameters."""
     x, y, test, labels = question.parts(seed)
-    model = LogisticRegression(epsilon=epsilon, delta=question.delta, feature_norm=1.0, classes=question.classes,
-                               random_state=seed)
+    model = LogisticRegression(
+        epsilon=epsilon, delta=question.delta, feature_norm=1.0, classes=question.classes, random_state=seed
+    )
     return float(model.fit(x, y).score(test, labels))
 
 
@@ -108,14 +113,26 @@ def diffprivlib(question: Question) -> dict[float, float]:
     """Its accuracy at each epsilon, on the same rows and splits; nothing where it gives no answer."""
     peers.BUILD.mkdir(exist_ok=True)
     path = peers.BUILD / "linear-accuracy.npz"
-    np.savez(path, **{f"{key}{seed}": part for seed in range(SEEDS if question.splits else 1)
-                      for key, part in zip(("x", "y", "test", "labels"), question.parts(seed), strict=True)})
+    np.savez(
+        path,
+        **{
+            f"{key}{seed}": part
+            for seed in range(SEEDS if question.splits else 1)
+            for key, part in zip(("x", "y", "test", "labels"), question.parts(seed), strict=True)
+        },
+    )
     try:
         python = peers.python("linear")
     except CalledProcessError:  # no way to install it from here
         return {}
-    found = {epsilon: peers.ask(python, peers.ROOT / "benchmarks" / "peers_linear.py",
-                                {"data": str(path), "epsilon": epsilon, "seeds": SEEDS}) for epsilon in question.owed}
+    found = {
+        epsilon: peers.ask(
+            python,
+            peers.ROOT / "benchmarks" / "peers_linear.py",
+            {"data": str(path), "epsilon": epsilon, "seeds": SEEDS},
+        )
+        for epsilon in question.owed
+    }
     return {epsilon: answer["accuracy"] for epsilon, answer in found.items() if not isinstance(answer, peers.Failure)}
 
 
@@ -135,8 +152,16 @@ def main() -> None:
         grid.add_column(header, justify="right")
     missed = []
     for row in results():
-        grid.add_row(row.question.name, f"{row.epsilon:g}", f"{row.question.delta:g}", f"{row.owed:.1%}", f"{row.ours:.2%}",
-                     f"{row.spread:.2%}", "no answer" if row.theirs is None else f"{row.theirs:.1%}", f"{row.plain:.1%}")
+        grid.add_row(
+            row.question.name,
+            f"{row.epsilon:g}",
+            f"{row.question.delta:g}",
+            f"{row.owed:.1%}",
+            f"{row.ours:.2%}",
+            f"{row.spread:.2%}",
+            "no answer" if row.theirs is None else f"{row.theirs:.1%}",
+            f"{row.plain:.1%}",
+        )
         if row.ours < row.owed:
             missed.append(f"MISSES  {row.question.name} at epsilon {row.epsilon:g}: {row.ours:.2%} < {row.owed:.1%}")
     console = Console(width=max(110, Console().width))

@@ -8,12 +8,12 @@ Three private answers, each at the same epsilon:
     thresholded         ``StabilityHistogram(...).mode``: no list needed; pays for delta, and compares noisy counts
 
 The lead over k - 1 equal runners-up at which each is right nine times in ten is found by bisection. PTR's lead does not
-depend on the domain: about 2 + ln(1/delta)/epsilon records. The histogram's grows as ln(k)/epsilon. So PTR loses on small
-domains, by a factor of 8 on two values at delta 1e-6, and wins once ln k exceeds ln(1/delta) or so: at delta 1e-2 from
-about a thousand values on. Over ℝ there is no list of values to noise at all; there PTR and the thresholded histogram
-remain. The latter, too, grows with the logarithm of the number of occupied bins, and the mode itself must clear a
-threshold of about ln(1/delta)/epsilon; with few occupied bins and a large mode it is the better one.
-The table goes to the screen, the figures to ``build/ptr_mode.json``.
+depend on the domain: about 2 + ln(1/delta)/epsilon records. The histogram's grows as ln(k)/epsilon. So PTR loses on
+small domains, by a factor of 8 on two values at delta 1e-6, and wins once ln k exceeds ln(1/delta) or so: at delta 1e-2
+from about a thousand values on. Over ℝ there is no list of values to noise at all; there PTR and the thresholded
+histogram remain. The latter, too, grows with the logarithm of the number of occupied bins, and the mode itself must
+clear a threshold of about ln(1/delta)/epsilon; with few occupied bins and a large mode it is the better one. The table
+goes to the screen, the figures to ``build/ptr_mode.json``.
 """
 
 from __future__ import annotations
@@ -73,14 +73,21 @@ def lead_needed(answer: Answer, domain: int) -> int:
 
 
 def main() -> None:
-    answers: dict[str, Answer] = {"PTR, delta 1e-6": ptr(1e-6), "PTR, delta 1e-2": ptr(1e-2),
-                                  "noisy histogram": histogram, "thresholded, delta 1e-6": thresholded(1e-6)}
+    answers: dict[str, Answer] = {
+        "PTR, delta 1e-6": ptr(1e-6),
+        "PTR, delta 1e-2": ptr(1e-2),
+        "noisy histogram": histogram,
+        "thresholded, delta 1e-6": thresholded(1e-6),
+    }
     domains = (2, 10, 100, 1000, 100_000)
     found: dict[str, dict[int, int]] = {}
     for name, answer in answers.items():
         found[name] = {k: lead_needed(answer, k) for k in domains if not (name.startswith("thres") and k > 1000)}
-    table = Table("right in 9 of 10 at a lead of", *(f"k = {k:,}" for k in domains),
-                  title=f"The mode at epsilon {EPSILON:g}: records by which it must lead, runner-up {RUNNER_UP}")
+    table = Table(
+        "right in 9 of 10 at a lead of",
+        *(f"k = {k:,}" for k in domains),
+        title=f"The mode at epsilon {EPSILON:g}: records by which it must lead, runner-up {RUNNER_UP}",
+    )
     for name, leads in found.items():
         table.add_row(name, *(str(leads.get(k, "-")) for k in domains))
     console = Console()

@@ -1,14 +1,14 @@
 """The main job: census records, one ledger, a total epsilon of at most 3, and what can be learnt within it.
 
 1. How many people have each education, and how many hours do they work? A private group-by.
-2. Who earns more than 50,000 dollars? A private logistic regression, and beside it the same without noise, which is *not*
-   private and stands there for comparison.
+2. Who earns more than 50,000 dollars? A private logistic regression, and beside it the same without noise, which is
+   *not* private and stands there for comparison.
 3. The same by a small private network, in an ordinary torch loop.
 4. One question too many: refused, and nothing is read for it.
 
-Every step charges the book before it reads a record; what is spent and left is what the ledger says. Accuracy is measured
-on the test file that comes with the data. Adult is a public data set: with real data, the accuracy of a model on records
-that must stay private, like the model without noise, would be a release of its own, to be paid for.
+Every step charges the book before it reads a record; what is spent and left is what the ledger says. Accuracy is
+measured on the test file that comes with the data. Adult is a public data set: with real data, the accuracy of a model
+on records that must stay private, like the model without noise, would be a release of its own, to be paid for.
 
 Writes ``build/quickstart.db`` (the ledger, new each time) and ``build/quickstart.html`` (the privacy report).
 """
@@ -96,18 +96,34 @@ def by_education(session: Session, people: Adult, epsilon: float) -> pl.DataFram
     noise = dp.mechanisms.Laplace(sensitivity=1.0, epsilon=epsilon / 2).error(confidence=0.95)
     low, high = people.bounds["hours_per_week"]
     frame = frame.sort("count", descending=True).with_columns(
-        count_error=pl.lit(noise), mean_error=pl.min_horizontal((high - low) * noise / pl.col("count").clip(1), high - low))
+        count_error=pl.lit(noise),
+        mean_error=pl.min_horizontal((high - low) * noise / pl.col("count").clip(1), high - low),
+    )
     session.findings += [
-        Finding(title="People by education", labels=frame["education"], values=frame["count"], errors=frame["count_error"],
-                axis="people", caption=f"Private counts: 95 of 100 are within ±{noise:.0f} of the truth."),
-        Finding(title="Hours of work a week", labels=frame["education"], values=frame["hours_per_week_mean"],
-                errors=frame["mean_error"], axis="hours",
-                caption="Private means, largest group first. The bar of a mean is that of its noise, which small groups feel."),
+        Finding(
+            title="People by education",
+            labels=frame["education"],
+            values=frame["count"],
+            errors=frame["count_error"],
+            axis="people",
+            caption=f"Private counts: 95 of 100 are within ±{noise:.0f} of the truth.",
+        ),
+        Finding(
+            title="Hours of work a week",
+            labels=frame["education"],
+            values=frame["hours_per_week_mean"],
+            errors=frame["mean_error"],
+            axis="hours",
+            caption="Private means, largest group first. The bar of a mean is that of its noise, which small groups "
+            "feel.",
+        ),
     ]
     first = frame.row(0, named=True)
-    session.note("people and mean hours by education",
-                 f"{first['education']}: {first['count']:,} ± {noise:.0f} people, "
-                 f"{first['hours_per_week_mean']:.2f} ± {first['mean_error']:.2f} hours, and {len(frame) - 1} more")
+    session.note(
+        "people and mean hours by education",
+        f"{first['education']}: {first['count']:,} ± {noise:.0f} people, "
+        f"{first['hours_per_week_mean']:.2f} ± {first['mean_error']:.2f} hours, and {len(frame) - 1} more",
+    )
     return frame
 
 
@@ -132,8 +148,17 @@ def network(session: Session, data: Features, settings: Settings) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(93, 32), torch.nn.ReLU(), torch.nn.Linear(32, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
     model, optimizer, loader = make_private(
-        model, optimizer, DataLoader(records, batch_size=settings.batch_size), loss_reduction="mean", epochs=settings.epochs,
-        epsilon=settings.network, delta=settings.delta, max_grad_norm=1.0, book=session.book, label=NETWORK)
+        model,
+        optimizer,
+        DataLoader(records, batch_size=settings.batch_size),
+        loss_reduction="mean",
+        epochs=settings.epochs,
+        epsilon=settings.network,
+        delta=settings.delta,
+        max_grad_norm=1.0,
+        book=session.book,
+        label=NETWORK,
+    )
     loss_fn = torch.nn.CrossEntropyLoss()
     with session.step(NETWORK, total=settings.epochs * len(loader)) as advance:
         for _ in range(settings.epochs):
@@ -169,9 +194,15 @@ def accuracy_finding(session: Session, data: Features) -> Finding:
     shares = {"always “no”": float((data.y_test == 0).mean())} | session.accuracy
     values = 100 * np.array(list(shares.values()))
     errors = 1.96 * np.sqrt(values * (100 - values) / len(data.y_test))
-    return Finding(title="Who earns more than 50,000 dollars?", labels=list(shares), values=values, errors=errors,
-                   axis="correct on the test file, %", not_private=[TWIN],
-                   caption="The bars are the sampling error of the public test file (95 %), not noise.")
+    return Finding(
+        title="Who earns more than 50,000 dollars?",
+        labels=list(shares),
+        values=values,
+        errors=errors,
+        axis="correct on the test file, %",
+        not_private=[TWIN],
+        caption="The bars are the sampling error of the public test file (95 %), not noise.",
+    )
 
 
 def closing_table(session: Session) -> Table:
@@ -189,8 +220,11 @@ def answers_table(frame: pl.DataFrame) -> Table:
     for header, justify in (("education", "left"), ("people", "right"), ("hours a week", "right")):
         grid.add_column(header, justify=justify)  # type: ignore[arg-type]
     for row in frame.iter_rows(named=True):
-        grid.add_row(row["education"], f"{row['count']:,} ± {row['count_error']:.0f}",
-                     f"{row['hours_per_week_mean']:.1f} ± {row['mean_error']:.1f}")
+        grid.add_row(
+            row["education"],
+            f"{row['count']:,} ± {row['count_error']:.0f}",
+            f"{row['hours_per_week_mean']:.1f} ± {row['mean_error']:.1f}",
+        )
     return grid
 
 
@@ -199,10 +233,18 @@ def run(settings: Settings, folder: Path, console: Console) -> Session:
     folder.mkdir(exist_ok=True)
     for old in folder.glob("quickstart.db*"):
         old.unlink()  # each run is a new demonstration on public data; with real data, a ledger is for ever
-    bars = Progress(SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<30}"), BarColumn(), MofNCompleteColumn(),
-                    TimeElapsedColumn(), TextColumn("ε spent {task.fields[spent]:.3f}"), console=console)
+    bars = Progress(
+        SpinnerColumn(finished_text="✓"),
+        TextColumn("{task.description:<30}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("ε spent {task.fields[spent]:.3f}"),
+        console=console,
+    )
     with dp.Ledger(f"sqlite:///{folder / 'quickstart.db'}", who="quickstart") as ledger:
-        book = ledger.open("adult", epsilon=EPSILON, delta=DELTA, unit="person", rows_per_unit=1)  # each row is a person
+        # each row is a person
+        book = ledger.open("adult", epsilon=EPSILON, delta=DELTA, unit="person", rows_per_unit=1)
         session = Session(book, bars)
         people, data = adult(), adult_features()
         with bars:

@@ -44,7 +44,9 @@ def total(n: int, strategy: dp.workloads.Strategy) -> float:
 
 
 def untouched(n: int) -> float:
-    """All ranges with noise, published as they are: every query has variance 2(Δ/ε)², Δ the ranges over the middle cell."""
+    """All ranges with noise, published as they are: every query has variance 2(Δ/ε)²,
+    Δ the ranges over the middle cell.
+    """
     w = dp.workloads.AllRanges(n)
     return w.queries * 2 * w.column_norm("l1") ** 2
 
@@ -62,8 +64,12 @@ def rows(sizes: tuple[int, ...] = SIZES) -> list[Row]:
         Row("2: cells", "k³", "k³", law(ways.identity)),
         Row("3: binary hierarchy", "k² log³ k", "k² log³ k", law(ways.hierarchy)),
         Row("   best branching", "", "k² log³ k", law(lambda w: ways.hierarchy(w, None, noise="laplace"))),
-        Row("   and weights per level", "", "k² log³ k",
-            law(lambda w: ways.hierarchy(w, None, noise="laplace", weighted=True))),
+        Row(
+            "   and weights per level",
+            "",
+            "k² log³ k",
+            law(lambda w: ways.hierarchy(w, None, noise="laplace", weighted=True)),
+        ),
         Row("wavelet", "", "k² log³ k", law(ways.wavelet)),
         Row("fourier", "", "", law(ways.fourier)),
         Row("optimised", "", "", law(lambda w: ways.optimise(w, noise="laplace"))),
@@ -84,14 +90,17 @@ def table(found: list[Row], sizes: tuple[int, ...] = SIZES) -> Table:
 
 
 def histograms() -> Iterator[tuple[str, np.ndarray]]:
-    """The DPBench histograms, from ``DISCREET_DATA`` or the folder beside the checkout; nothing if they are not there."""
+    """The DPBench histograms, from ``DISCREET_DATA`` or the folder beside the checkout;
+    nothing if they are not there.
+    """
     home = Path(os.environ.get("DISCREET_DATA", ROOT.parent / "shared" / "data")) / "dpbench"
     for path in sorted(home.glob("*.npy")):
         yield path.stem.split(".")[0], np.load(path).astype(np.int64)
 
 
-def measured(x: np.ndarray, strategy: dp.workloads.Strategy, *, runs: int, nonnegative: bool = False, seed: int = 1
-             ) -> tuple[float, float]:
+def measured(
+    x: np.ndarray, strategy: dp.workloads.Strategy, *, runs: int, nonnegative: bool = False, seed: int = 1
+) -> tuple[float, float]:
     """Root-mean-square error of random ranges, and of cells, over several releases."""
     w, rng, choose = dp.workloads.AllRanges(x.size), dp.random.seeded(seed), np.random.default_rng(seed)
     ends = np.sort(choose.integers(0, x.size + 1, (RANGES, 2)), axis=1)
@@ -106,13 +115,19 @@ def measured(x: np.ndarray, strategy: dp.workloads.Strategy, *, runs: int, nonne
 
 
 def real(runs: int = RUNS) -> Table:
-    """Without constraints the error does not depend on the data. Without negative counts it is smaller the sparser they are;
-    the projection is made in the norm of all ranges, so their total squared error cannot grow."""
-    grid = Table(title=f"DPBench histograms, 4,096 cells, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells",
-                 title_justify="left")
+    """Without constraints the error does not depend on the data. Without negative counts it is smaller the sparser they
+    are; the projection is made in the norm of all ranges, so their total squared error cannot grow.
+    """
+    grid = Table(
+        title=f"DPBench histograms, 4,096 cells, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells",
+        title_justify="left",
+    )
     w = dp.workloads.AllRanges(4096)
-    ways = {"identity": dp.workloads.identity(w), "hierarchy 2": dp.workloads.hierarchy(w),
-            "optimised": dp.workloads.optimise(w, noise="laplace")}
+    ways = {
+        "identity": dp.workloads.identity(w),
+        "hierarchy 2": dp.workloads.hierarchy(w),
+        "optimised": dp.workloads.optimise(w, noise="laplace"),
+    }
     for header in ("histogram", "records", "empty cells", *ways, "optimised, no negative counts"):
         grid.add_column(header, justify="left" if header == "histogram" else "right")
     for name, x in histograms():

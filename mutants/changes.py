@@ -17,8 +17,18 @@ from mutants.rooms import ROOT
 
 __all__ = ["Change", "sample"]
 
-KINDS = ("ReplaceBinaryOperator", "ReplaceComparisonOperator", "ReplaceUnaryOperator", "AddNot", "NumberReplacer",
-         "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ZeroIterationForLoop")
+KINDS = (
+    "ReplaceBinaryOperator",
+    "ReplaceComparisonOperator",
+    "ReplaceUnaryOperator",
+    "AddNot",
+    "NumberReplacer",
+    "ReplaceAndWithOr",
+    "ReplaceOrWithAnd",
+    "ReplaceTrueWithFalse",
+    "ReplaceFalseWithTrue",
+    "ZeroIterationForLoop",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +111,12 @@ def _idle_lines(path: Path) -> Iterator[int | tuple[int, int]]:
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             if annotation is not None:
-                yield from ((inner.lineno, column) for inner in ast.walk(annotation) if hasattr(inner, "lineno")
-                            for column in range(annotation.col_offset, annotation.end_col_offset + 1))
+                yield from (
+                    (inner.lineno, column)
+                    for inner in ast.walk(annotation)
+                    if hasattr(inner, "lineno")
+                    for column in range(annotation.col_offset, annotation.end_col_offset + 1)
+                )
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
             yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":

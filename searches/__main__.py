@@ -1,4 +1,6 @@
-"""``python -m searches [name ...] [--size N]``: every search, or the named ones; each module here has ``main(size)``."""
+"""``python -m searches [name ...] [--size N]``: every search, or the named ones;
+each module here has ``main(size)``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ def main() -> None:
     names = sorted(item.name for item in pkgutil.iter_modules(searches.__path__) if not item.name.startswith("_"))
     parser = argparse.ArgumentParser(prog="python -m searches", description="Searches for broken promises.")
     parser.add_argument("name", nargs="*", help=f"some of {', '.join(names)}; all of them by default")
-    parser.add_argument("--size", type=int, default=None, help="how many cases a search tries; its own default otherwise")
+    parser.add_argument(
+        "--size", type=int, default=None, help="how many cases a search tries; its own default otherwise"
+    )
     given = parser.parse_args()
     if unknown := sorted(set(given.name) - set(names)):
         parser.error(f"there is no search {unknown[0]!r}; there are {', '.join(names)}")

@@ -1,7 +1,8 @@
 """``python -m searches._fuzz [target ...] [--size N]``: coverage-guided fuzzing of what reads text from strangers.
 
 Each target runs in a process of its own, with bounds on memory and on the time of one input; what breaks a promise is
-printed and kept. It needs atheris: pip install atheris (``make fuzz`` does so), which is why ``make search`` leaves it out.
+printed and kept. It needs atheris: pip install atheris (``make fuzz`` does so), which is why ``make search`` leaves it
+out.
 """
 
 from __future__ import annotations
@@ -25,13 +26,31 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for number, seed in enumerate(SEEDS[name]):
                 Path(folder, f"seed{number}").write_bytes(b"\0" + seed.encode())
-                Path(folder, f"sentence{number}").write_bytes(bytes([2, *(number * 37 * step % 256 for step in range(1, 99))]))
+                Path(folder, f"sentence{number}").write_bytes(
+                    bytes([2, *(number * 37 * step % 256 for step in range(1, 99))])
+                )
             Path(folder, "words").write_text("\n".join(_dictionary(_words(SEEDS[name]))))
-            flags = [f"-runs={size or SIZE}", f"-max_len={LONGEST}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}",
-                     f"-dict={folder}/words", f"-artifact_prefix={folder}/", "-print_final_stats=1", "-verbosity=0"]
-            done = subprocess.run([sys.executable, "-m", "searches._fuzz", "--one", name, *flags, folder], text=True,
-                                  capture_output=True, check=False)
-            kept = [file.read_bytes() for file in Path(folder).iterdir() if file.name.startswith(("crash", "timeout", "oom"))]
+            flags = [
+                f"-runs={size or SIZE}",
+                f"-max_len={LONGEST}",
+                f"-timeout={SECONDS}",
+                f"-rss_limit_mb={MEGABYTES}",
+                f"-dict={folder}/words",
+                f"-artifact_prefix={folder}/",
+                "-print_final_stats=1",
+                "-verbosity=0",
+            ]
+            done = subprocess.run(
+                [sys.executable, "-m", "searches._fuzz", "--one", name, *flags, folder],
+                text=True,
+                capture_output=True,
+                check=False,
+            )
+            kept = [
+                file.read_bytes()
+                for file in Path(folder).iterdir()
+                if file.name.startswith(("crash", "timeout", "oom"))
+            ]
         ran = re.search(r"number_of_executed_units:\s+(\d+)", done.stderr)
         peak = re.search(r"peak_rss_mb:\s+(\d+)", done.stderr)
         if done.returncode or kept:
@@ -41,7 +60,9 @@ def main(size: int | None = None, names: list[str] | None = None) -> None:
 
 def _words(seeds: tuple[str, ...]) -> list[str]:
     """Pieces of good texts: words, signs, and what stands between commas or blanks."""
-    return sorted({word for seed in seeds for word in [*re.findall(r"\w+|\W", seed), *re.split(r"(?<=[,\s])", seed)] if word})
+    return sorted(
+        {word for seed in seeds for word in [*re.findall(r"\w+|\W", seed), *re.split(r"(?<=[,\s])", seed)] if word}
+    )
 
 
 def _dictionary(words: list[str]) -> list[str]:

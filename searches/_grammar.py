@@ -1,4 +1,6 @@
-"""Texts that look right, made of a fuzzer's bytes: they reach behind a parser, where most bytes end at its first check."""
+"""Texts that look right, made of a fuzzer's bytes: they reach behind a parser,
+where most bytes end at its first check.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,21 @@ from typing import Any
 from discreet.cli.parse import NAMES
 from discreet.events.tree import _BY_TAG
 
-NUMBERS = ["0", "1", "2", "-1", "0.5", "1e-300", "1e300", "1e308", "5e-324", "9007199254740993", "10000000000", "9" * 400,
-           "-0.0"]
+NUMBERS = [
+    "0",
+    "1",
+    "2",
+    "-1",
+    "0.5",
+    "1e-300",
+    "1e300",
+    "1e308",
+    "5e-324",
+    "9007199254740993",
+    "10000000000",
+    "9" * 400,
+    "-0.0",
+]
 WORDS = ["add-remove", "replace", "zero-out", "x", "", "é\x1b", "a'b\"c", "drop"]
 
 
@@ -64,8 +79,13 @@ def event_json(draw: Bytes) -> str:
 def event_text(draw: Bytes, depth: int = 5) -> str:
     kind = draw.below(8)
     if kind < 4 and depth:
-        inner = draw.some(lambda: draw.pick(["", "", f"{draw.pick(['rate', 'event', 'adjacency', 'count', 'epsilon'])}="])
-                          + event_text(draw, depth - 1), most=4)
+        inner = draw.some(
+            lambda: (
+                draw.pick(["", "", f"{draw.pick(['rate', 'event', 'adjacency', 'count', 'epsilon'])}="])
+                + event_text(draw, depth - 1)
+            ),
+            most=4,
+        )
         return f"{draw.pick([*NAMES])}({', '.join(inner)})"
     if kind < 6 and depth:
         left, right = event_text(draw, depth - 1), event_text(draw, depth - 1)
@@ -99,7 +119,8 @@ def sql(draw: Bytes) -> str:
             sign = draw.pick(["+", "-", "*", "/", "<", "=", "<>", "AND", "OR", ">=", "%", "||"])
             return f"{row(depth - 1)} {sign} {row(depth - 1)}"
         if kind == 2:
-            return f"{draw.pick(['ABS', 'FLOOR', 'SQRT', 'LN', 'NOT ', '-', 'CASE WHEN', 'ROUND', 'CAST'])}({row(depth - 1)})"
+            name = draw.pick(["ABS", "FLOOR", "SQRT", "LN", "NOT ", "-", "CASE WHEN", "ROUND", "CAST"])
+            return f"{name}({row(depth - 1)})"
         if kind == 3:
             return f"{row(depth - 1)} IN ({', '.join([row(0), *draw.some(lambda: row(0))])})"
         if kind == 4:
@@ -118,11 +139,40 @@ def sql(draw: Bytes) -> str:
 
 
 def ledger_url(draw: Bytes) -> str:
-    pieces = ["sqlite", "postgresql", "+psycopg", "mysql", "://", ":", "/", "///", "@", "user", "p%40", "host", "[::1]",
-              ":5432", "?", "sslmode=require", "&", "password=x", "=", "%", "%zz", "é", "..", "budget.db", ":memory:", "file:",
-              "mode=memory", " ", "\0"]
+    pieces = [
+        "sqlite",
+        "postgresql",
+        "+psycopg",
+        "mysql",
+        "://",
+        ":",
+        "/",
+        "///",
+        "@",
+        "user",
+        "p%40",
+        "host",
+        "[::1]",
+        ":5432",
+        "?",
+        "sslmode=require",
+        "&",
+        "password=x",
+        "=",
+        "%",
+        "%zz",
+        "é",
+        "..",
+        "budget.db",
+        ":memory:",
+        "file:",
+        "mode=memory",
+        " ",
+        "\0",
+    ]
     return "".join(draw.some(lambda: draw.pick(pieces), most=12))
 
 
-GRAMMARS: Mapping[str, Callable[[Bytes], str]] = {make.__name__: make for make in (event_json, event_text, schema_toml, sql,
-                                                                                    ledger_url)}
+GRAMMARS: Mapping[str, Callable[[Bytes], str]] = {
+    make.__name__: make for make in (event_json, event_text, schema_toml, sql, ledger_url)
+}

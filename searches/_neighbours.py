@@ -1,9 +1,10 @@
 """Hostile neighbours: containers of one odd record more, and everything that leaves an operation compared.
 
-A *case* is an operation, a container and two lists of records that differ in one. Records are dictionaries of a column ``x``
-(numbers, mostly), ``k`` (text, mostly) and ``who`` (identifiers, mostly); any entry may be odd. A container puts records into
-something an operation reads; an operation gives a Release. Noise is forced by record and replay: what meets noise must
-stay within the declared sensitivity, and keys, types, order, shapes, warnings, errors and messages must be equal.
+A *case* is an operation, a container and two lists of records that differ in one. Records are dictionaries of a column
+``x`` (numbers, mostly), ``k`` (text, mostly) and ``who`` (identifiers, mostly); any entry may be odd. A container puts
+records into something an operation reads; an operation gives a Release. Noise is forced by record and replay: what
+meets noise must stay within the declared sensitivity, and keys, types, order, shapes, warnings, errors and messages
+must be equal.
 
 To try further operations, append to ``OPERATIONS``; a container that an operation does not take is not tried on it.
 """
@@ -50,17 +51,89 @@ def _double(bits: int) -> float:
 
 
 NUMBERS = [0.0, 1.0, 2.0, 2.5, 50.0, 99.0, 100.0]
-FLOATS = [math.nan, _double(0x7FF0000000000001), _double(0xFFF8000000000123), -0.0, math.inf, -math.inf, 5e-324, -2.2e-308,
-          1e308, -1e308, 1e16, 2.0**53 + 2, 0.1, 100.00000000000001]
+FLOATS = [
+    math.nan,
+    _double(0x7FF0000000000001),
+    _double(0xFFF8000000000123),
+    -0.0,
+    math.inf,
+    -math.inf,
+    5e-324,
+    -2.2e-308,
+    1e308,
+    -1e308,
+    1e16,
+    2.0**53 + 2,
+    0.1,
+    100.00000000000001,
+]
 WHOLE = [0, 1, -1, 127, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
-TEXTS = ["a", "b", "", "A", "1", "1.0", "1_0", "5d", "٥", "nan", "inf", "NULL", "é", "e\u0301", "\u202e", "\ufeff",
-         "\U0001f600", "ß", "a\nb", '"', ",", "'; drop", "\\",
-         " a ", "number:1", "int:1", "\t", "1e400", "true", "None", "\x7f"]
-ZONES = [datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC),
-         datetime.datetime(2020, 1, 1, 17, tzinfo=datetime.timezone(datetime.timedelta(hours=5))), datetime.date(2020, 1, 1)]
-OBJECTS = [None, True, False, np.True_, np.int64(1), np.float32(1), decimal.Decimal("1.00"), decimal.Decimal("NaN"),
-           decimal.Decimal("sNaN"), decimal.Decimal("1e9999"), 10**400, 2**70, 1j, b"1", b"\xff", bytearray(b"a"), (1,), [1.0],
-           [], {}, np.array([1.0]), np.array([1.0, 2.0]), np.datetime64("NaT"), np.longdouble("1e4000"), Failing(), *ZONES]
+TEXTS = [
+    "a",
+    "b",
+    "",
+    "A",
+    "1",
+    "1.0",
+    "1_0",
+    "5d",
+    "٥",
+    "nan",
+    "inf",
+    "NULL",
+    "é",
+    "e\u0301",
+    "\u202e",
+    "\ufeff",
+    "\U0001f600",
+    "ß",
+    "a\nb",
+    '"',
+    ",",
+    "'; drop",
+    "\\",
+    " a ",
+    "number:1",
+    "int:1",
+    "\t",
+    "1e400",
+    "true",
+    "None",
+    "\x7f",
+]
+ZONES = [
+    datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC),
+    datetime.datetime(2020, 1, 1, 17, tzinfo=datetime.timezone(datetime.timedelta(hours=5))),
+    datetime.date(2020, 1, 1),
+]
+OBJECTS = [
+    None,
+    True,
+    False,
+    np.True_,
+    np.int64(1),
+    np.float32(1),
+    decimal.Decimal("1.00"),
+    decimal.Decimal("NaN"),
+    decimal.Decimal("sNaN"),
+    decimal.Decimal("1e9999"),
+    10**400,
+    2**70,
+    1j,
+    b"1",
+    b"\xff",
+    bytearray(b"a"),
+    (1,),
+    [1.0],
+    [],
+    {},
+    np.array([1.0]),
+    np.array([1.0, 2.0]),
+    np.datetime64("NaT"),
+    np.longdouble("1e4000"),
+    Failing(),
+    *ZONES,
+]
 try:
     import pandas as pd
 
@@ -77,11 +150,17 @@ def _pick(rng: random.Random, usual: Sequence[Any], *odd: Sequence[Any]) -> Any:
 def _record(rng: random.Random, kind: str) -> Record:
     """A record of one ``kind`` of table: typed doubles or whole numbers, text, or anything at all."""
     x: dict[str, tuple[Sequence[Any], ...]] = {
-        "floats": (NUMBERS, FLOATS, [None]), "whole": ([0, 1, 2, 50], WHOLE, [None]),
-        "texts": ([str(n) for n in NUMBERS], TEXTS, [None]), "objects": (NUMBERS, FLOATS, WHOLE, TEXTS, OBJECTS)}
+        "floats": (NUMBERS, FLOATS, [None]),
+        "whole": ([0, 1, 2, 50], WHOLE, [None]),
+        "texts": ([str(n) for n in NUMBERS], TEXTS, [None]),
+        "objects": (NUMBERS, FLOATS, WHOLE, TEXTS, OBJECTS),
+    }
     who: dict[str, tuple[Sequence[Any], ...]] = {
-        "floats": ([1.0, 2.0, 3.0], FLOATS, [None]), "whole": ([1, 2, 3], WHOLE, [None]),
-        "texts": (["p", "q", "P"], TEXTS, [None]), "objects": ([1, 1.0, "1", True, "p"], FLOATS, TEXTS, OBJECTS)}
+        "floats": ([1.0, 2.0, 3.0], FLOATS, [None]),
+        "whole": ([1, 2, 3], WHOLE, [None]),
+        "texts": (["p", "q", "P"], TEXTS, [None]),
+        "objects": ([1, 1.0, "1", True, "p"], FLOATS, TEXTS, OBJECTS),
+    }
     k = (["a", "b", "c"], TEXTS, [None]) if kind != "objects" else (["a", "b"], TEXTS, OBJECTS, FLOATS)
     return {"x": _pick(rng, *x[kind]), "k": _pick(rng, *k), "who": _pick(rng, *who[kind])}
 
@@ -119,7 +198,9 @@ def _arrow(records: list[Record], kind: str, _: Path) -> Any:
     import pyarrow as pa
 
     types = _types(kind)
-    return pa.table({name: pa.array(values, types[name], from_pandas=False) for name, values in _columns(records).items()})
+    return pa.table(
+        {name: pa.array(values, types[name], from_pandas=False) for name, values in _columns(records).items()}
+    )
 
 
 def _pandas(records: list[Record], kind: str, folder: Path) -> Any:
@@ -137,8 +218,12 @@ def _objects(values: list[Any]) -> Any:
 
 def _nullable(records: list[Record], kind: str, folder: Path) -> Any:
     names = {"floats": "Float64", "whole": "Int64", "texts": "string"}
-    return pd.DataFrame({name: pd.array([None if v != v else v for v in values], "string" if name == "k" else names[kind])
-                         for name, values in _columns(records).items()})
+    return pd.DataFrame(
+        {
+            name: pd.array([None if v != v else v for v in values], "string" if name == "k" else names[kind])
+            for name, values in _columns(records).items()
+        }
+    )
 
 
 def _arrow_in_pandas(records: list[Record], kind: str, folder: Path) -> Any:
@@ -166,6 +251,7 @@ def _csv(name: str) -> Container:
             lines.writerow(["x", "k", "who"])
             lines.writerows([["" if v is None else v for v in record.values()] for record in records])
         return path
+
     return write
 
 
@@ -192,14 +278,19 @@ def _parquet(writer: str) -> Container:
 
             duckdb.connect(config={"threads": 1}).from_arrow(table).write_parquet(str(path))
         return path
+
     return write
 
 
 def spark(session: Any) -> Container:
     """Frames of a Spark session, which the slow search brings."""
+
     def frame(records: list[Record], kind: str, folder: Path) -> Any:
         number = {"floats": "double", "whole": "bigint", "texts": "string"}[kind]
-        return session.createDataFrame([tuple(record.values()) for record in records], f"x {number}, k string, who {number}")
+        return session.createDataFrame(
+            [tuple(record.values()) for record in records], f"x {number}, k string, who {number}"
+        )
+
     return frame
 
 
@@ -224,13 +315,18 @@ def _rows(records: list[Record], kind: str, folder: Path) -> Any:
 
 TYPED, ANY = ("floats", "whole", "texts"), ("floats", "whole", "texts", "objects")
 CONTAINERS: dict[str, tuple[str, tuple[str, ...], Container]] = {  # what it holds, of which kinds of records, how
-    "pandas": ("table", ANY, _pandas), "pandas nullable": ("table", TYPED, _nullable),
-    "pandas of Arrow": ("table", TYPED, _arrow_in_pandas), "polars": ("table", TYPED, _polars),
-    "pyarrow": ("table", TYPED, _arrow), "relation": ("table", TYPED, _relation),
-    "csv": ("table", TYPED, _csv("rows.csv")), "csv.gz": ("table", TYPED, _csv("rows.csv.gz")),
+    "pandas": ("table", ANY, _pandas),
+    "pandas nullable": ("table", TYPED, _nullable),
+    "pandas of Arrow": ("table", TYPED, _arrow_in_pandas),
+    "polars": ("table", TYPED, _polars),
+    "pyarrow": ("table", TYPED, _arrow),
+    "relation": ("table", TYPED, _relation),
+    "csv": ("table", TYPED, _csv("rows.csv")),
+    "csv.gz": ("table", TYPED, _csv("rows.csv.gz")),
     "spoiled csv": ("table", TYPED, _spoiled),
     **{f"parquet by {name}": ("table", TYPED, _parquet(name)) for name in ("polars", "pyarrow", "duckdb")},
-    "list": ("column", ("floats", "whole", "objects"), _list), "array": ("column", ("floats", "whole"), _array),
+    "list": ("column", ("floats", "whole", "objects"), _list),
+    "array": ("column", ("floats", "whole"), _array),
     "object array": ("column", ("floats", "objects"), lambda r, kind, folder: _objects(_list(r, kind, folder))),
     "pandas column": ("column", ("floats", "whole", "objects"), _part(_pandas)),
     "nullable column": ("column", ("floats", "whole"), _part(_nullable)),
@@ -246,8 +342,9 @@ CONTAINERS: dict[str, tuple[str, tuple[str, ...], Container]] = {  # what it hol
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """A function of a container that gives a Release. ``takes`` is what a container holds: a table, a column, rows of two
-    numbers. ``protects`` is a row, or all records with one ``who``: such neighbours differ in all of them."""
+    """A function of a container that gives a Release. ``takes`` is what a container holds: a table, a column, rows of
+    two numbers. ``protects`` is a row, or all records with one ``who``: such neighbours differ in all of them.
+    """
 
     name: str
     takes: str
@@ -279,8 +376,12 @@ def _table_operations() -> list[Operation]:
     def operation(name: str, protects: str) -> Operation:
         declared, ask, budget = questions[name]
         options = bounds[protects]
-        return Operation(f"table, {name}, a {protects}", "table",
-                         lambda source: ask(dp.table(source, schema=declared, **options)).release(**budget), protects)
+        return Operation(
+            f"table, {name}, a {protects}",
+            "table",
+            lambda source: ask(dp.table(source, schema=declared, **options)).release(**budget),
+            protects,
+        )
 
     return [operation(name, protects) for name in questions for protects in bounds]
 
@@ -289,17 +390,27 @@ def _statistics_operations() -> list[Operation]:
     from discreet import statistics as st
 
     edges = (-1.0, 0.0, 1.0, 50.0)
-    columns = {"count": st.Count(epsilon=1.0), "sum": st.Sum(bounds=(0, 100), epsilon=1.0),
-               "mean": st.Mean(bounds=(0, 100), rho=0.5), "variance": st.Variance(bounds=(0, 100), epsilon=1.0),
-               "histogram": st.Histogram(bins=edges, epsilon=1.0),
-               "categories": st.Histogram(categories=(0, 1, 2), epsilon=1.0), "cdf": st.Cdf(bins=edges, epsilon=1.0),
-               "quantile": st.Quantile(q=0.3, bounds=(0, 100), steps=50, epsilon=1.0),
-               "quantiles": st.Quantiles(q=(0.2, 0.7), bounds=(0, 100), steps=50, epsilon=1.0),
-               "mode": st.Mode(bins=edges, epsilon=1.0), "top k": st.TopK(k=2, categories=(0, 1, 2), epsilon=1.0)}
-    rows = {"vector mean": st.VectorMean(dimension=2, norm=10.0, rho=0.5),
-            "covariance": st.Covariance(bounds=((0, 100), (0, 3)), epsilon=1.0)}
-    return [*(Operation(f"statistics, {name}", "column", asked.release) for name, asked in columns.items()),
-            *(Operation(f"statistics, {name}", "rows", asked.release) for name, asked in rows.items())]
+    columns = {
+        "count": st.Count(epsilon=1.0),
+        "sum": st.Sum(bounds=(0, 100), epsilon=1.0),
+        "mean": st.Mean(bounds=(0, 100), rho=0.5),
+        "variance": st.Variance(bounds=(0, 100), epsilon=1.0),
+        "histogram": st.Histogram(bins=edges, epsilon=1.0),
+        "categories": st.Histogram(categories=(0, 1, 2), epsilon=1.0),
+        "cdf": st.Cdf(bins=edges, epsilon=1.0),
+        "quantile": st.Quantile(q=0.3, bounds=(0, 100), steps=50, epsilon=1.0),
+        "quantiles": st.Quantiles(q=(0.2, 0.7), bounds=(0, 100), steps=50, epsilon=1.0),
+        "mode": st.Mode(bins=edges, epsilon=1.0),
+        "top k": st.TopK(k=2, categories=(0, 1, 2), epsilon=1.0),
+    }
+    rows = {
+        "vector mean": st.VectorMean(dimension=2, norm=10.0, rho=0.5),
+        "covariance": st.Covariance(bounds=((0, 100), (0, 3)), epsilon=1.0),
+    }
+    return [
+        *(Operation(f"statistics, {name}", "column", asked.release) for name, asked in columns.items()),
+        *(Operation(f"statistics, {name}", "rows", asked.release) for name, asked in rows.items()),
+    ]
 
 
 OPERATIONS: list[Operation] = [*_table_operations(), *_statistics_operations()]
@@ -327,7 +438,9 @@ def _same_unit(a: Any, b: Any) -> bool:
     return identity(a) == identity(b)
 
 
-def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None) -> list[Case]:
+def cases(
+    size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None
+) -> list[Case]:
     """So many cases, from a seed: every operation in turn, and for each the containers that it takes in turn."""
     rng, out, chosen = random.Random(seed), list[Case](), containers or CONTAINERS
     able = [operation for operation in OPERATIONS if operation.takes in {holds for holds, _, _ in chosen.values()}]
@@ -349,12 +462,18 @@ def cases(size: int, seed: int, containers: Mapping[str, tuple[str, tuple[str, .
     return out
 
 
-def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None, *,
-          fresh: bool = True, reaches: tuple[str, ...] = ()) -> bool:
+def check(
+    case: Case,
+    containers: Mapping[str, tuple[str, tuple[str, ...], Container]] | None = None,
+    *,
+    fresh: bool = True,
+    reaches: tuple[str, ...] = (),
+) -> bool:
     """Replay a case; whether it answered. A difference that its cost does not cover raises ``ReplayError``.
 
-    Two equal refusals are no violation (a type that is publicly wrong), and show nothing else. Without ``fresh`` nothing is
-    copied, for containers that hold what cannot be (a session): each run makes its data and its answer anew all the same.
+    Two equal refusals are no violation (a type that is publicly wrong), and show nothing else. Without ``fresh``
+    nothing is copied, for containers that hold what cannot be (a session): each run makes its data and its answer anew
+    all the same.
     """
     make = (containers or CONTAINERS)[case.container][2]
 
@@ -375,8 +494,12 @@ def check(case: Case, containers: Mapping[str, tuple[str, tuple[str, ...], Conta
 def _seen(value: Any) -> Any:
     """All that a receiver sees of an answer: its kind, the names and types of columns, their order and their values."""
     if hasattr(value, "dtypes") and hasattr(value, "columns"):
-        return type(value).__name__, [str(name) for name in value.columns], [str(kind) for kind in value.dtypes], [
-            [repr(entry) for entry in (value[name].to_list())] for name in value.columns]
+        return (
+            type(value).__name__,
+            [str(name) for name in value.columns],
+            [str(kind) for kind in value.dtypes],
+            [[repr(entry) for entry in (value[name].to_list())] for name in value.columns],
+        )
     if isinstance(value, np.ndarray):
         return str(value.dtype), value.shape, [repr(entry) for entry in value.ravel().tolist()]
     return type(value).__name__, repr(value)

@@ -1,4 +1,6 @@
-"""What reads text from strangers. Each function takes any text; what it raises is a violation: clean errors it expects."""
+"""What reads text from strangers. Each function takes any text; what it raises is a violation:
+clean errors it expects.
+"""
 
 from __future__ import annotations
 
@@ -67,24 +69,42 @@ def _table() -> Any:
     return table(pd.DataFrame({"a": [1.0], "b": ["x"], "c": [1]}), schema=schema)
 
 
-TARGETS: Mapping[str, Callable[[str], None]] = {target.__name__: target for target in
-                                                (event_text, event_json, schema_toml, sql, ledger_url)}
+TARGETS: Mapping[str, Callable[[str], None]] = {
+    target.__name__: target for target in (event_text, event_json, schema_toml, sql, ledger_url)
+}
 
 SEEDS: Mapping[str, tuple[str, ...]] = {
-    "event_text": ("poisson(0.01, gaussian(4)) * 1e4 + laplace(2)", "rdp([2, 3], (0.1, 0.2)) | pure(1/3)",
-                   "truncated_poisson(0.1, 20, 100, gaussian(x))", "gaussian(4, adjacency='replace') * 10000000000",
-                   "balls_in_bins(10, discrete_gaussian(3, sensitivity=2)) - -1", "'a' * 4000000000"),
-    "event_json": ('{"type":"PoissonSampled","rate":0.1,"event":{"type":"Gaussian","noise_multiplier":4.0}}',
-                   '{"type":"Composed","events":[{"type":"RDP","orders":[2,3],"epsilons":[0.1,1e3]},{"type":"NonPrivate"}]}',
-                   '{"type":"Repeated","count":10000000000,"event":{"type":"ApproxDP","epsilon":1,"delta":1e-6,"adjacency":"replace"}}'),
-    "schema_toml": ('unit = "id"\nmax_rows_per_unit = 2\n[columns]\na = { bounds = [0, 1], missing = 0 }\n',
-                    '[columns]\nb = { categories = ["x", "y"], other = "z" }\nc = { range = [1, 1000000000] }\n',
-                    'max_groups_per_unit = 1\n[columns.d]\nunlisted = true\n[columns.e]\nbounds = [-1e999, 1979-05-27]\n'),
-    "sql": ("SELECT b, AVG(a) AS m, COUNT(*) FROM t WHERE a BETWEEN 1 AND 2 OR NOT c IN (1, 2) GROUP BY b",
-            "SELECT COUNT(DISTINCT b), MEDIAN(a), QUANTILE_CONT(a, 0.9) FROM t WHERE b = 'x' AND a IS NOT NULL",
-            "SELECT VAR_POP(a), SUM(c) FROM t WHERE LN(a) < SQRT(ABS(-a)) / FLOOR(2 * c) - 1e300",
-            "WITH x AS (SELECT 1) SELECT * FROM x JOIN y USING (z) HAVING 1 ORDER BY 1 LIMIT 3",
-            "SELECT SUM(CASE WHEN a > 1 THEN 1 END) OVER (PARTITION BY b) FROM t; DROP TABLE t"),
-    "ledger_url": ("sqlite:///budget.db", "sqlite://", "postgresql+psycopg://user:p%40ss@host:5432/db?sslmode=require",
-                   "postgresql:///db?host=/tmp&port=1", "budget.db", "sqlite:///file:x?mode=memory&uri=true"),
+    "event_text": (
+        "poisson(0.01, gaussian(4)) * 1e4 + laplace(2)",
+        "rdp([2, 3], (0.1, 0.2)) | pure(1/3)",
+        "truncated_poisson(0.1, 20, 100, gaussian(x))",
+        "gaussian(4, adjacency='replace') * 10000000000",
+        "balls_in_bins(10, discrete_gaussian(3, sensitivity=2)) - -1",
+        "'a' * 4000000000",
+    ),
+    "event_json": (
+        '{"type":"PoissonSampled","rate":0.1,"event":{"type":"Gaussian","noise_multiplier":4.0}}',
+        '{"type":"Composed","events":[{"type":"RDP","orders":[2,3],"epsilons":[0.1,1e3]},{"type":"NonPrivate"}]}',
+        '{"type":"Repeated","count":10000000000,"event":{"type":"ApproxDP","epsilon":1,"delta":1e-6,"adjacency":"replace"}}',
+    ),
+    "schema_toml": (
+        'unit = "id"\nmax_rows_per_unit = 2\n[columns]\na = { bounds = [0, 1], missing = 0 }\n',
+        '[columns]\nb = { categories = ["x", "y"], other = "z" }\nc = { range = [1, 1000000000] }\n',
+        "max_groups_per_unit = 1\n[columns.d]\nunlisted = true\n[columns.e]\nbounds = [-1e999, 1979-05-27]\n",
+    ),
+    "sql": (
+        "SELECT b, AVG(a) AS m, COUNT(*) FROM t WHERE a BETWEEN 1 AND 2 OR NOT c IN (1, 2) GROUP BY b",
+        "SELECT COUNT(DISTINCT b), MEDIAN(a), QUANTILE_CONT(a, 0.9) FROM t WHERE b = 'x' AND a IS NOT NULL",
+        "SELECT VAR_POP(a), SUM(c) FROM t WHERE LN(a) < SQRT(ABS(-a)) / FLOOR(2 * c) - 1e300",
+        "WITH x AS (SELECT 1) SELECT * FROM x JOIN y USING (z) HAVING 1 ORDER BY 1 LIMIT 3",
+        "SELECT SUM(CASE WHEN a > 1 THEN 1 END) OVER (PARTITION BY b) FROM t; DROP TABLE t",
+    ),
+    "ledger_url": (
+        "sqlite:///budget.db",
+        "sqlite://",
+        "postgresql+psycopg://user:p%40ss@host:5432/db?sslmode=require",
+        "postgresql:///db?host=/tmp&port=1",
+        "budget.db",
+        "sqlite:///file:x?mode=memory&uri=true",
+    ),
 }

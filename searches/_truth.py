@@ -1,10 +1,10 @@
 """An oracle that shares no code with the accountants: small discrete mechanisms, enumerated with many digits.
 
-Every event is given a concrete mechanism that keeps its promise: noise on a number that is 0 without the record, 1 or -1 with
-it (by its value) and 2 with two such records, shown only up to a few cells. A law is a list of outcomes, each with its
-probability in the four states. Samplers are true mixtures, composition is a product, parallel parts are chosen for each
-value. Outcomes are merged where they get many, which only hides. So the largest ``delta`` of the mechanism is a lower
-bound on what any guarantee of the event must grant, certified up to the digits that are taken off.
+Every event is given a concrete mechanism that keeps its promise: noise on a number that is 0 without the record, 1 or
+-1 with it (by its value) and 2 with two such records, shown only up to a few cells. A law is a list of outcomes, each
+with its probability in the four states. Samplers are true mixtures, composition is a product, parallel parts are chosen
+for each value. Outcomes are merged where they get many, which only hides. So the largest ``delta`` of the mechanism is
+a lower bound on what any guarantee of the event must grant, certified up to the digits that are taken off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from discreet.adjacency import Adjacency
 __all__ = ["Law", "law", "lower_delta", "swarm_delta"]
 
 Outcome = tuple[mpf, mpf, mpf, mpf]
-Law = list[Outcome]  # probabilities without the record (N), with value 1 (A), with value -1 (B), with two of value 1 (C)
+# probabilities without the record (N), with value 1 (A), with value -1 (B), with two of value 1 (C)
+Law = list[Outcome]
 N, A, B, C = range(4)
 
 _MOST = 100
@@ -64,7 +65,8 @@ def law(event: ev.Event, draw: Draw) -> Law:
     return _leaf(event, draw)
 
 
-# --- wrappers ----------------------------------------------------------------------------------------------------------
+# --- wrappers
+# ----------------------------------------------------------------------------------------------------------
 
 
 def _product(laws: Sequence[Law]) -> Law:
@@ -123,7 +125,8 @@ def _parallel(event: ev.Parallel, draw: Draw) -> Law:
     return _product([[(n, a, n, c) for n, a, _, c in one], [(n, n, b, n) for n, _, b, _ in law(second, draw)]])
 
 
-# --- leaves ------------------------------------------------------------------------------------------------------------
+# --- leaves
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _leaf(event: ev.Event, draw: Draw) -> Law:
@@ -206,6 +209,7 @@ def _gaussian(z: mpf, centres: Sequence[int]) -> Law:
 
 def _geometric(epsilon: mpf, k: int, centres: Sequence[int]) -> Law:
     """Discrete Laplace noise of scale 1/epsilon on multiples of k."""
+
     def above(x: int) -> mpf:  # P(noise ≥ x)
         decay = mpmath.exp(-epsilon)
         return decay**x / (1 + decay) if x > 0 else 1 - decay ** (1 - x) / (1 + decay)
@@ -215,7 +219,7 @@ def _geometric(epsilon: mpf, k: int, centres: Sequence[int]) -> Law:
 
 def _discrete_gaussian(event: ev.DiscreteGaussian, centres: Sequence[int]) -> Law:
     reach = math.ceil(20 * event.sigma) + 3 * event.sensitivity + 2
-    masses = [mpmath.exp(-(mpf(x) / mpf(event.sigma)) ** 2 / 2) for x in range(reach + 1)]
+    masses = [mpmath.exp(-((mpf(x) / mpf(event.sigma)) ** 2) / 2) for x in range(reach + 1)]
     tails = [mpf(0)] * (reach + 2)
     for x in range(reach, 0, -1):
         tails[x] = tails[x + 1] + masses[x]
@@ -245,10 +249,15 @@ def _response(epsilon: mpf, categories: int) -> Law:
     lie = mpmath.exp(-epsilon)
     total = 1 + (categories - 1) * lie
     rest = (categories - 2) * lie / total
-    return [(lie / total, 1 / total, lie / total, 1 / total), (1 / total, lie / total, 1 / total, lie / total), (rest,) * 4]
+    return [
+        (lie / total, 1 / total, lie / total, 1 / total),
+        (1 / total, lie / total, 1 / total, lie / total),
+        (rest,) * 4,
+    ]
 
 
-# --- what it shows -----------------------------------------------------------------------------------------------------
+# --- what it shows
+# -----------------------------------------------------------------------------------------------------
 
 
 def sides(wanted: Adjacency, group: int = 1) -> list[tuple[int, int]]:
@@ -266,7 +275,9 @@ def lower_delta(outcomes: Law, epsilon: float, pairs: Sequence[tuple[int, int]])
 
 
 def swarm_delta(outcomes: Law, count: int, epsilon: float, pairs: Sequence[tuple[int, int]]) -> mpf:
-    """The same of very many runs, by the test of whether the total loss exceeds epsilon, and Berry and Esseen's theorem."""
+    """The same of very many runs, by the test of whether the total loss exceeds epsilon,
+    and Berry and Esseen's theorem.
+    """
     best = mpf(0)
     for p, q in pairs:
         kept = [(o[p], o[q]) for o in outcomes if o[p] and o[q]]
@@ -287,6 +298,8 @@ def _above(kept: list[tuple[mpf, mpf]], side: int, count: int, level: float) -> 
     third = mpmath.fsum(w * abs(x - mean) ** 3 for w, x in zip(weights, losses, strict=True)) / total
     if variance < mpf(10) ** (40 - 2 * mpmath.mp.dps):
         return mpf(0), mpf(1)  # too small for the digits
-    error = _BERRY_ESSEEN * third / (variance ** mpf("1.5") * mpmath.sqrt(count)) + mpf(10) ** (20 - mpmath.mp.dps) * count
+    error = (
+        _BERRY_ESSEEN * third / (variance ** mpf("1.5") * mpmath.sqrt(count)) + mpf(10) ** (20 - mpmath.mp.dps) * count
+    )
     value = _normal_tail((level - count * mean) / mpmath.sqrt(count * variance))
     return value - error, value + error

@@ -1,10 +1,10 @@
 """Random event trees against an oracle that enumerates: no account, calibration or filter is ever below the truth.
 
-Each tree is a random composition of every kind, sampler and nesting, with parameters from the ordinary to the absurd (rates to
-1e-300, epsilons from 1e-300 to 720, deltas from 0, counts to 1e36). The oracle (``_truth``) gives a certified lower bound on
-what its privacy loss can be. Checked: every accountant's epsilon and delta, the group's, ``calibrate``, each filter of the
-ledger; the laws (nothing negative, adding never lowers, a free part beside it never helps, rate one is the event, nested
-samplers multiply, adjacency survives wrapping); and that only library errors are raised.
+Each tree is a random composition of every kind, sampler and nesting, with parameters from the ordinary to the absurd
+(rates to 1e-300, epsilons from 1e-300 to 720, deltas from 0, counts to 1e36). The oracle (``_truth``) gives a certified
+lower bound on what its privacy loss can be. Checked: every accountant's epsilon and delta, the group's, ``calibrate``,
+each filter of the ledger; the laws (nothing negative, adding never lowers, a free part beside it never helps, rate one
+is the event, nested samplers multiply, adjacency survives wrapping); and that only library errors are raised.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Violation(AssertionError):
     """A promise that is broken, with the tree that breaks it."""
 
 
-# --- trees -------------------------------------------------------------------------------------------------------------
+# --- trees
+# -------------------------------------------------------------------------------------------------------------
 
 
 class Grower:
@@ -83,7 +84,9 @@ class Grower:
             lambda: ev.RDP(orders=ORDERS, epsilons=tuple(a * value((1e-3, 1), (0.0, 9.0)) for a in ORDERS), **own),
         ]
         if self.own is not AR:
-            makers.append(lambda: ev.RandomizedResponse(epsilon=value((0.02, 3), EPSILONS), categories=pick((2, 3, 9)), **own))
+            makers.append(
+                lambda: ev.RandomizedResponse(epsilon=value((0.02, 3), EPSILONS), categories=pick((2, 3, 9)), **own)
+            )
         return pick(makers * 12 + [ev.NonPrivate])()
 
     def tree(self, depth: int) -> ev.Event:
@@ -111,7 +114,8 @@ class Grower:
             return inner
 
 
-# --- promises ----------------------------------------------------------------------------------------------------------
+# --- promises
+# ----------------------------------------------------------------------------------------------------------
 
 
 class Truth:
@@ -198,8 +202,11 @@ class Checker:
 
     def filters(self) -> None:
         """What a filter admits is within its limit, and what it reads is proved; so is a plan."""
-        limit = Limit(exact(self.grower.value((0.05, 8), (1e-9, 40.0, 700.0))),
-                      exact(self.rng.choice((0.0, 1e-9, 1e-6, 1e-3, 0.1, 0.5))), self.rng.choice(list(POLICIES)))
+        limit = Limit(
+            exact(self.grower.value((0.05, 8), (1e-9, 40.0, 700.0))),
+            exact(self.rng.choice((0.0, 1e-9, 1e-6, 1e-3, 0.1, 0.5))),
+            self.rng.choice(list(POLICIES)),
+        )
         with told(f"the filter {limit}", self.event, self.wanted):
             self.tried["filter"] += 1
             price = pricing.price.__wrapped__(self.event, self.wanted)
@@ -217,7 +224,9 @@ class Checker:
                     enough(float(plan.planned_delta), self.truth.at(float(plan.planned_epsilon)))
 
     def laws(self, view: str) -> None:
-        """Adding never lowers, a free part never helps, rate one is the event, samplers multiply, adjacency survives."""
+        """Adding never lowers, a free part never helps, rate one is the event, samplers multiply,
+        adjacency survives.
+        """
         event, other, delta = self.event, self.grower.leaf(), self.rng.choice((1e-6, 1e-3, 0.1))
 
         def epsilon(tree: ev.Event) -> float:
@@ -229,7 +238,9 @@ class Checker:
             alone = epsilon(event)
             assert epsilon(event + other) >= alone * (1 - 1e-9), "adding lowers"
             assert epsilon(event + free) == alone, "nothing costs something"
-            assert (sampled := self.sampled(1.0, event)) is None or epsilon(sampled) == alone, "rate one is not the event"
+            assert (sampled := self.sampled(1.0, event)) is None or epsilon(sampled) == alone, (
+                "rate one is not the event"
+            )
         with told(f"a free part by {view} at {delta}", event, self.wanted):
             assert epsilon(event | free) >= epsilon(event) * (1 - 1e-9), "a free part lowers"
         with told(f"nested samplers {q}, {r} by {view}", event, self.wanted):

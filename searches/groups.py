@@ -1,8 +1,8 @@
 """Prices for several rows at once against exact enumeration: random mechanisms of a count, at every distance up to k.
 
-A mechanism is a random table of output probabilities, one row of it for each number of rows that a unit has. What it costs for
-one row is computed exactly and stated as an event; the price of that event for k rows must then bound, in every currency, what
-the table shows between inputs that are k or fewer apart.
+A mechanism is a random table of output probabilities, one row of it for each number of rows that a unit has. What it
+costs for one row is computed exactly and stated as an event; the price of that event for k rows must then bound, in
+every currency, what the table shows between inputs that are k or fewer apart.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def _check(kind: str, price: Amounts, p: Array, q: Array) -> None:
     if price.mu2 < math.inf:
         mu = math.sqrt(price.mu2 / UNIT)
         for epsilon in (0.0, mu / 2, mu, 2 * mu):
-            allowed = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) if mu else 0.0
+            allowed = (
+                norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu) if mu else 0.0
+            )
             _refuse(kind, "gaussian", _stick(p, q, epsilon) - float(allowed), p, q)
 
 
@@ -122,4 +124,6 @@ def _check_whole(rng: np.random.Generator, table: Array, k: int) -> None:
 
 def _refuse(kind: str, currency: str, excess: float, p: Array, q: Array) -> None:
     if excess > 1e-12:
-        raise AssertionError(f"{kind}: the {currency} price is {excess:g} too low between {p.tolist()} and {q.tolist()}.")
+        raise AssertionError(
+            f"{kind}: the {currency} price is {excess:g} too low between {p.tolist()} and {q.tolist()}."
+        )

@@ -67,6 +67,7 @@ def search(where: str, address: Callable[[], str], steps: int) -> None:
     TRIED.counts.clear()
     run_state_machine_as_test(Machine, settings=settings(
         max_examples=max(1, steps // STEPS), stateful_step_count=STEPS, deadline=None, database=None, print_blob=True,
-        suppress_health_check=list(HealthCheck), phases=[Phase.generate],  # kills are not repeated alike: nothing to shrink
+        # kills are not repeated alike: nothing to shrink
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate],
     ))  # fmt: skip
     print(f"ledger, {where}: " + ", ".join(f"{count:,} {what}" for what, count in sorted(TRIED.counts.items())))

@@ -1,9 +1,10 @@
 """Hostile neighbours of linear models, end to end: ``python -m searches neighbours_linear --size 5000``.
 
-A case is an estimator, containers of X and y, and two lists of records that differ in one. Any entry of any record may be odd;
-the one record by which neighbours differ may also be no row at all. Noise is forced by record and replay: what meets noise
-must stay within the declared sensitivity; coefficients, shapes, names, costs, predictions, warnings, errors and their
-words must be equal. Types are public, so both neighbours come in containers of the same type; the width of a list is declared.
+A case is an estimator, containers of X and y, and two lists of records that differ in one. Any entry of any record may
+be odd; the one record by which neighbours differ may also be no row at all. Noise is forced by record and replay: what
+meets noise must stay within the declared sensitivity; coefficients, shapes, names, costs, predictions, warnings, errors
+and their words must be equal. Types are public, so both neighbours come in containers of the same type; the width of a
+list is declared.
 """
 
 from __future__ import annotations
@@ -44,20 +45,80 @@ class Failing:
 FLOATS = [math.nan, -0.0, math.inf, -math.inf, 5e-324, -2.2e-308, 1e-162, 1e308, -1e308, 1e16, 0.1, 1 + 2.0**-52]
 WHOLE = [0, 1, -1, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
 OBJECTS: list[Any] = [
-    None, True, np.True_, np.int64(1), np.float32(1), decimal.Decimal("1.00"), decimal.Decimal("NaN"), decimal.Decimal("sNaN"),
-    decimal.Decimal("1e9999"), 10**400, 1j, np.complex128(1j), b"1", b"\xff", bytearray(b"a"), (1,), [1.0], [], {}, set(),
-    np.array(1.0), np.array([1.0]), np.array([1.0, 2.0]), np.datetime64("NaT"), np.timedelta64(1, "D"), np.longdouble("1e4000"),
-    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), pd.NA, pd.NaT, pd.Timestamp("2020-01-01", tz="UTC"), Failing(), Failing,
-    "text", "", "1", "no", "٥", "é", "1_0", "nan", "\x00"]
-ROWS: list[Any] = [None, 1.0, "ab", b"\xff\xfe", [], [1.0], [1.0, 2.0, 3.0], {1: 2, 3: 4}, {1.0, 2.0}, np.array([1, 2]),
-                   np.zeros((2, 2)), np.array(["a", "b"]), pd.Series([1.0, 2.0]), Failing(), (1.0, None), [[1.0], [2.0]]]
+    None,
+    True,
+    np.True_,
+    np.int64(1),
+    np.float32(1),
+    decimal.Decimal("1.00"),
+    decimal.Decimal("NaN"),
+    decimal.Decimal("sNaN"),
+    decimal.Decimal("1e9999"),
+    10**400,
+    1j,
+    np.complex128(1j),
+    b"1",
+    b"\xff",
+    bytearray(b"a"),
+    (1,),
+    [1.0],
+    [],
+    {},
+    set(),
+    np.array(1.0),
+    np.array([1.0]),
+    np.array([1.0, 2.0]),
+    np.datetime64("NaT"),
+    np.timedelta64(1, "D"),
+    np.longdouble("1e4000"),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+    pd.NA,
+    pd.NaT,
+    pd.Timestamp("2020-01-01", tz="UTC"),
+    Failing(),
+    Failing,
+    "text",
+    "",
+    "1",
+    "no",
+    "٥",
+    "é",
+    "1_0",
+    "nan",
+    "\x00",
+]
+ROWS: list[Any] = [
+    None,
+    1.0,
+    "ab",
+    b"\xff\xfe",
+    [],
+    [1.0],
+    [1.0, 2.0, 3.0],
+    {1: 2, 3: 4},
+    {1.0, 2.0},
+    np.array([1, 2]),
+    np.zeros((2, 2)),
+    np.array(["a", "b"]),
+    pd.Series([1.0, 2.0]),
+    Failing(),
+    (1.0, None),
+    [[1.0], [2.0]],
+]
 
 FEW: dict[str, Any] = {"steps": 3}
 SLOPE = linear.CustomLoss(lambda m, y: np.abs(m - y), lambda m, y: np.where(m > y, np.inf, m - y))
 SOLVERS: dict[str, dict[str, Any]] = {
-    "gd": FEW, "sgd": {"steps": 3, "rate": 0.5}, "svrg": {"rounds": 2, "inner": 2, "rate": 0.5}, "cd": {"passes": 1},
+    "gd": FEW,
+    "sgd": {"steps": 3, "rate": 0.5},
+    "svrg": {"rounds": 2, "inner": 2, "rate": 0.5},
+    "cd": {"passes": 1},
     "cd, greedy": {"updates": 3, "sampling": "greedy", "box": (1e3, 2e3)},
-    "cd, adaptive": {"passes": 1, "clipping": "adaptive"}, "output": {}, "objective": {}, "statistics": {}}
+    "cd, adaptive": {"passes": 1, "clipping": "adaptive"},
+    "output": {},
+    "objective": {},
+    "statistics": {},
+}
 
 
 def _estimators() -> Iterator[tuple[str, Any]]:
@@ -75,7 +136,10 @@ def _estimators() -> Iterator[tuple[str, Any]]:
             yield f"lasso, {solver}", linear.Lasso(feature_norm=1.0, alpha=0.5, **asked)
         if solver not in ("output", "objective", "statistics"):
             yield f"own loss, {solver}", linear.LinearClassifier(SLOPE, feature_norm=1.0, **asked)
-    yield "logistic, text classes", linear.LogisticRegression(classes=("no", "text"), feature_norm=1.0, solver_options=FEW)
+    yield (
+        "logistic, text classes",
+        linear.LogisticRegression(classes=("no", "text"), feature_norm=1.0, solver_options=FEW),
+    )
     yield "logistic, nothing declared", linear.LogisticRegression(solver_options=FEW)
     yield "table of categories", TableModel(_schema(Categories([0, 1])), "y", epsilon=1.0, random_state=1)
     yield "table of numbers, by unit", TableModel(_schema(Bounded(0, 2), "u"), "y", epsilon=1.0, random_state=1)
@@ -108,7 +172,9 @@ def _floats(values: list[Any]) -> list[float]:
     return [math.nan if value is None else value for value in values]
 
 
-def _framed(column: Callable[[list[Any], str], Any], frame: Callable[[dict[str, Any]], Any]) -> Callable[[list[Any], str], Any]:
+def _framed(
+    column: Callable[[list[Any], str], Any], frame: Callable[[dict[str, Any]], Any]
+) -> Callable[[list[Any], str], Any]:
     return lambda rows, kind: frame({name: column([row[i] for row in rows], kind) for i, name in enumerate("ab")})
 
 
@@ -134,20 +200,27 @@ def _list(values: list[Any], kind: str) -> Any:
 
 Container = Callable[[list[Any], str], Any]
 TYPED: dict[str, tuple[Container, Container]] = {  # of X, of y
-    "array": (lambda rows, kind: np.array([_floats(r) for r in rows], np.float64).reshape(-1, 2),
-              lambda y, kind: np.array(_floats(y), np.float64)),
-    "pandas": (_framed(lambda v, kind: pd.Series(_floats(v), dtype="float64"), pd.DataFrame),
-               lambda y, kind: pd.Series(_floats(y), dtype="float64")),
+    "array": (
+        lambda rows, kind: np.array([_floats(r) for r in rows], np.float64).reshape(-1, 2),
+        lambda y, kind: np.array(_floats(y), np.float64),
+    ),
+    "pandas": (
+        _framed(lambda v, kind: pd.Series(_floats(v), dtype="float64"), pd.DataFrame),
+        lambda y, kind: pd.Series(_floats(y), dtype="float64"),
+    ),
     "nullable": (_framed(_nullable, pd.DataFrame), lambda y, kind: pd.Series(_nullable(y, kind))),
     "Arrow of pandas": (_framed(_arrow_pandas, pd.DataFrame), _arrow_pandas),
     "polars": (_framed(_polars, pl.DataFrame), _polars),
     "pyarrow": (_framed(_arrow, pa.table), _arrow),
 }
 FREE: dict[str, tuple[Container, Container]] = {
-    "list": (_list, _list), "tuple": (lambda rows, kind: tuple(rows), lambda y, kind: tuple(y)),
+    "list": (_list, _list),
+    "tuple": (lambda rows, kind: tuple(rows), lambda y, kind: tuple(y)),
     "objects": (lambda rows, kind: _object_rows(rows), lambda y, kind: _objects(y)),
-    "object columns": (_framed(lambda v, kind: pd.Series(_objects(v), dtype=object), pd.DataFrame),
-                       lambda y, kind: pd.Series(_objects(y), dtype=object)),
+    "object columns": (
+        _framed(lambda v, kind: pd.Series(_objects(v), dtype=object), pd.DataFrame),
+        lambda y, kind: pd.Series(_objects(y), dtype=object),
+    ),
 }
 
 # --- cases -----------------------------------------------------------------------------------------------------------
@@ -203,7 +276,9 @@ def cases(size: int, seed: int) -> Iterator[Case]:
         adjacency = "add-remove" if fixed else rng.choice(["add-remove", "replace"])
         longer, other = ([*base[:place], record, *base[place:]] for record in odd)
         pair = (longer, base if adjacency == "add-remove" else other)
-        yield Case(names[number % len(names)], containers, kind, adjacency, *(pair if rng.random() < 0.5 else pair[::-1]))
+        yield Case(
+            names[number % len(names)], containers, kind, adjacency, *(pair if rng.random() < 0.5 else pair[::-1])
+        )
 
 
 def _run(case: Case, records: list[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Adversaries who choose the next question, and ask for raises, by the answers they saw: exact, over every transcript.
 
-A policy is random: after each answer it picks one of three coins of randomised response and whether to ask for one of three
-raises. A book with a ceiling is run along all transcripts; the hockey-stick divergence at the ceiling must stay within the
-ceiling's delta, and so must the one at the odometer's readings, in both directions.
+A policy is random: after each answer it picks one of three coins of randomised response and whether to ask for one of
+three raises. A book with a ceiling is run along all transcripts; the hockey-stick divergence at the ceiling must stay
+within the ceiling's delta, and so must the one at the odometer's readings, in both directions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def main(size: int | None = None) -> None:
         for sign in (1, -1):  # with the record against without it, and the other way round
             law = ends if sign == 1 else [(p * math.exp(-loss), -loss, stage) for p, loss, stage in ends]
             for promised in (terms.max_epsilon, None):
-                lost = sum(p * max(0.0, 1 - math.exp((promised or stage.read().epsilon) - loss)) for p, loss, stage in law)
+                lost = sum(
+                    p * max(0.0, 1 - math.exp((promised or stage.read().epsilon) - loss)) for p, loss, stage in law
+                )
                 closest = max(closest, lost / terms.max_delta)
                 if lost > terms.max_delta * (1 + 1e-9):
                     raise AssertionError(f"{terms.describe()}: {lost:g} is lost under policy {policy}.")
@@ -47,8 +49,13 @@ def main(size: int | None = None) -> None:
 
 def _terms(rng: np.random.Generator) -> Terms:
     epsilon, delta = rng.uniform(0.1, 0.4), 10 ** rng.uniform(-1.5, -0.5)
-    return Terms(epsilon=epsilon, delta=delta, filter=str(rng.choice(["mixed", "renyi", "gaussian"])),
-                 max_epsilon=epsilon * rng.uniform(1, 2), max_delta=delta * rng.uniform(1, 3))
+    return Terms(
+        epsilon=epsilon,
+        delta=delta,
+        filter=str(rng.choice(["mixed", "renyi", "gaussian"])),
+        max_epsilon=epsilon * rng.uniform(1, 2),
+        max_delta=delta * rng.uniform(1, 3),
+    )
 
 
 def _run(node: Node, policy: int, answers: tuple[int, ...], p: float, loss: float) -> list[End]:
@@ -60,8 +67,10 @@ def _run(node: Node, policy: int, answers: tuple[int, ...], p: float, loss: floa
     if len(answers) == DEPTH or not after.within:
         return [(p, loss, node.stage)]
     heads = 1 / (1 + math.exp(-epsilon))
-    return [*_run(after, policy, (*answers, 1), p * heads, loss + epsilon),
-            *_run(after, policy, (*answers, 0), p * (1 - heads), loss - epsilon)]
+    return [
+        *_run(after, policy, (*answers, 1), p * heads, loss + epsilon),
+        *_run(after, policy, (*answers, 0), p * (1 - heads), loss - epsilon),
+    ]
 
 
 def _raised(node: Node, increment: tuple[float, float]) -> Node:

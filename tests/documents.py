@@ -2,7 +2,8 @@
 
 A ``python`` block with prompts is a doctest. One without is run, and what it prints must be the ``text`` block that
 follows at once, if there is one. A ``console`` block is a session of ``$ discreet ...`` lines, each followed by its
-output. The blocks of a page share their names, in order. A fence written as ``{ .python }`` in braces is for reading only.
+output. The blocks of a page share their names, in order. A fence written as ``{ .python }`` in braces is for reading
+only.
 """
 
 from __future__ import annotations
@@ -39,9 +40,13 @@ def blocks(page: Path) -> Iterator[Block]:
     found = list(FENCE.finditer(text))
     for number, match in enumerate(found):
         after = found[number + 1] if number + 1 < len(found) else None
-        follows = after is not None and after["language"] == "text" and not text[match.end():after.start()].strip()
-        yield Block(match["language"], match["body"], text.count("\n", 0, match.start()) + 1,
-                    after["body"] if follows and after else None)
+        follows = after is not None and after["language"] == "text" and not text[match.end() : after.start()].strip()
+        yield Block(
+            match["language"],
+            match["body"],
+            text.count("\n", 0, match.start()) + 1,
+            after["body"] if follows and after else None,
+        )
 
 
 def run(page: Path) -> None:

@@ -43,11 +43,15 @@ def mechanisms(adjacency: st.SearchStrategy[Adjacency] = adjacencies) -> st.Sear
 
 def compositions(leaves: st.SearchStrategy[ev.Event]) -> st.SearchStrategy[ev.Event]:
     """Trees over leaves: composed, repeated, parallel."""
-    return st.recursive(leaves, lambda children: st.one_of(
-        st.builds(ev.Composed, events=st.lists(children, max_size=4).map(tuple)),
-        st.builds(ev.Repeated, event=children, count=small_counts),
-        st.builds(ev.Parallel, events=st.lists(children, min_size=1, max_size=3).map(tuple)),
-    ), max_leaves=6)
+    return st.recursive(
+        leaves,
+        lambda children: st.one_of(
+            st.builds(ev.Composed, events=st.lists(children, max_size=4).map(tuple)),
+            st.builds(ev.Repeated, event=children, count=small_counts),
+            st.builds(ev.Parallel, events=st.lists(children, min_size=1, max_size=3).map(tuple)),
+        ),
+        max_leaves=6,
+    )
 
 
 def samplers(inside: st.SearchStrategy[ev.Event]) -> st.SearchStrategy[ev.Event]:
@@ -65,8 +69,12 @@ def leaves() -> st.SearchStrategy[ev.Event]:
     anything = mechanisms()
     return st.one_of(
         anything,
-        st.builds(ev.RandomizedResponse, epsilon=epsilons, categories=st.integers(min_value=2, max_value=50),
-                  adjacency=local_adjacencies),
+        st.builds(
+            ev.RandomizedResponse,
+            epsilon=epsilons,
+            categories=st.integers(min_value=2, max_value=50),
+            adjacency=local_adjacencies,
+        ),
         st.just(ev.NonPrivate()),
         samplers(mechanisms(st.just(ADD_REMOVE))),
         st.builds(ev.FixedSizeSampled, rate=rates, event=anything),

@@ -39,8 +39,11 @@ def test_the_readme_has_a_short_session():
 
 def test_a_wrong_output_in_a_page_is_found(tmp_path):
     """The checker has power: each kind of block fails when its output is not what the page says."""
-    wrong = ["```python\n>>> 1 + 1\n3\n```", "```python\nprint(2)\n```\n\n```text\n3\n```",
-             "```console\n$ discreet epsilon --delta 2 'gaussian(1)'\nepsilon = 1\n```"]
+    wrong = [
+        "```python\n>>> 1 + 1\n3\n```",
+        "```python\nprint(2)\n```\n\n```text\n3\n```",
+        "```console\n$ discreet epsilon --delta 2 'gaussian(1)'\nepsilon = 1\n```",
+    ]
     for number, text in enumerate(wrong):
         page = tmp_path / f"{number}.md"
         page.write_text(text + "\n")
@@ -48,7 +51,8 @@ def test_a_wrong_output_in_a_page_is_found(tmp_path):
             documents.run(page)
 
 
-# --- pages are found ---------------------------------------------------------------------------------------------------
+# --- pages are found
+# ---------------------------------------------------------------------------------------------------
 
 
 def site_pages(nav: list, docs: Path) -> list:
@@ -85,7 +89,9 @@ def test_every_decision_has_a_number_of_its_own():
     assert len(set(numbers)) == len(numbers) > 60
     assert [int(page.read_text()[2:].split(".")[0]) for page in pages] == numbers
     index = (ROOT / "docs" / "decisions" / "index.md").read_text()
-    ranges = [range(int(low), int(high) + 1) for low, high in re.findall(r"^\| (\d{4}) \| (\d{4}) \|", index, re.MULTILINE)]
+    ranges = [
+        range(int(low), int(high) + 1) for low, high in re.findall(r"^\| (\d{4}) \| (\d{4}) \|", index, re.MULTILINE)
+    ]
     assert all(before.stop == after.start for before, after in pairwise(ranges))
     assert [number for number in numbers if number >= 200 and not any(number in held for held in ranges)] == []
 

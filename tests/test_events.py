@@ -54,32 +54,38 @@ def test_every_kind_is_listed_in_all():
     assert {kind.tag for kind in KINDS} == set(ev.tree._BY_TAG)
 
 
-@pytest.mark.parametrize("text", [
-    '{"type": "Gaussian2", "noise_multiplier": 1}',
-    '{"type": "os.system", "noise_multiplier": 1}',
-    '{"noise_multiplier": 1}',
-    '{"type": null}',
-    '{"type": ["Gaussian"]}',
-    '{"type": "Event"}',
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type": "Gaussian2", "noise_multiplier": 1}',
+        '{"type": "os.system", "noise_multiplier": 1}',
+        '{"noise_multiplier": 1}',
+        '{"type": null}',
+        '{"type": ["Gaussian"]}',
+        '{"type": "Event"}',
+    ],
+)
 def test_an_unknown_tag_is_refused(text):
     """Kinds come from a fixed table; the message lists it."""
     with pytest.raises(ValueError, match=r"type is .*must be one of ApproxDP"):
         ev.Event.from_json(text)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("[]", "object with a 'type'"),
-    ("3", "object with a 'type'"),
-    ('{"type": "Gaussian"}', "Gaussian needs"),
-    ('{"type": "Gaussian", "noise_multiplier": 1, "sigma": 2}', "no parameter 'sigma'"),
-    ('{"type": "Gaussian", "noise_multiplier": "1"}', "noise_multiplier is '1'"),
-    ('{"type": "Gaussian", "noise_multiplier": NaN}', "noise_multiplier is nan"),
-    ('{"type": "PoissonSampled", "rate": 0.1, "event": 3}', "event is a int"),
-    ('{"type": "Repeated", "event": {"type": "NonPrivate"}, "count": 1.5}', "count is 1.5"),
-    ('{"type": "Composed", "events": 3}', "events"),
-    ('{"type": "RDP", "orders": 2, "epsilons": 1}', "orders"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "object with a 'type'"),
+        ("3", "object with a 'type'"),
+        ('{"type": "Gaussian"}', "Gaussian needs"),
+        ('{"type": "Gaussian", "noise_multiplier": 1, "sigma": 2}', "no parameter 'sigma'"),
+        ('{"type": "Gaussian", "noise_multiplier": "1"}', "noise_multiplier is '1'"),
+        ('{"type": "Gaussian", "noise_multiplier": NaN}', "noise_multiplier is nan"),
+        ('{"type": "PoissonSampled", "rate": 0.1, "event": 3}', "event is a int"),
+        ('{"type": "Repeated", "event": {"type": "NonPrivate"}, "count": 1.5}', "count is 1.5"),
+        ('{"type": "Composed", "events": 3}', "events"),
+        ('{"type": "RDP", "orders": 2, "epsilons": 1}', "orders"),
+    ],
+)
 def test_json_that_describes_no_event_is_refused(text, message):
     """Always a ValueError that says what is wrong."""
     with pytest.raises(ValueError, match=message):
@@ -118,8 +124,11 @@ BAD = [
     (ev.BallsInBins, "bins", [*WHOLE, 0], {"event": GAUSSIAN}),
     (ev.Repeated, "count", WHOLE, {"event": GAUSSIAN}),
 ]
-CASES = [pytest.param(kind, name, value, rest, id=f"{kind.__name__}-{name}-{str(value)[:12]}")
-         for kind, name, values, rest in BAD for value in values]
+CASES = [
+    pytest.param(kind, name, value, rest, id=f"{kind.__name__}-{name}-{str(value)[:12]}")
+    for kind, name, values, rest in BAD
+    for value in values
+]
 
 
 @pytest.mark.parametrize(("kind", "name", "value", "rest"), CASES)
@@ -133,15 +142,18 @@ def test_a_bad_parameter_is_named_with_its_value_and_the_range(kind, name, value
     assert "number" in message
 
 
-@pytest.mark.parametrize("build", [
-    lambda: ev.RDP(orders=(), epsilons=()),
-    lambda: ev.RDP(orders=(2.0, 3.0), epsilons=(1.0,)),
-    lambda: ev.RDP(orders=(2.0, 2.0), epsilons=(1.0, 1.0)),
-    lambda: ev.RDP(orders=(1.0,), epsilons=(1.0,)),
-    lambda: ev.RDP(orders=(math.inf,), epsilons=(1.0,)),
-    lambda: ev.RDP(orders=(2.0,), epsilons=(math.nan,)),
-    lambda: ev.RDP(orders=(2.0,), epsilons=(-1.0,)),
-])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: ev.RDP(orders=(), epsilons=()),
+        lambda: ev.RDP(orders=(2.0, 3.0), epsilons=(1.0,)),
+        lambda: ev.RDP(orders=(2.0, 2.0), epsilons=(1.0, 1.0)),
+        lambda: ev.RDP(orders=(1.0,), epsilons=(1.0,)),
+        lambda: ev.RDP(orders=(math.inf,), epsilons=(1.0,)),
+        lambda: ev.RDP(orders=(2.0,), epsilons=(math.nan,)),
+        lambda: ev.RDP(orders=(2.0,), epsilons=(-1.0,)),
+    ],
+)
 def test_a_bad_rdp_curve_is_refused(build):
     """Orders above one, each once, with one price each."""
     with pytest.raises(ValueError, match=r"^(orders|epsilons) (is|has) "):
@@ -189,7 +201,11 @@ def test_an_unknown_adjacency_is_refused_with_the_known_ones():
 
 def test_numbers_of_other_kinds_are_taken_as_floats():
     """An int, a Fraction and the float they equal make the same event."""
-    assert ev.Gaussian(noise_multiplier=2) == ev.Gaussian(noise_multiplier=Fraction(2)) == ev.Gaussian(noise_multiplier=2.0)
+    assert (
+        ev.Gaussian(noise_multiplier=2)
+        == ev.Gaussian(noise_multiplier=Fraction(2))
+        == ev.Gaussian(noise_multiplier=2.0)
+    )
     assert ev.Gaussian(noise_multiplier=1.0).adjacency is Adjacency.ADD_REMOVE
 
 

@@ -50,8 +50,12 @@ def _classes(root: Path) -> Iterator[tuple[str, _Class]]:
         parts = path.relative_to(root.parent).with_suffix("").parts
         if not any(part.startswith("_") for part in parts):
             tree, module = ast.parse(path.read_text()), ".".join(parts)
-            known = {name.asname or name.name: f"{node.module}.{name.name}" for node in tree.body
-                     if isinstance(node, ast.ImportFrom) for name in node.names}
+            known = {
+                name.asname or name.name: f"{node.module}.{name.name}"
+                for node in tree.body
+                if isinstance(node, ast.ImportFrom)
+                for name in node.names
+            }
             for node in tree.body:
                 if isinstance(node, ast.ClassDef):
                     yield f"{module}.{node.name}", _described(node, module, known)
@@ -60,11 +64,17 @@ def _classes(root: Path) -> Iterator[tuple[str, _Class]]:
 def _described(node: ast.ClassDef, module: str, known: dict[str, str]) -> _Class:
     functions = [item for item in node.body if isinstance(item, ast.FunctionDef)]
     marks = {f.name: {ast.unparse(mark).split(".")[-1] for mark in f.decorator_list} for f in functions}
-    fields = {item.target.id for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)}
+    fields = {
+        item.target.id for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    }
     properties = {name for name, found in marks.items() if found & {"property", "cached_property"}}
     bases = [ast.unparse(base).split("[")[0] for base in node.bases]
-    return _Class([known.get(base, f"{module}.{base}") for base in bases], properties | fields, set(marks) - properties,
-                  {name for name, found in marks.items() if "abstractmethod" in found})
+    return _Class(
+        [known.get(base, f"{module}.{base}") for base in bases],
+        properties | fields,
+        set(marks) - properties,
+        {name for name, found in marks.items() if "abstractmethod" in found},
+    )
 
 
 def _operations(root: Path) -> set[str]:
@@ -79,8 +89,14 @@ def _operations(root: Path) -> set[str]:
         made = set().union(*((c.properties | c.methods) - c.abstract for c in classes))
         return "typing.Protocol" not in found[name].bases and not set().union(*(c.abstract for c in classes)) - made
 
-    return {name for name in found if not name.split(".")[-1].startswith("_") and concrete(name)
-            and any("event" in c.properties for c in line(name)) and any("release" in c.methods for c in line(name))}
+    return {
+        name
+        for name in found
+        if not name.split(".")[-1].startswith("_")
+        and concrete(name)
+        and any("event" in c.properties for c in line(name))
+        and any("release" in c.methods for c in line(name))
+    }
 
 
 def test_every_operation_of_the_library_is_listed():
@@ -94,13 +110,16 @@ def test_every_operation_of_the_library_is_listed():
 def test_a_class_that_is_not_listed_is_found(tmp_path):
     room = tmp_path / "house"
     room.mkdir()
-    (room / "base.py").write_text("class Base(ABC):\n    def release(self): ...\n"
-                                  "    @abstractmethod\n    def draw(self): ...\n")
-    (room / "room.py").write_text("from house.base import Base as Kind\n"
-                                  "class New(Kind[int]):\n    event: int\n    def draw(self): ...\n"
-                                  "class Method(Kind):\n    def event(self): ...\n    def draw(self): ...\n"
-                                  "class Open(Kind):\n    @property\n    def event(self): ...\n"
-                                  "class _Hidden(New): ...\n")
+    (room / "base.py").write_text(
+        "class Base(ABC):\n    def release(self): ...\n    @abstractmethod\n    def draw(self): ...\n"
+    )
+    (room / "room.py").write_text(
+        "from house.base import Base as Kind\n"
+        "class New(Kind[int]):\n    event: int\n    def draw(self): ...\n"
+        "class Method(Kind):\n    def event(self): ...\n    def draw(self): ...\n"
+        "class Open(Kind):\n    @property\n    def event(self): ...\n"
+        "class _Hidden(New): ...\n"
+    )
     assert _operations(room) == {"house.room.New"}
 
 
@@ -184,14 +203,24 @@ class Frank(Toy):
         return Toy.draw(self, data, rng), sum(1 for _ in data)
 
 
-@pytest.mark.parametrize(("kind", "check"), [
-    (Early, contract.is_charged_before_it_reads), (Early, contract.leaves_nothing_when_refused),
-    (Sizing, contract.is_charged_before_it_reads), (Sizing, contract.leaves_nothing_when_refused),
-    (Nameless, contract.states_its_event_and_unit_before_data), (Moody, contract.states_its_event_and_unit_before_data),
-    (Moody, contract.is_charged_before_it_reads), (Moody, contract.gives_what_it_promised),
-    (Understated, contract.gives_what_it_promised), (Understated, contract.passes_replay),
-    (Careless, contract.refuses_public_mistakes_before_the_charge), (Frank, contract.passes_replay)],
-    ids=lambda value: value.__name__)
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (Early, contract.is_charged_before_it_reads),
+        (Early, contract.leaves_nothing_when_refused),
+        (Sizing, contract.is_charged_before_it_reads),
+        (Sizing, contract.leaves_nothing_when_refused),
+        (Nameless, contract.states_its_event_and_unit_before_data),
+        (Moody, contract.states_its_event_and_unit_before_data),
+        (Moody, contract.is_charged_before_it_reads),
+        (Moody, contract.gives_what_it_promised),
+        (Understated, contract.gives_what_it_promised),
+        (Understated, contract.passes_replay),
+        (Careless, contract.refuses_public_mistakes_before_the_charge),
+        (Frank, contract.passes_replay),
+    ],
+    ids=lambda value: value.__name__,
+)
 def test_a_broken_operation_is_found(kind, check):
     with pytest.raises((AssertionError, ValueError)):
         check(Case("broken", kind, TOY.data, TOY.neighbour))

@@ -21,21 +21,43 @@ import pytest
 import discreet as dp
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = {"numpy", "scipy", "numba", "randomgen", "torch", "sklearn", "pandas", "polars", "matplotlib", "sqlalchemy",
-         "typer", "rich"}
+HEAVY = {
+    "numpy",
+    "scipy",
+    "numba",
+    "randomgen",
+    "torch",
+    "sklearn",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "sqlalchemy",
+    "typer",
+    "rich",
+}
 
 
 def modules() -> list[str]:
     """Every public module of the package."""
     found = pkgutil.walk_packages(dp.__path__, "discreet.")
-    return ["discreet", *(item.name for item in found if not any(part.startswith("_") for part in item.name.split(".")))]
+    return [
+        "discreet",
+        *(item.name for item in found if not any(part.startswith("_") for part in item.name.split("."))),
+    ]
 
 
 # --- light to import ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lines", ["import discreet", "import discreet.cli", "import discreet as dp; dir(dp)",
-                                   "import discreet as dp; dp.events.Gaussian(noise_multiplier=1.0) * 3"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "import discreet",
+        "import discreet.cli",
+        "import discreet as dp; dir(dp)",
+        "import discreet as dp; dp.events.Gaussian(noise_multiplier=1.0) * 3",
+    ],
+)
 def test_import_loads_nothing_heavy(lines):
     """The robust form of "under 0.3 s": only the standard library is loaded until a guarantee is asked for."""
     code = f"{lines}\nimport sys; print(*sorted({{name.split('.')[0] for name in sys.modules}} & {HEAVY!r}))"
@@ -93,8 +115,13 @@ def test_a_room_that_is_put_there_appears(tmp_path):
     (tmp_path / "discreet" / "synthesis").mkdir(exist_ok=True)
     (tmp_path / "discreet" / "synthesis" / "__init__.py").write_text("AIM = 'here'\n")
     code = "import discreet as dp; assert 'synthesis' in dir(dp); print(dp.synthesis.AIM)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          env=os.environ | {"PYTHONPATH": str(tmp_path)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
     assert done.stdout == "here\n"
 
 
@@ -121,9 +148,14 @@ def test_every_module_lists_what_it_offers(name):
 
 
 def visible(module: ModuleType) -> set[str]:
-    """Names without an underscore that hold something of ours: not a module, not from elsewhere, not an error or a check."""
-    ours = {name: str(getattr(value, "__module__", "")) for name, value in vars(module).items()
-            if not name.startswith("_") and not inspect.ismodule(value)}
+    """Names without an underscore that hold something of ours: not a module, not from elsewhere,
+    not an error or a check.
+    """
+    ours = {
+        name: str(getattr(value, "__module__", ""))
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    }
     return {name for name, home in ours.items() if home.startswith("discreet") and home != "discreet.errors"}
 
 
@@ -161,16 +193,18 @@ def test_the_wheel_is_typed_and_complete(tmp_path):
 def test_the_contract_on_events_and_guarantees():
     """The lines of the design, as written there."""
     ev = dp.events
-    step  = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
-    spent = step * 10_000 + ev.Laplace(noise_multiplier=2.0)      # + composes, * repeats, | is parallel
+    step = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=4.0))
+    spent = step * 10_000 + ev.Laplace(noise_multiplier=2.0)  # + composes, * repeats, | is parallel
     epsilon = dp.epsilon(spent, delta=1e-5)
     lower, upper = dp.epsilon_bounds(spent, delta=1e-5)
     delta = dp.delta(spent, epsilon=1.0)
     rdp = dp.epsilon(spent, delta=1e-5, accountant="rdp")
     swapped = dp.epsilon(ev.Gaussian(noise_multiplier=1.0), delta=1e-5, adjacency="replace")
-    g = dp.guarantee(spent)                 # .epsilon(delta) .delta(eps) .tradeoff(fpr) .advantage() .tpr_at(fpr) .plot()
-    sigma = dp.calibrate(lambda s: ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=s)) * 10_000,
-                         epsilon=1.0, delta=1e-5)                 # smallest noise that satisfies the target
+    # .epsilon(delta) .delta(eps) .tradeoff(fpr) .advantage() .tpr_at(fpr) .plot()
+    g = dp.guarantee(spent)
+    sigma = dp.calibrate(
+        lambda s: ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=s)) * 10_000, epsilon=1.0, delta=1e-5
+    )  # smallest noise that satisfies the target
 
     assert isinstance(epsilon, float)
     assert 0 < lower <= upper

@@ -11,27 +11,30 @@ import discreet as dp
 from discreet.schema import read_schema
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: dp.Bounded(1, 1), "low must be below high"),
-    (lambda: dp.Bounded(0, float("inf")), "high is inf"),
-    (lambda: dp.Bounded(float("nan"), 1), "low is nan"),
-    (lambda: dp.Bounded("0", 1), "low is '0'"),
-    (lambda: dp.Bounded(0, 1e-300), "1e-290"),
-    (lambda: dp.Bounded(0, 1, missing=2), r"missing is 2, but must be a number in \[0, 1\]"),
-    (lambda: dp.Categories([]), "empty"),
-    (lambda: dp.Categories([1, 1.0]), "repeated"),
-    (lambda: dp.Categories([1, True]), "repeated"),
-    (lambda: dp.Categories([1, "a"]), "mixes text and numbers"),
-    (lambda: dp.Categories([1, 2], other="else"), "mixes text and numbers"),
-    (lambda: dp.Categories(["a"], other="a"), "repeated"),
-    (lambda: dp.Categories([float("nan")]), "finite"),
-    (lambda: dp.Categories([None]), "a category is text"),
-    (lambda: dp.Categories([2**60]), "write text"),
-    (lambda: dp.Categories(range(10**9)), "more than 1,048,576"),
-    (lambda: dp.Categories(["\ud800"]), "lone surrogate"),
-    (lambda: dp.Schema(x=3), "Column 'x' is declared as int"),
-    (lambda: dp.Schema({"": dp.Unlisted()}), "names are text"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: dp.Bounded(1, 1), "low must be below high"),
+        (lambda: dp.Bounded(0, float("inf")), "high is inf"),
+        (lambda: dp.Bounded(float("nan"), 1), "low is nan"),
+        (lambda: dp.Bounded("0", 1), "low is '0'"),
+        (lambda: dp.Bounded(0, 1e-300), "1e-290"),
+        (lambda: dp.Bounded(0, 1, missing=2), r"missing is 2, but must be a number in \[0, 1\]"),
+        (lambda: dp.Categories([]), "empty"),
+        (lambda: dp.Categories([1, 1.0]), "repeated"),
+        (lambda: dp.Categories([1, True]), "repeated"),
+        (lambda: dp.Categories([1, "a"]), "mixes text and numbers"),
+        (lambda: dp.Categories([1, 2], other="else"), "mixes text and numbers"),
+        (lambda: dp.Categories(["a"], other="a"), "repeated"),
+        (lambda: dp.Categories([float("nan")]), "finite"),
+        (lambda: dp.Categories([None]), "a category is text"),
+        (lambda: dp.Categories([2**60]), "write text"),
+        (lambda: dp.Categories(range(10**9)), "more than 1,048,576"),
+        (lambda: dp.Categories(["\ud800"]), "lone surrogate"),
+        (lambda: dp.Schema(x=3), "Column 'x' is declared as int"),
+        (lambda: dp.Schema({"": dp.Unlisted()}), "names are text"),
+    ],
+)
 def test_what_makes_no_sense_is_refused(make, message):
     """At once, and by name."""
     with pytest.raises(ValueError, match=message):
@@ -51,27 +54,36 @@ def test_a_schema_is_a_mapping_that_cannot_change():
 def test_a_file_declares_columns_and_the_unit(tmp_path):
     """The four kinds of column, and who is protected."""
     path = tmp_path / "schema.toml"
-    path.write_text('unit = "id"\nmax_rows_per_unit = 3\nmax_groups_per_unit = 2\n'
-                    '[columns]\nincome = { bounds = [0, 10], missing = 0 }\n'
-                    'educ = { range = [1, 3], other = 0 }\nsex = { categories = ["f", "m"] }\nzip = { unlisted = true }\n')
+    path.write_text(
+        'unit = "id"\nmax_rows_per_unit = 3\nmax_groups_per_unit = 2\n'
+        "[columns]\nincome = { bounds = [0, 10], missing = 0 }\n"
+        'educ = { range = [1, 3], other = 0 }\nsex = { categories = ["f", "m"] }\nzip = { unlisted = true }\n'
+    )
     found = read_schema(path)
     assert (found.unit, found.max_rows_per_unit, found.max_groups_per_unit) == ("id", 3, 2)
-    assert found.schema == dp.Schema(income=dp.Bounded(0, 10, missing=0), educ=dp.Categories([1, 2, 3], other=0),
-                                     sex=dp.Categories(["f", "m"]), zip=dp.Unlisted())
+    assert found.schema == dp.Schema(
+        income=dp.Bounded(0, 10, missing=0),
+        educ=dp.Categories([1, 2, 3], other=0),
+        sex=dp.Categories(["f", "m"]),
+        zip=dp.Unlisted(),
+    )
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("x = ", "is not TOML"),
-    ("", r"no \[columns\]"),
-    ("[columns]\nx = 3", "must be a table"),
-    ("[columns]\nx = {}", "exactly one of"),
-    ("[columns]\nx = { bounds = [0, 1], range = [1, 2] }", "exactly one of"),
-    ("[columns]\nx = { limits = [0, 1] }", "'limits'; known are"),
-    ("[columns]\nx = { range = [3, 1] }", "exactly one of"),
-    ("units = 3\n[columns]\nx = { bounds = [0, 1] }", "'units'; known are"),
-    ("unit = 3\n[columns]\nx = { bounds = [0, 1] }", "name of a column"),
-    ("max_rows_per_unit = 0\n[columns]\nx = { bounds = [0, 1] }", "max_rows_per_unit is 0"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = ", "is not TOML"),
+        ("", r"no \[columns\]"),
+        ("[columns]\nx = 3", "must be a table"),
+        ("[columns]\nx = {}", "exactly one of"),
+        ("[columns]\nx = { bounds = [0, 1], range = [1, 2] }", "exactly one of"),
+        ("[columns]\nx = { limits = [0, 1] }", "'limits'; known are"),
+        ("[columns]\nx = { range = [3, 1] }", "exactly one of"),
+        ("units = 3\n[columns]\nx = { bounds = [0, 1] }", "'units'; known are"),
+        ("unit = 3\n[columns]\nx = { bounds = [0, 1] }", "name of a column"),
+        ("max_rows_per_unit = 0\n[columns]\nx = { bounds = [0, 1] }", "max_rows_per_unit is 0"),
+    ],
+)
 def test_a_file_that_makes_no_sense_is_refused(tmp_path, text, message):
     path = tmp_path / "schema.toml"
     path.write_text(text)

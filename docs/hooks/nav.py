@@ -1,7 +1,7 @@
 """The site's navigation: pages appear by being there, so that no room edits a list that another room edits too.
 
-``folder/*`` in ``mkdocs.yml`` stands for every page of that folder, by name, ``index.md`` first. A page named there that
-is not written yet keeps its place and is left out, and so is a heading with nothing under it.
+``folder/*`` in ``mkdocs.yml`` stands for every page of that folder, by name, ``index.md`` first. A page named there
+that is not written yet keeps its place and is left out, and so is a heading with nothing under it.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ if TYPE_CHECKING:  # the rooms that are there, and those to come, which a type c
 
 __version__ = "0.1.0"
 
-# Each package beside this file is a room, and an attribute by being there. numpy, scipy and numba load when a room, or a
-# name that one of them lends, is first used, not before.
+# Each package beside this file is a room, and an attribute by being there. numpy, scipy and numba load when a room, or
+# a name that one of them lends, is first used, not before.
 _ROOMS = frozenset(found.name for found in iter_modules(__path__) if found.ispkg and found.name != "cli")
 _LAZY = {
     "Book": "ledger",

@@ -18,8 +18,18 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.events import Event
 
-__all__ = ["ONE_RECORD", "Book", "Chargeable", "Enforced", "Operation", "Preparing", "Release", "charged", "pay",
-           "unit_name"]
+__all__ = [
+    "ONE_RECORD",
+    "Book",
+    "Chargeable",
+    "Enforced",
+    "Operation",
+    "Preparing",
+    "Release",
+    "charged",
+    "pay",
+    "unit_name",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -63,10 +73,18 @@ class Release(Generic[T_co]):
     def _repr_html_(self) -> str:
         inner = getattr(self.value, "_repr_html_", None)
         shown = inner() if inner is not None else f"<pre>{html.escape(repr(self.value))}</pre>"
-        facts = {"label": self.label, "cost": str(self.event), "protects": self.unit, "error (95 %)": self.error,
-                 "": "made with a seed: not private" if self.reproducible else None}
-        rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(fact))}</td></tr>"
-                       for name, fact in facts.items() if fact is not None and fact != "")
+        facts = {
+            "label": self.label,
+            "cost": str(self.event),
+            "protects": self.unit,
+            "error (95 %)": self.error,
+            "": "made with a seed: not private" if self.reproducible else None,
+        }
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(fact))}</td></tr>"
+            for name, fact in facts.items()
+            if fact is not None and fact != ""
+        )
         return f"{shown}<table>{rows}</table>"
 
 
@@ -132,8 +150,9 @@ def pay(operation: Operation | Any, book: Chargeable | None, label: str = "") ->
         book.charge(operation.event, label=label or _label(operation), unit=operation.unit)
 
 
-def charged(operation: Operation, data: Any = None, *, book: Chargeable | None = None, label: str = "",
-            rng: Any = None) -> Release[Any]:
+def charged(
+    operation: Operation, data: Any = None, *, book: Chargeable | None = None, label: str = "", rng: Any = None
+) -> Release[Any]:
     """The one path: refuse what is publicly wrong, charge the book, then read the data.
 
     >>> from discreet.statistics import Count
@@ -152,4 +171,3 @@ def charged(operation: Operation, data: Any = None, *, book: Chargeable | None =
 def _label(operation: Any) -> str:
     """What the operation calls itself in a book: its own words, or none."""
     return str(getattr(operation, "label", ""))
-

@@ -22,7 +22,17 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.errors import is_whole_text, number, whole
 
-__all__ = ["Bounded", "Categories", "Column", "Declaration", "Schema", "Unlisted", "declaration", "parse_schema", "read_schema"]
+__all__ = [
+    "Bounded",
+    "Categories",
+    "Column",
+    "Declaration",
+    "Schema",
+    "Unlisted",
+    "declaration",
+    "parse_schema",
+    "read_schema",
+]
 
 Value: TypeAlias = int | float | str | bool
 MOST_CATEGORIES = 1 << 20  # as many as public groups are answered
@@ -31,7 +41,8 @@ LONGEST = 20_000_000  # characters of a schema file
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Numbers that count as lying in [``low``, ``high``]: what lies outside, infinities too, is clipped to the nearer end.
+    """Numbers that count as lying in [``low``, ``high``]: what lies outside, infinities too, is clipped to the nearer
+    end.
 
     A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
     column's statistics; with a number, it counts as that number.
@@ -48,7 +59,9 @@ class Bounded:
         ends = {"low": self.low, "high": self.high}
         low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
         if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
-            raise ValueError(f"low is {self.low!r} and high {self.high!r}, but low must be below high, by 1e-290 or more.")
+            raise ValueError(
+                f"low is {self.low!r} and high {self.high!r}, but low must be below high, by 1e-290 or more."
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         if self.missing != "drop":
@@ -72,8 +85,10 @@ class Categories:
     def __init__(self, values: Iterable[Value], other: Value | None = None) -> None:
         listed = tuple(_plain(value) for value in islice(values, MOST_CATEGORIES + 1))
         if len(listed) > MOST_CATEGORIES:
-            raise ValueError(f"values has more than {MOST_CATEGORIES:,} entries, which no answer lists: declare the column "
-                             "Unlisted(), or Bounded(low, high).")
+            raise ValueError(
+                f"values has more than {MOST_CATEGORIES:,} entries, which no answer lists: declare the column "
+                "Unlisted(), or Bounded(low, high)."
+            )
         other = None if other is None else _plain(other)
         object.__setattr__(self, "values", listed)
         object.__setattr__(self, "other", other)
@@ -99,11 +114,15 @@ def _plain(value: Any) -> Value:
     """A category as a Python value; numpy's numbers become Python's."""
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError(f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number.")
+        raise ValueError(
+            f"values has {value!r}, but a category is text, a whole number, a truth value or a finite number."
+        )
     if isinstance(value, str) and not is_whole_text(value):
         raise ValueError("values has text with half a character (a lone surrogate), which no file or engine holds.")
     if isinstance(value, int) and abs(value) > 2**53:
-        raise ValueError(f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text.")
+        raise ValueError(
+            f"values has {value!r}, but whole numbers beyond 2^53 are not told apart everywhere: write text."
+        )
     return value
 
 
@@ -129,13 +148,17 @@ class Schema(Mapping[str, Column]):
             if not isinstance(name, str) or not name:
                 raise ValueError(f"A column is named {name!r}, but names are text.")
             if not isinstance(column, (Bounded, Categories, Unlisted)):
-                raise ValueError(f"Column {name!r} is declared as {type(column).__name__}, but must be Bounded(low, high), "
-                                 "Categories(values) or Unlisted().")
+                raise ValueError(
+                    f"Column {name!r} is declared as {type(column).__name__}, but must be Bounded(low, high), "
+                    "Categories(values) or Unlisted()."
+                )
         self._columns = MappingProxyType(every)
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._columns:
-            raise ValueError(f"Column {name!r} is not declared. The schema has: {', '.join(self._columns) or 'no columns'}.")
+            raise ValueError(
+                f"Column {name!r} is not declared. The schema has: {', '.join(self._columns) or 'no columns'}."
+            )
         return self._columns[name]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -207,7 +230,9 @@ def parse_schema(text: str, name: str = "The schema") -> Declaration:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{name} is not TOML: {error}.") from None
     except (RecursionError, ValueError) as error:  # brackets in brackets; a date or a number beyond what Python counts
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is too large"
+        reason = (
+            "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is too large"
+        )
         raise ValueError(f"{name} cannot be read: {reason}.") from None
     return declaration(data)
 
@@ -222,9 +247,12 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     unit = data.get("unit")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
-    return Declaration(Schema({name: _column(name, facts) for name, facts in columns.items()}), unit,
-                       whole("max_rows_per_unit", data.get("max_rows_per_unit", 1), low=1),
-                       None if groups is None else whole("max_groups_per_unit", groups, low=1))
+    return Declaration(
+        Schema({name: _column(name, facts) for name, facts in columns.items()}),
+        unit,
+        whole("max_rows_per_unit", data.get("max_rows_per_unit", 1), low=1),
+        None if groups is None else whole("max_groups_per_unit", groups, low=1),
+    )
 
 
 def _column(name: str, facts: Any) -> Column:
@@ -238,13 +266,17 @@ def _column(name: str, facts: Any) -> Column:
             return Categories(values, **rest)
         case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
             if high - low >= MOST_CATEGORIES:
-                raise ValueError(f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer "
-                                 "lists: declare bounds = [low, high], or unlisted = true.")
+                raise ValueError(
+                    f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer "
+                    "lists: declare bounds = [low, high], or unlisted = true."
+                )
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()
-    raise ValueError(f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
-                     "categories = [...] (with other =), range = [first, last] (with other =), unlisted = true.")
+    raise ValueError(
+        f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
+        "categories = [...] (with other =), range = [first, last] (with other =), unlisted = true."
+    )
 
 
 def _known(where: str, facts: Mapping[str, Any], keys: set[str]) -> None:

@@ -76,11 +76,18 @@ def solver(kind, adjacency, **options):
     return kind(problem=problem, **options)
 
 
-@pytest.mark.parametrize(("kind", "options"), [
-    (GradientDescent, {}), (StochasticGradientDescent, {"steps": 20}), (VarianceReduced, {"rounds": 3, "inner": 4}),
-])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (GradientDescent, {}),
+        (StochasticGradientDescent, {"steps": 20}),
+        (VarianceReduced, {"rounds": 3, "inner": 4}),
+    ],
+)
 def test_a_solver_that_takes_the_number_of_records_as_public_is_refused_by_an_add_remove_book(kind, options):
-    """Under replace its step uses the exact number of records; claimed under add-remove, that was measured forty times over."""
+    """Under replace its step uses the exact number of records; claimed under add-remove,
+    that was measured forty times over.
+    """
     event = solver(kind, Adjacency.REPLACE, **options).event
     with pytest.raises(dp.UnsupportedAdjacency):
         dp.epsilon(event, 1e-6)

@@ -34,7 +34,11 @@ def exact_transform(kind, rate, sigma, z):
         return mpmath.log(1 - q + q * mpmath.exp(u / s - 1 / (2 * s**2)))
 
     def integrand(u):
-        power = {"remove": lambda: (z + 1) * a(u), "add": lambda: -z * a(u), "replace": lambda: (z + 1) * a(u) - z * a(-u)}
+        power = {
+            "remove": lambda: (z + 1) * a(u),
+            "add": lambda: -z * a(u),
+            "replace": lambda: (z + 1) * a(u) - z * a(-u),
+        }
         return mpmath.npdf(u) * mpmath.exp(power[kind]())
 
     edge = 14 + 14 / sigma
@@ -42,7 +46,9 @@ def exact_transform(kind, rate, sigma, z):
 
 
 @pytest.mark.parametrize("kind", ["remove", "add", "replace"])
-@pytest.mark.parametrize(("rate", "sigma", "c", "t"), [(0.01, 1.0, 3.0, 0.0), (0.2, 0.6, 1.5, 4.0), (0.001, 2.0, 8.0, 40.0)])
+@pytest.mark.parametrize(
+    ("rate", "sigma", "c", "t"), [(0.01, 1.0, 3.0, 0.0), (0.2, 0.6, 1.5, 4.0), (0.001, 2.0, 8.0, 40.0)]
+)
 def test_the_quadrature_of_the_transform_is_within_its_bound(kind, rate, sigma, c, t):
     with mpmath.workdps(30):
         exact = exact_transform(kind, rate, sigma, mpmath.mpc(c, t))

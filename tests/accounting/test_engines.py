@@ -96,7 +96,9 @@ def test_bounded_range_is_the_worst_of_all_its_members():
     worst = BoundedRange(epsilon).profile(POINTS)
     for t in np.linspace(0, epsilon, 14):
         chance = (math.exp(epsilon) - math.exp(t)) / math.expm1(epsilon)
-        member = chance * np.maximum(0, -np.expm1(POINTS - t)) + (1 - chance) * np.maximum(0, -np.expm1(POINTS - t + epsilon))
+        member = chance * np.maximum(0, -np.expm1(POINTS - t)) + (1 - chance) * np.maximum(
+            0, -np.expm1(POINTS - t + epsilon)
+        )
         assert np.all(member <= worst + 1e-12)
 
 
@@ -110,7 +112,9 @@ def test_the_bounded_range_curve_is_the_largest_of_its_members():
 def test_lower_bounds_rest_on_what_is_attained():
     """Envelopes are for upper bounds only: no other account may lie below a certified lower bound."""
     many = ev.Exponential(epsilon=0.4) * 60
-    sampled_pair = ev.PoissonSampled(rate=0.2, event=ev.Laplace(noise_multiplier=2) + ev.Gaussian(noise_multiplier=2)) * 9
+    sampled_pair = (
+        ev.PoissonSampled(rate=0.2, event=ev.Laplace(noise_multiplier=2) + ev.Gaussian(noise_multiplier=2)) * 9
+    )
     parallel = (ev.Gaussian(noise_multiplier=0.6) | ev.DiscreteLaplace(scale=2)) * 12
     for event, delta, other in ((many, 1e-5, "rdp"), (sampled_pair, 1e-6, "basic"), (parallel, 1e-9, "rdp")):
         low, high = dp.epsilon_bounds(event, delta)
@@ -135,7 +139,9 @@ def normal(x):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.floats(0.02, 0.98), st.floats(0.4, 3), st.floats(0, 1), st.floats(0, 1), st.floats(0, math.pi), st.floats(0, 3))
+@given(
+    st.floats(0.02, 0.98), st.floats(0.4, 3), st.floats(0, 1), st.floats(0, 1), st.floats(0, math.pi), st.floats(0, 3)
+)
 def test_the_replace_pair_dominates_replacements_in_the_plane(rate, sigma, r1, r2, angle, epsilon):
     """Two records of any length up to one, at any angle: their hockey-stick divergence is at most the pair's."""
     grid = np.linspace(-8 * sigma - 1, 8 * sigma + 1, 400)
@@ -162,15 +168,18 @@ def sampled(rate, sigma):
     return ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=sigma))
 
 
-@pytest.mark.parametrize(("event", "adjacency"), [
-    (sampled(0.05, 1.2) * 200, "add-remove"),
-    (sampled(0.05, 1.2) * 200, "replace"),
-    (sampled(0.02, 2.0) * 300 + ev.Gaussian(noise_multiplier=8), "add-remove"),
-    (sampled(0.02, 2.0) * 300 + ev.Laplace(noise_multiplier=3), "add-remove"),
-    (ev.Gaussian(noise_multiplier=6) * 10 + ev.Exponential(epsilon=0.2) * 5, "add-remove"),
-    (ev.Gaussian(noise_multiplier=3) + ev.ApproxDP(epsilon=0.2, delta=1e-7) * 4, "add-remove"),
-    (ev.Gaussian(noise_multiplier=3) + ev.PureDP(epsilon=0.3) * 3, "add-remove"),
-])
+@pytest.mark.parametrize(
+    ("event", "adjacency"),
+    [
+        (sampled(0.05, 1.2) * 200, "add-remove"),
+        (sampled(0.05, 1.2) * 200, "replace"),
+        (sampled(0.02, 2.0) * 300 + ev.Gaussian(noise_multiplier=8), "add-remove"),
+        (sampled(0.02, 2.0) * 300 + ev.Laplace(noise_multiplier=3), "add-remove"),
+        (ev.Gaussian(noise_multiplier=6) * 10 + ev.Exponential(epsilon=0.2) * 5, "add-remove"),
+        (ev.Gaussian(noise_multiplier=3) + ev.ApproxDP(epsilon=0.2, delta=1e-7) * 4, "add-remove"),
+        (ev.Gaussian(noise_multiplier=3) + ev.PureDP(epsilon=0.3) * 3, "add-remove"),
+    ],
+)
 def test_contour_and_grid_agree(event, adjacency):
     for (low, high), (grid_low, grid_high) in both_engines(event, 1e-5, adjacency):
         assert high - low <= 1e-6 * high
@@ -179,7 +188,9 @@ def test_contour_and_grid_agree(event, adjacency):
 
 
 def test_atoms_are_symmetric_only_if_somebody_said_so():
-    """A loss of 1 with probability 1/4 under P has 1/4e under Q: the other direction is another pair, and is computed."""
+    """A loss of 1 with probability 1/4 under P has 1/4e under Q: the other direction is another pair,
+    and is computed.
+    """
     masses = np.array([0.75, 0.25])
     losses = np.array([math.log(0.75 / (1 - 0.25 / math.e)), 1.0])
     pair, others = Atoms(losses, masses), masses * np.exp(-losses)
@@ -204,7 +215,9 @@ def test_the_smallest_loss_of_a_sample_is_an_outcome_of_its_own(rate):
 
 def test_a_lower_bound_counts_an_infinite_loss_once():
     """Five events that fail with probability 1e-3: beyond every finite loss delta is 1 - 0.999⁵, from below too."""
-    failing = Atoms(np.array([-0.1, 0.1]), 0.999 * np.array([1.0, math.exp(0.1)]) / (1 + math.exp(0.1)), 1e-3, mirrored=True)
+    failing = Atoms(
+        np.array([-0.1, 0.1]), 0.999 * np.array([1.0, math.exp(0.1)]) / (1 + math.exp(0.1)), 1e-3, mirrored=True
+    )
     whole = Composition([(lower(failing, 1e-3, 1e-20), 5)])
     low, _ = whole.delta(0.6)
     assert low == pytest.approx(1 - 0.999**5, rel=1e-9)

@@ -1,4 +1,6 @@
-"""Random event trees against an oracle: a small part of ``python -m searches event_trees``, and that the oracle has power."""
+"""Random event trees against an oracle: a small part of ``python -m searches event_trees``,
+and that the oracle has power.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,18 @@ def truth(event, epsilon, wanted=Adjacency.ADD_REMOVE):
         return float(lower_delta(law(event, Draw(random.Random(1), wanted)), epsilon, sides(wanted)))
 
 
-@pytest.mark.parametrize(("event", "epsilon", "wanted"), [
-    (ev.PureDP(epsilon=1.0), 0.3, "add-remove"),
-    (ev.PureDP(epsilon=1.0) * 3, 1.5, "add-remove"),
-    (ev.ApproxDP(epsilon=1.0, delta=0.1), 0.5, "add-remove"),
-    (ev.PoissonSampled(rate=0.7, event=ev.PureDP(epsilon=1.0)), 0.3, "add-remove"),
-    (ev.PoissonSampled(rate=0.7, event=ev.PureDP(epsilon=1.0)) * 2, 0.3, "add-remove"),
-    (ev.RandomizedResponse(epsilon=1.0, categories=5), 0.2, "replace"),
-    (ev.FixedSizeSampled(rate=0.4, event=ev.PureDP(epsilon=1.0, adjacency="replace")), 0.1, "replace"),
-])
+@pytest.mark.parametrize(
+    ("event", "epsilon", "wanted"),
+    [
+        (ev.PureDP(epsilon=1.0), 0.3, "add-remove"),
+        (ev.PureDP(epsilon=1.0) * 3, 1.5, "add-remove"),
+        (ev.ApproxDP(epsilon=1.0, delta=0.1), 0.5, "add-remove"),
+        (ev.PoissonSampled(rate=0.7, event=ev.PureDP(epsilon=1.0)), 0.3, "add-remove"),
+        (ev.PoissonSampled(rate=0.7, event=ev.PureDP(epsilon=1.0)) * 2, 0.3, "add-remove"),
+        (ev.RandomizedResponse(epsilon=1.0, categories=5), 0.2, "replace"),
+        (ev.FixedSizeSampled(rate=0.4, event=ev.PureDP(epsilon=1.0, adjacency="replace")), 0.1, "replace"),
+    ],
+)
 def test_the_oracle_attains_what_is_known_to_be_tight(event, epsilon, wanted):
     """Where a mechanism of two answers is the worst there is, the enumeration meets the account: it is not vacuous."""
     attained = truth(event, epsilon, Adjacency(wanted))

@@ -72,9 +72,11 @@ def test_a_toy_leaf_of_one_fact_costs_what_the_bare_guarantee_costs(kind, stated
 
 def test_a_toy_leaf_is_sampled_partitioned_and_restated(kind):
     toy, known = kind(Facts(mu=lambda event, adjacency: event.level, enlarged=grown))(level=0.5), ev.GDP(mu=0.5)
-    for around, adjacency in ((lambda e: ev.PoissonSampled(rate=0.01, event=e) * 100, ADD_REMOVE),
-                              (lambda e: ev.PoissonSampled(rate=0.01, event=e) * 100, REPLACE),
-                              (lambda e: e | ev.GDP(mu=0.1), ADD_REMOVE)):
+    for around, adjacency in (
+        (lambda e: ev.PoissonSampled(rate=0.01, event=e) * 100, ADD_REMOVE),
+        (lambda e: ev.PoissonSampled(rate=0.01, event=e) * 100, REPLACE),
+        (lambda e: e | ev.GDP(mu=0.1), ADD_REMOVE),
+    ):
         mine, theirs = (dp.epsilon(around(event), 1e-5, adjacency=adjacency) for event in (toy, known))
         assert mine == theirs
     assert dp.epsilon(toy, 1e-5, adjacency="replace") == dp.epsilon(ev.GDP(mu=1.0), 1e-5)
@@ -180,7 +182,8 @@ def test_a_release_is_as_good_as_its_event():
     release = Release(value=1.0, event=event)
     assert dp.epsilon(release, 1e-5) == dp.epsilon(event, 1e-5)
     assert dp.epsilon(release, 1e-5, adjacency="replace", accountant="zcdp") == dp.epsilon(
-        event, 1e-5, adjacency="replace", accountant="zcdp")
+        event, 1e-5, adjacency="replace", accountant="zcdp"
+    )
     assert dp.epsilon_bounds(release, 1e-5) == dp.epsilon_bounds(event, 1e-5)
     assert dp.delta(release, 1.0) == dp.delta(event, 1.0)
     assert dp.guarantee(release) == dp.guarantee(event)

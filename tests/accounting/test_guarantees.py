@@ -64,11 +64,14 @@ def test_the_picture_is_the_unit_square_with_what_privacy_takes_from_an_attacker
     assert y.max() == 1
 
 
-@pytest.mark.parametrize("family", [
-    lambda z: ev.Gaussian(noise_multiplier=z) * 5,
-    lambda z: ev.PoissonSampled(rate=0.02, event=ev.Gaussian(noise_multiplier=z)) * 500,
-    lambda z: ev.Laplace(noise_multiplier=z) * 3,
-])
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda z: ev.Gaussian(noise_multiplier=z) * 5,
+        lambda z: ev.PoissonSampled(rate=0.02, event=ev.Gaussian(noise_multiplier=z)) * 500,
+        lambda z: ev.Laplace(noise_multiplier=z) * 3,
+    ],
+)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 def test_calibrated_noise_is_the_smallest_that_satisfies_the_target(family, epsilon):
     noise = dp.calibrate(family, epsilon=epsilon, delta=1e-6)
@@ -96,12 +99,15 @@ def test_calibration_says_when_no_parameter_will_do():
         dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=1.0), epsilon=0.1, delta=1e-6)
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda bad: dp.epsilon(STEP, bad), "delta"),
-    (lambda bad: dp.delta(STEP, bad), "epsilon"),
-    (lambda bad: dp.guarantee(STEP).tradeoff(bad), "fpr"),
-    (lambda bad: dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=bad, delta=1e-5), "epsilon"),
-])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda bad: dp.epsilon(STEP, bad), "delta"),
+        (lambda bad: dp.delta(STEP, bad), "epsilon"),
+        (lambda bad: dp.guarantee(STEP).tradeoff(bad), "fpr"),
+        (lambda bad: dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=bad, delta=1e-5), "epsilon"),
+    ],
+)
 @pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "x", None, [1], True])
 def test_bad_numbers_are_refused_by_name_value_and_range(call, name, bad):
     with pytest.raises(ValueError, match=rf"{name} is .*, but must be a number in"):
@@ -139,8 +145,15 @@ def test_the_central_limit_theorem_is_only_an_approximation():
 def test_integer_orders_agree_with_the_binomial_formula(sigma, rate, order):
     """Mironov, Talwar and Zhang (2019): for integer orders the divergence is a finite sum."""
     k = np.arange(order + 1)
-    logs = [math.lgamma(order + 1) - math.lgamma(i + 1) - math.lgamma(order - i + 1) + i * math.log(rate)
-            + (order - i) * math.log1p(-rate) + i * (i - 1) / (2 * sigma**2) for i in k]
+    logs = [
+        math.lgamma(order + 1)
+        - math.lgamma(i + 1)
+        - math.lgamma(order - i + 1)
+        + i * math.log(rate)
+        + (order - i) * math.log1p(-rate)
+        + i * (i - 1) / (2 * sigma**2)
+        for i in k
+    ]
     exact = np.logaddexp.reduce(logs) / (order - 1)
     curve = rdp_curve(ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=sigma)), [order])[0]
     assert exact * (1 - 1e-9) - 1e-15 <= curve <= exact * (1 + 1e-6) + 1e-12
@@ -186,7 +199,9 @@ def test_leaves_with_a_delta_of_their_own_never_cost_more_than_the_sums(delta):
 
 
 def test_curves_refuse_what_has_a_chance_of_overflow():
-    event = ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=20, dataset_size=100, event=ev.Gaussian(noise_multiplier=1))
+    event = ev.TruncatedPoissonSampled(
+        rate=0.1, max_batch_size=20, dataset_size=100, event=ev.Gaussian(noise_multiplier=1)
+    )
     with pytest.raises(dp.UnsupportedEvent, match="overflow"):
         rdp_curve(event, [2.0])
 
@@ -199,7 +214,9 @@ def test_optimal_composition_is_not_low_where_the_deltas_are_tiny(own, delta):
     with mpmath.workdps(60):
         step, at = mpmath.mpf(each), mpmath.mpf(found)
         gaps = [mpmath.exp((count - i) * step) - mpmath.exp(at + i * step) for i in range(count + 1)]
-        finite = sum(mpmath.binomial(count, i) * max(gap, 0) for i, gap in enumerate(gaps)) / (1 + mpmath.exp(step)) ** count
+        finite = (
+            sum(mpmath.binomial(count, i) * max(gap, 0) for i, gap in enumerate(gaps)) / (1 + mpmath.exp(step)) ** count
+        )
         exact = 1 - (1 - mpmath.mpf(own)) ** count * (1 - finite)
         assert exact <= mpmath.mpf(delta)
 

@@ -69,8 +69,10 @@ def test_repeating_equals_listing_and_order_never_matters(name, view):
 
 @pytest.mark.parametrize("view", [None, "pld", "rdp", "basic"])
 def test_a_higher_rate_never_costs_less(view):
-    costs = [price(ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=1.0)) * 20, 1e-5, view)
-             for q in (0.0, 1e-4, 0.01, 0.1, 0.5, 0.9, 0.999, 1.0)]
+    costs = [
+        price(ev.PoissonSampled(rate=q, event=ev.Gaussian(noise_multiplier=1.0)) * 20, 1e-5, view)
+        for q in (0.0, 1e-4, 0.01, 0.1, 0.5, 0.9, 0.999, 1.0)
+    ]
     assert all(no_more(a, b) for a, b in pairwise(costs))
     assert costs[0] == 0
     assert costs[-1] == pytest.approx(price(ev.Gaussian(noise_multiplier=1.0) * 20, 1e-5, view))

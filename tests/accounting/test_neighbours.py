@@ -13,16 +13,19 @@ from discreet.accounting.neighbours import enlarged
 REPLACE = "replace"
 
 
-@pytest.mark.parametrize(("leaf", "doubled"), [
-    (ev.Gaussian(noise_multiplier=2), ev.Gaussian(noise_multiplier=1)),
-    (ev.Laplace(noise_multiplier=2), ev.Laplace(noise_multiplier=1)),
-    (ev.DiscreteLaplace(scale=5, sensitivity=1), ev.DiscreteLaplace(scale=5, sensitivity=2)),
-    (ev.DiscreteGaussian(sigma=5, sensitivity=1), ev.DiscreteGaussian(sigma=5, sensitivity=2)),
-    (ev.Exponential(epsilon=0.5), ev.Exponential(epsilon=1.0)),
-    (ev.PureDP(epsilon=0.5), ev.PureDP(epsilon=1.0)),
-    (ev.ZCDP(rho=0.1), ev.ZCDP(rho=0.4)),
-    (ev.GDP(mu=0.5), ev.GDP(mu=1.0)),
-])
+@pytest.mark.parametrize(
+    ("leaf", "doubled"),
+    [
+        (ev.Gaussian(noise_multiplier=2), ev.Gaussian(noise_multiplier=1)),
+        (ev.Laplace(noise_multiplier=2), ev.Laplace(noise_multiplier=1)),
+        (ev.DiscreteLaplace(scale=5, sensitivity=1), ev.DiscreteLaplace(scale=5, sensitivity=2)),
+        (ev.DiscreteGaussian(sigma=5, sensitivity=1), ev.DiscreteGaussian(sigma=5, sensitivity=2)),
+        (ev.Exponential(epsilon=0.5), ev.Exponential(epsilon=1.0)),
+        (ev.PureDP(epsilon=0.5), ev.PureDP(epsilon=1.0)),
+        (ev.ZCDP(rho=0.1), ev.ZCDP(rho=0.4)),
+        (ev.GDP(mu=0.5), ev.GDP(mu=1.0)),
+    ],
+)
 def test_replacing_is_two_changes_of_a_plain_leaf(leaf, doubled):
     assert dp.epsilon(leaf * 3, 1e-5, adjacency=REPLACE) == dp.epsilon(doubled * 3, 1e-5)
 
@@ -34,9 +37,12 @@ def test_approximate_dp_pays_for_the_second_change():
 
 
 def test_what_was_proved_under_replace_never_becomes_add_remove():
-    for event in (ev.Gaussian(noise_multiplier=1, adjacency=REPLACE), ev.RandomizedResponse(epsilon=1.0),
-                  ev.FixedSizeSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=1)),
-                  ev.Shuffled(event=ev.Gaussian(noise_multiplier=1))):
+    for event in (
+        ev.Gaussian(noise_multiplier=1, adjacency=REPLACE),
+        ev.RandomizedResponse(epsilon=1.0),
+        ev.FixedSizeSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=1)),
+        ev.Shuffled(event=ev.Gaussian(noise_multiplier=1)),
+    ):
         with pytest.raises(dp.UnsupportedAdjacency, match=r"has no guarantee under 'add-remove': .+\."):
             dp.epsilon(event, 1e-5)
         assert dp.epsilon(event, 1e-5, adjacency=REPLACE) > 0

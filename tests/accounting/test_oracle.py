@@ -11,7 +11,8 @@ import pytest
 import discreet as dp
 
 RECORDS = json.loads(Path(__file__).with_name("oracle.json").read_text())["records"]
-ROUNDING = 1e-9  # peers compute in double precision and say nothing of rounding; an exact value is right to the last bit
+# peers compute in double precision and say nothing of rounding; an exact value is right to the last bit
+ROUNDING = 1e-9
 SLACK = 1.001  # of a peer's upper bound: ours may be no looser than that
 
 
@@ -22,8 +23,9 @@ def name(record: dict) -> str:
 @pytest.mark.parametrize("record", RECORDS, ids=name)
 def test_certified_bounds_agree_with_what_others_prove(record):
     """Never below a certified lower bound, never above another's upper bound by more than a thousandth."""
-    lower, upper = dp.epsilon_bounds(dp.Event.from_dict(record["event"]), delta=record["delta"],
-                                     adjacency=record["adjacency"])
+    lower, upper = dp.epsilon_bounds(
+        dp.Event.from_dict(record["event"]), delta=record["delta"], adjacency=record["adjacency"]
+    )
     assert 0 <= lower <= upper
     for bound in record["bounds"]:
         exact = float(bound["value"]) if "value" in bound else None

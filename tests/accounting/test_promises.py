@@ -73,11 +73,23 @@ def test_a_book_is_never_refunded():
         book.charge(ev.PureDP(epsilon=60.0))
 
 
-@pytest.mark.parametrize("wrong", [
-    {"pure": Fraction(-1, 10)}, {"delta": Fraction(-1, 10**9)}, {"mu2": -1}, {"renyi": (-1,) + (0,) * (len(ORDERS) - 1)},
-    {"planned_epsilon": Fraction(-1)}, {"planned_delta": -1}, {"pure": math.nan}, {"mu2": math.nan}, {"pure": -math.inf},
-    {"renyi": (math.nan,) * len(ORDERS)}, {"pure": 0.5}, {"renyi": (0,)},
-])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pure": Fraction(-1, 10)},
+        {"delta": Fraction(-1, 10**9)},
+        {"mu2": -1},
+        {"renyi": (-1,) + (0,) * (len(ORDERS) - 1)},
+        {"planned_epsilon": Fraction(-1)},
+        {"planned_delta": -1},
+        {"pure": math.nan},
+        {"mu2": math.nan},
+        {"pure": -math.inf},
+        {"renyi": (math.nan,) * len(ORDERS)},
+        {"pure": 0.5},
+        {"renyi": (0,)},
+    ],
+)
 def test_amounts_below_zero_or_that_are_no_number_do_not_exist(wrong):
     with pytest.raises(ValueError, match="must be"):
         Amounts(**wrong)
@@ -115,9 +127,12 @@ def test_a_bound_below_zero_or_that_is_no_number_is_refused_wherever_one_is_aske
         dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=1.0, delta=1e-5)
 
 
-# --- 2: a wrapper never drops a truncated sampler's overflow -----------------------------------------------------------
+# --- 2: a wrapper never drops a truncated sampler's overflow
+# -----------------------------------------------------------
 
-OVERFLOWING = ev.TruncatedPoissonSampled(rate=0.9, max_batch_size=1, dataset_size=50, event=ev.Gaussian(noise_multiplier=2.0))
+OVERFLOWING = ev.TruncatedPoissonSampled(
+    rate=0.9, max_batch_size=1, dataset_size=50, event=ev.Gaussian(noise_multiplier=2.0)
+)
 WRAPPERS = {
     "poisson": lambda e: ev.PoissonSampled(rate=0.5, event=e),
     "poisson of rate one": lambda e: ev.PoissonSampled(rate=1.0, event=e),
@@ -171,12 +186,15 @@ def test_an_overflow_too_rare_for_a_float_is_still_one():
     assert resolve(never, ADD_REMOVE).slack == 0
 
 
-# --- 3: both directions of parallel parts ------------------------------------------------------------------------------
+# --- 3: both directions of parallel parts
+# ------------------------------------------------------------------------------
 
 LOPSIDED = ev.PoissonSampled(rate=0.7, event=ev.PureDP(epsilon=1.0)) * 2
 
 
-@pytest.mark.parametrize("free", [ev.PureDP(epsilon=0.0), ev.Composed(events=()), ev.PoissonSampled(rate=0.0, event=LOPSIDED)])
+@pytest.mark.parametrize(
+    "free", [ev.PureDP(epsilon=0.0), ev.Composed(events=()), ev.PoissonSampled(rate=0.0, event=LOPSIDED)]
+)
 def test_a_free_part_beside_it_never_makes_an_event_cheaper(free):
     for delta in (0.3, 0.1, 1e-3):
         alone = dp.epsilon(LOPSIDED, delta)
@@ -186,21 +204,30 @@ def test_a_free_part_beside_it_never_makes_an_event_cheaper(free):
 
 
 def test_a_composition_inside_a_sampler_is_priced_in_both_directions():
-    """Removing costs more than adding here; the flipped leaf (a record that enters another part) must cost the other."""
+    """Removing costs more than adding here;
+    the flipped leaf (a record that enters another part) must cost the other.
+    """
     inner = ev.PureDP(epsilon=2.0) + ev.PureDP(epsilon=1.0)
     sampled = ev.PoissonSampled(rate=0.5, event=ev.PoissonSampled(rate=0.5, event=inner) * 2)
     assert dp.epsilon(sampled | ev.PureDP(epsilon=0.0), 1e-3) >= dp.epsilon(sampled, 1e-3) * (1 - 1e-9)
 
 
-# --- 4: a truncated tail counts ----------------------------------------------------------------------------------------
+# --- 4: a truncated tail counts
+# ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("event", [
-    ev.DiscreteGaussian(sigma=1.0), ev.DiscreteGaussian(sigma=3.0) * 5, ev.Gaussian(noise_multiplier=2.0),
-    ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=2.0)), ev.DiscreteGaussian(sigma=1.0) | ev.PureDP(epsilon=1.0),
-    ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=2.0) + ev.PureDP(epsilon=1.0)),
-    ev.PoissonSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=2.0)) + ev.Laplace(noise_multiplier=1.0),
-])
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.DiscreteGaussian(sigma=1.0),
+        ev.DiscreteGaussian(sigma=3.0) * 5,
+        ev.Gaussian(noise_multiplier=2.0),
+        ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=2.0)),
+        ev.DiscreteGaussian(sigma=1.0) | ev.PureDP(epsilon=1.0),
+        ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=2.0) + ev.PureDP(epsilon=1.0)),
+        ev.PoissonSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=2.0)) + ev.Laplace(noise_multiplier=1.0),
+    ],
+)
 @pytest.mark.parametrize("view", [None, "pld", "zcdp", "rdp"])
 def test_an_unbounded_loss_has_no_epsilon_at_delta_zero(event, view):
     try:
@@ -216,13 +243,17 @@ def test_the_discrete_gaussian_at_a_tiny_delta_is_not_below_the_truth(delta):
         claimed = dp.epsilon(ev.DiscreteGaussian(sigma=1.0), delta, accountant=view)
         if claimed < math.inf:
             with mpmath.workdps(60):
-                masses = {x: mpmath.exp(-mpmath.mpf(x) ** 2 / 2) for x in range(-90, 91)}
+                masses = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / 2) for x in range(-90, 91)}
                 total = sum(masses.values())
-                true = sum(max(0, m - mpmath.exp(claimed) * masses.get(x - 1, 0)) for x, m in masses.items() if x > -90) / total
+                true = (
+                    sum(max(0, m - mpmath.exp(claimed) * masses.get(x - 1, 0)) for x, m in masses.items() if x > -90)
+                    / total
+                )
             assert true <= mpmath.mpf(delta) * (1 + mpmath.mpf(10) ** -9)
 
 
-# --- 5: Rényi orders beyond the lattice's end --------------------------------------------------------------------------
+# --- 5: Rényi orders beyond the lattice's end
+# --------------------------------------------------------------------------
 
 
 def fixed_size_moment(rate: float, sigma: float, order: float) -> float:
@@ -258,7 +289,7 @@ def test_a_sampled_discrete_gaussian_is_not_below_a_moment_that_is_attained(orde
     curve = rdp_curve(ev.PoissonSampled(rate=0.2, event=ev.DiscreteGaussian(sigma=1.0)), [order])
     with mpmath.workdps(40):
         q, reach = mpmath.mpf("0.2"), int(order) + 60
-        masses = {x: mpmath.exp(-mpmath.mpf(x) ** 2 / 2) for x in range(-reach, reach + 1)}
+        masses = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / 2) for x in range(-reach, reach + 1)}
         total = sum(masses.values())
         moment = sum(m * (1 - q + q * masses[x - 1] / m) ** order for x, m in masses.items() if x > -reach) / total
         attained = float(mpmath.log(moment) / (order - 1))
@@ -266,10 +297,13 @@ def test_a_sampled_discrete_gaussian_is_not_below_a_moment_that_is_attained(orde
     assert curve[0] <= attained * 1.6 + 0.1
 
 
-# --- 6: nothing rounds to zero -----------------------------------------------------------------------------------------
+# --- 6: nothing rounds to zero
+# -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-160, 1e-17, 1e-15, 1e-9, 1e-3, 0.5, 1.0, 3.0, 40.0, 600.0, 699.0, 720.0])
+@pytest.mark.parametrize(
+    "epsilon", [1e-300, 1e-160, 1e-17, 1e-15, 1e-9, 1e-3, 0.5, 1.0, 3.0, 40.0, 600.0, 699.0, 720.0]
+)
 def test_the_gaussian_parameter_of_a_pure_event_is_not_below_the_truth(epsilon):
     """2Φ⁻¹(e^ε/(1+e^ε)), that is 2√2·erfinv(tanh(ε/2)); checked through the tail, where inverses are not needed."""
     mu = _pure_mu(epsilon)
@@ -292,9 +326,19 @@ def test_a_tiny_event_a_great_many_times_is_refused_by_every_filter():
     assert Ledger("sqlite://").open("census", epsilon=1.0, delta=1e-6).charge(few).proof != "pure sum"
 
 
-@pytest.mark.parametrize("event", [ev.PureDP(epsilon=1e-17), ev.GDP(mu=1e-170), ev.ZCDP(rho=1e-320), ev.PureDP(epsilon=1e-200),
-                                   ev.Gaussian(noise_multiplier=1e200), ev.Laplace(noise_multiplier=1e170),
-                                   ev.Exponential(epsilon=1e-180), ev.Gaussian(noise_multiplier=1e308)])
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.PureDP(epsilon=1e-17),
+        ev.GDP(mu=1e-170),
+        ev.ZCDP(rho=1e-320),
+        ev.PureDP(epsilon=1e-200),
+        ev.Gaussian(noise_multiplier=1e200),
+        ev.Laplace(noise_multiplier=1e170),
+        ev.Exponential(epsilon=1e-180),
+        ev.Gaussian(noise_multiplier=1e308),
+    ],
+)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_price_that_is_too_small_for_a_float_is_not_zero(event, view):
     """Zero is said of what says nothing. A tiny loss, however often repeated, has a positive delta at epsilon zero."""
@@ -353,7 +397,8 @@ def test_slack_at_an_epsilon_beyond_floats_is_not_capped():
     assert Slackened(Tightest(resolve(ev.PureDP(epsilon=720.0), ADD_REMOVE)), 1e-310).delta(719.0) == 1
 
 
-# --- 8: refusals, not crashes ------------------------------------------------------------------------------------------
+# --- 8: refusals, not crashes
+# ------------------------------------------------------------------------------------------
 
 PARTS = ev.PureDP(epsilon=1.0) | ev.Gaussian(noise_multiplier=1.0)
 ODD = {
@@ -378,11 +423,14 @@ ODD = {
     "a sensitivity beyond floats": ev.DiscreteLaplace(scale=1.0, sensitivity=10**400),
     "approximate beyond floats": ev.ApproxDP(epsilon=1e300, delta=1e-300) * 10**400,
     "a swarm in a sampler": ev.PoissonSampled(rate=0.1, event=ev.DiscreteGaussian(sigma=0.8) * 10**24),
-    "a tiny swarm in a sampler": ev.PoissonSampled(rate=0.1, event=ev.PureDP(epsilon=1e-30) * 10**24 + ev.PureDP(epsilon=0.1)),
+    "a tiny swarm in a sampler": ev.PoissonSampled(
+        rate=0.1, event=ev.PureDP(epsilon=1e-30) * 10**24 + ev.PureDP(epsilon=0.1)
+    ),
     "several free parts": ev.Laplace(noise_multiplier=9.0) | ev.PureDP(epsilon=0.0) | ev.Exponential(epsilon=0.0),
     "many truncated": ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=9, dataset_size=9, event=PARTS) * 10**400,
-    "a data set beyond floats": ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=9, dataset_size=10**400,
-                                                           event=ev.PureDP(epsilon=1.0)),
+    "a data set beyond floats": ev.TruncatedPoissonSampled(
+        rate=0.1, max_batch_size=9, dataset_size=10**400, event=ev.PureDP(epsilon=1.0)
+    ),
 }
 
 

@@ -38,7 +38,10 @@ def test_the_number_of_distinct_events_does_not_cost_accuracy():
 
 def test_a_hundred_laplace_queries_by_every_accountant():
     event = ev.Laplace(noise_multiplier=10) * 100
-    by = {name: dp.epsilon(event, 1e-6, accountant=name) for name in ("pld", "rdp", "optimal", "basic", "advanced", "zcdp")}
+    by = {
+        name: dp.epsilon(event, 1e-6, accountant=name)
+        for name in ("pld", "rdp", "optimal", "basic", "advanced", "zcdp")
+    }
     assert by["pld"] == pytest.approx(4.69267, abs=1e-5)
     assert by["basic"] == pytest.approx(10)
     assert by["rdp"] == pytest.approx(4.985, abs=1e-3)

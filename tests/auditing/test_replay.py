@@ -98,6 +98,7 @@ def test_the_clustered_means_test_passes_under_replace(x, position, new):
 
 def test_a_multi_step_algorithm_passes_because_outputs_are_forced_not_noise():
     """Noisy gradient descent: with equal noise the iterates would drift apart and later gradients with them."""
+
     def descend(x):
         noise, w = Gaussian(sensitivity=2.0, sigma=1.0), 0.0
         for _ in range(20):
@@ -134,13 +135,17 @@ def test_propose_test_release_with_a_constant_base_passes():
 
 VIOLATIONS = {
     "a sum without clipping": (lambda x: Laplace(sensitivity=1.0, epsilon=1.0).release(np.sum(x)), "differs by"),
-    "a mean by the private size": (lambda x: Laplace(sensitivity=1.0, epsilon=1.0).release(
-        np.array([np.sum(x), len(x) * 2.0])), "differs by"),
+    "a mean by the private size": (
+        lambda x: Laplace(sensitivity=1.0, epsilon=1.0).release(np.array([np.sum(x), len(x) * 2.0])),
+        "differs by",
+    ),
     "a shape read off the data": (lambda x: Laplace(sensitivity=9.0, epsilon=1.0).release(np.zeros(len(x))), "shape"),
     "a size in the clear": (lambda x: (Laplace(sensitivity=1.0, epsilon=1.0).release(0.0), len(x)), "results differ"),
     "noise scaled to the data": (lambda x: Laplace(sensitivity=1.0, scale=float(len(x))).release(0.0), "another step"),
-    "steps that depend on the data": (lambda x: [Laplace(sensitivity=1.0, epsilon=1.0).release(0.0) for _ in x],
-                                      "number of noisy steps"),
+    "steps that depend on the data": (
+        lambda x: [Laplace(sensitivity=1.0, epsilon=1.0).release(0.0) for _ in x],
+        "number of noisy steps",
+    ),
     "an error that depends on the data": (lambda x: 1 // (len(x) - 2), "ended differently"),
     "keys read off the data": (lambda x: dict.fromkeys(x, 0), "results differ"),
     "scores that move too far": (lambda x: Exponential(sensitivity=0.5).release([len(x), 0.0]), "differs by"),

@@ -99,8 +99,9 @@ def test_public_choices_may_come_from_a_seed():
 
 def by_hand(noise, **options):
     """A mechanism of the user's own, which says that it is Laplace noise."""
-    return lambda x: Release(noised(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options),
-                             NOISE.event)
+    return lambda x: Release(
+        noised(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options), NOISE.event
+    )
 
 
 def test_noise_of_another_generator_is_found():
@@ -209,10 +210,17 @@ def in_a_partial():
     return functools.partial(lambda kept, x: kept.setdefault("sum", total(x)), {})
 
 
-KEEPERS = {"global": lambda: in_a_global, "helper's global": lambda: in_a_helper, "default": lambda: in_a_default,
-           "attribute": lambda: in_an_attribute, "cache": lambda: in_a_cache,
-           "bound method": lambda: Keeper().release, "object": Keeper, "closure": in_a_closure,
-           "partial": in_a_partial}
+KEEPERS = {
+    "global": lambda: in_a_global,
+    "helper's global": lambda: in_a_helper,
+    "default": lambda: in_a_default,
+    "attribute": lambda: in_an_attribute,
+    "cache": lambda: in_a_cache,
+    "bound method": lambda: Keeper().release,
+    "object": Keeper,
+    "closure": in_a_closure,
+    "partial": in_a_partial,
+}
 
 
 @pytest.mark.parametrize("name", KEEPERS)
@@ -271,7 +279,9 @@ def test_two_releases_declared_as_one_are_found():
 
 def test_noise_of_a_smaller_scale_than_is_charged_is_found():
     rejected(lambda x: Release(Laplace(sensitivity=1.0, epsilon=2.0).release(total(x)).value, NOISE.event), "cost more")
-    replay(lambda x: Release(Laplace(sensitivity=1.0, epsilon=0.5).release(total(x)).value, NOISE.event), DATA, NEIGHBOUR)
+    replay(
+        lambda x: Release(Laplace(sensitivity=1.0, epsilon=0.5).release(total(x)).value, NOISE.event), DATA, NEIGHBOUR
+    )
 
 
 def test_disjoint_groups_cost_what_one_does_and_overlapping_ones_do_not():
@@ -285,7 +295,9 @@ def test_disjoint_groups_cost_what_one_does_and_overlapping_ones_do_not():
 
 
 def test_releases_of_the_same_records_are_not_covered_by_being_called_parallel():
-    """One record is in one part: of ``a | b`` it pays for one, unless it is replaced and so leaves one for the other."""
+    """One record is in one part: of ``a | b`` it pays for one,
+    unless it is replaced and so leaves one for the other.
+    """
     other = Laplace(sensitivity=1.0, epsilon=0.5)
 
     def twice(x):
@@ -296,8 +308,13 @@ def test_releases_of_the_same_records_are_not_covered_by_being_called_parallel()
     replay(lambda x: Release(twice(x), (NOISE.event | other.event) * 2), DATA, NEIGHBOUR)
 
     def sides(x):
-        return Release([noise.release(float(sum(v > 0.3 for v in x) if side else sum(v <= 0.3 for v in x))).value
-                        for noise, side in ((NOISE, True), (other, False))], NOISE.event | other.event)
+        return Release(
+            [
+                noise.release(float(sum(v > 0.3 for v in x) if side else sum(v <= 0.3 for v in x))).value
+                for noise, side in ((NOISE, True), (other, False))
+            ],
+            NOISE.event | other.event,
+        )
 
     replay(sides, DATA, NEIGHBOUR)
     replay(sides, [0.5, 0.25, 1.0], [0.5, 0.25, 0.2])
@@ -328,7 +345,10 @@ def test_rounds_of_the_sparse_vector_are_paid_once_each():
     replay(lambda x: AboveThreshold(threshold=50.0).release([total(x)] * 9), DATA, NEIGHBOUR)
     replay(lambda x: SparseVector(threshold=-50.0, max_positives=3).release([total(x)] * 9), DATA, NEIGHBOUR)
     one = AboveThreshold(threshold=-50.0).event
-    rejected(lambda x: Release(SparseVector(threshold=-50.0, max_positives=3).release([total(x)] * 9).value, one), "cost more")
+    rejected(
+        lambda x: Release(SparseVector(threshold=-50.0, max_positives=3).release([total(x)] * 9).value, one),
+        "cost more",
+    )
 
 
 def test_a_tests_base_algorithm_is_compared_with_its_own_part():
@@ -348,8 +368,17 @@ def test_an_answer_of_a_test_may_be_anything():
 
 def test_a_step_without_a_price_cannot_be_compared():
     def unpriced(x, **options):
-        return Release(noised("mine", np.array([total(x)]), "l1", 1.0,
-                              lambda: np.array([total(x)]) + laplace_cells(1 << 20, 1), **options), NOISE.event)
+        return Release(
+            noised(
+                "mine",
+                np.array([total(x)]),
+                "l1",
+                1.0,
+                lambda: np.array([total(x)]) + laplace_cells(1 << 20, 1),
+                **options,
+            ),
+            NOISE.event,
+        )
 
     rejected(unpriced, "does not say what it costs")
     replay(lambda x: unpriced(x, event=NOISE.event), DATA, NEIGHBOUR)
@@ -402,7 +431,9 @@ def test_prints_and_warnings_are_compared():
 
 
 def test_what_reaches_outside_is_refused():
-    rejected(lambda x: subprocess.run([sys.executable, "--version"], check=True, capture_output=True) and honest(x), "Popen")
+    rejected(
+        lambda x: subprocess.run([sys.executable, "--version"], check=True, capture_output=True) and honest(x), "Popen"
+    )
 
     def sends(x):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
@@ -465,11 +496,16 @@ def test_frames_are_compared_exactly(kind):
     """Values, types, order of rows and columns, missing values and the signs of zeros."""
     base = framed(kind, a=[1.0, float("nan"), 0.0], b=["x", None, "z"])
     assert same(base, framed(kind, a=[1.0, float("nan"), 0.0], b=["x", None, "z"]))
-    for other in (framed(kind, a=[1.0, float("nan"), -0.0], b=["x", None, "z"]),
-                  framed(kind, a=[1.0, 2.0, 0.0], b=["x", None, "z"]),
-                  framed(kind, b=["x", None, "z"], a=[1.0, float("nan"), 0.0]), framed(kind, a=[1, 2, 0], b=["x", None, "z"]),
-                  framed(kind, a=[1.0, 0.0, float("nan")], b=["x", "z", None]), framed(kind, a=[1.0], b=["x"]),
-                  framed(kind, a=[1.0, float("nan"), 0.0]), {"a": 1}):
+    for other in (
+        framed(kind, a=[1.0, float("nan"), -0.0], b=["x", None, "z"]),
+        framed(kind, a=[1.0, 2.0, 0.0], b=["x", None, "z"]),
+        framed(kind, b=["x", None, "z"], a=[1.0, float("nan"), 0.0]),
+        framed(kind, a=[1, 2, 0], b=["x", None, "z"]),
+        framed(kind, a=[1.0, 0.0, float("nan")], b=["x", "z", None]),
+        framed(kind, a=[1.0], b=["x"]),
+        framed(kind, a=[1.0, float("nan"), 0.0]),
+        {"a": 1},
+    ):
         assert not same(base, other)
 
 
@@ -484,7 +520,9 @@ def test_an_index_is_part_of_a_pandas_frame():
     for index in (pd.Index([6, 5], name="key"), pd.Index([5, 6], name="other"), pd.Index([5.0, 6.0], name="key"), None):
         assert not same(base, pd.DataFrame({"a": [1, 2]}, index=index))
     assert not same(pd.Series([1], name="a"), pd.Series([1], name="b"))
-    assert not same(pd.Series(["a"], dtype=pd.CategoricalDtype(["a"])), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"])))
+    assert not same(
+        pd.Series(["a"], dtype=pd.CategoricalDtype(["a"])), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"]))
+    )
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
@@ -503,9 +541,19 @@ def test_answers_of_a_table_are_compared_with_their_cost(frame):
 
 def test_results_are_compared_to_the_last_bit():
     assert same([np.arange(3.0), {"a": (1, None)}, {1, 2}], [np.arange(3.0), {"a": (1, None)}, {1, 2}])
-    for a, b in ((0.0, -0.0), (1, True), (np.zeros(1), -np.zeros(1)), ({1: 0}, {True: 0}), ({1: 0, 2: 0}, {2: 0, 1: 0}),
-                 (np.zeros(2), np.zeros((2, 1))), (np.zeros(1), np.zeros(1, np.float32)), (0j, -0j),
-                 (np.float32(0), np.float32(-0.0)), (Keeper(1.0), Keeper(2.0)), ("a", "b")):
+    for a, b in (
+        (0.0, -0.0),
+        (1, True),
+        (np.zeros(1), -np.zeros(1)),
+        ({1: 0}, {True: 0}),
+        ({1: 0, 2: 0}, {2: 0, 1: 0}),
+        (np.zeros(2), np.zeros((2, 1))),
+        (np.zeros(1), np.zeros(1, np.float32)),
+        (0j, -0j),
+        (np.float32(0), np.float32(-0.0)),
+        (Keeper(1.0), Keeper(2.0)),
+        ("a", "b"),
+    ):
         assert not same(a, b)
 
     class Plain:

@@ -46,10 +46,12 @@ def test_epsilon_is_the_same_however_the_event_is_given(discreet, tmp_path):
     """Flags, text, a file and standard input describe one event and give the library's answer."""
     file = tmp_path / "event.json"
     file.write_text(SPENT.to_json())
-    ways = [discreet("epsilon", EVENT, "--delta", "1e-5", "--json"),
-            discreet("epsilon", *FLAGS, "--delta", "1e-5", "--json"),
-            discreet("epsilon", "--event", str(file), "--delta", "1e-5", "--json"),
-            discreet("epsilon", "--event", "-", "--delta", "1e-5", "--json", stdin=SPENT.to_json())]
+    ways = [
+        discreet("epsilon", EVENT, "--delta", "1e-5", "--json"),
+        discreet("epsilon", *FLAGS, "--delta", "1e-5", "--json"),
+        discreet("epsilon", "--event", str(file), "--delta", "1e-5", "--json"),
+        discreet("epsilon", "--event", "-", "--delta", "1e-5", "--json", stdin=SPENT.to_json()),
+    ]
     answers = [answer(way) for way in ways]
     assert all(found == answers[0] for found in answers)
     assert answers[0]["epsilon"] == dp.epsilon(SPENT, delta=1e-5)
@@ -105,8 +107,12 @@ def test_delta_is_the_librarys(discreet):
 
 def test_calibrate_finds_noise_that_meets_the_target(discreet):
     """By flags and by an x in the text; the epsilon reached is at most the one asked for."""
-    flags = answer(discreet("calibrate", "--rate", "0.01", "--steps", "100", "--epsilon", "1", "--delta", "1e-5", "--json"))
-    text = answer(discreet("calibrate", "poisson(0.01, gaussian(x)) * 100", "--epsilon", "1", "--delta", "1e-5", "--json"))
+    flags = answer(
+        discreet("calibrate", "--rate", "0.01", "--steps", "100", "--epsilon", "1", "--delta", "1e-5", "--json")
+    )
+    text = answer(
+        discreet("calibrate", "poisson(0.01, gaussian(x)) * 100", "--epsilon", "1", "--delta", "1e-5", "--json")
+    )
     assert flags["noise_multiplier"] == text["x"]
     assert 0.999 < flags["epsilon"] <= 1
     code, out, _ = discreet("calibrate", "laplace(x)", "--epsilon", "0.5", "--delta", "0")
@@ -154,30 +160,33 @@ def test_tradeoff_as_json_is_a_decreasing_curve(discreet):
 # --- bad input ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arguments", "reason"), [
-    (("epsilon", "gaussian(4)"), "--delta"),
-    (("epsilon", "--delta", "1e-5"), "exactly one way"),
-    (("epsilon", "gaussian(4)", *FLAGS, "--delta", "1e-5"), "exactly one way"),
-    (("epsilon", "--rate", "0.1", "--delta", "1e-5"), "--noise-multiplier"),
-    (("epsilon", "gaussian(4)", "--delta", "two"), "--delta"),
-    (("epsilon", "gaussian(4)", "--delta", "2"), "delta is 2"),
-    (("epsilon", "gaussian(4)", "--delta", "nan"), "delta is nan"),
-    (("epsilon", "gaussian(-4)", "--delta", "1e-5"), "noise_multiplier is -4"),
-    (("epsilon", "gaussian(4)", "--delta", "1e-5", "--adjacency", "swap"), "swap"),
-    (("epsilon", "gaussian(4)", "--delta", "1e-5", "--accountant", "best"), "accountant"),
-    (("epsilon", "gaussian(4)", "--delta", "1e-5", "--colour", "red"), "--colour"),
-    (("epsilon", "laplace(4)", "--delta", "1e-5", "--accountant", "gdp"), "Laplace"),
-    (("epsilon", "--noise-multiplier", "4", "--steps", "-3", "--delta", "1e-5"), "count is -3"),
-    (("epsilon", "--event", "no such file", "--delta", "1e-5"), "cannot be read"),
-    (("epsilon", "--event", "-", "--delta", "1e-5"), "not JSON"),
-    (("delta", "gaussian(4)", "--epsilon", "nan"), "epsilon is nan"),
-    (("calibrate", "gaussian(4)", "--epsilon", "1", "--delta", "1e-5"), "has no x"),
-    (("calibrate", "gausian(x)", "--epsilon", "1", "--delta", "1e-5"), "gausian"),
-    (("calibrate", "gaussian(x)", "--epsilon", "-1", "--delta", "1e-5"), "epsilon is -1"),
-    (("tradeoff", "gaussian(1)", "--fpr", "2"), "fpr is 2"),
-    (("tradeoff", "gaussian(1)", "--out", "no/such/place/curve.png"), "no/such/place"),
-    (("no-such-command",), "no-such-command"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("epsilon", "gaussian(4)"), "--delta"),
+        (("epsilon", "--delta", "1e-5"), "exactly one way"),
+        (("epsilon", "gaussian(4)", *FLAGS, "--delta", "1e-5"), "exactly one way"),
+        (("epsilon", "--rate", "0.1", "--delta", "1e-5"), "--noise-multiplier"),
+        (("epsilon", "gaussian(4)", "--delta", "two"), "--delta"),
+        (("epsilon", "gaussian(4)", "--delta", "2"), "delta is 2"),
+        (("epsilon", "gaussian(4)", "--delta", "nan"), "delta is nan"),
+        (("epsilon", "gaussian(-4)", "--delta", "1e-5"), "noise_multiplier is -4"),
+        (("epsilon", "gaussian(4)", "--delta", "1e-5", "--adjacency", "swap"), "swap"),
+        (("epsilon", "gaussian(4)", "--delta", "1e-5", "--accountant", "best"), "accountant"),
+        (("epsilon", "gaussian(4)", "--delta", "1e-5", "--colour", "red"), "--colour"),
+        (("epsilon", "laplace(4)", "--delta", "1e-5", "--accountant", "gdp"), "Laplace"),
+        (("epsilon", "--noise-multiplier", "4", "--steps", "-3", "--delta", "1e-5"), "count is -3"),
+        (("epsilon", "--event", "no such file", "--delta", "1e-5"), "cannot be read"),
+        (("epsilon", "--event", "-", "--delta", "1e-5"), "not JSON"),
+        (("delta", "gaussian(4)", "--epsilon", "nan"), "epsilon is nan"),
+        (("calibrate", "gaussian(4)", "--epsilon", "1", "--delta", "1e-5"), "has no x"),
+        (("calibrate", "gausian(x)", "--epsilon", "1", "--delta", "1e-5"), "gausian"),
+        (("calibrate", "gaussian(x)", "--epsilon", "-1", "--delta", "1e-5"), "epsilon is -1"),
+        (("tradeoff", "gaussian(1)", "--fpr", "2"), "fpr is 2"),
+        (("tradeoff", "gaussian(1)", "--out", "no/such/place/curve.png"), "no/such/place"),
+        (("no-such-command",), "no-such-command"),
+    ],
+)
 def test_bad_input_is_one_sentence_and_exit_code_2(discreet, arguments, reason):
     """On standard error, with nothing on standard output and no traceback."""
     code, out, err = discreet(*arguments)

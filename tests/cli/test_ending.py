@@ -31,17 +31,25 @@ def test_a_query_prints_its_answer_and_nothing_else(tmp_path):
     (tmp_path / "s.toml").write_text("[columns]\nx = { bounds = [0, 9] }\n")
     words = ["query", "d.csv", "--schema", "s.toml", "--sql", "SELECT COUNT(*) FROM d", "--epsilon", "1", "--no-book"]
     script = f"import pyarrow\nfrom discreet.cli import main\nmain({words!r})"
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True,
-                          env={"PYTHONPATH": ":".join(map(str, map(Path.absolute, map(Path, sys.path)))), "PATH": "/bin"})
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(map(str, map(Path.absolute, map(Path, sys.path)))), "PATH": "/bin"},
+    )
     assert done.stderr == ""
     assert "count" in done.stdout
 
 
 def test_a_stopped_scan_is_stopped_and_not_short_of_memory():
     """DuckDB makes a RuntimeError of Ctrl-C; other errors stay failures of the engine."""
+
     def raising(error):
         def act():
             raise error
+
         return act
 
     with pytest.raises(KeyboardInterrupt):
@@ -50,12 +58,19 @@ def test_a_stopped_scan_is_stopped_and_not_short_of_memory():
         engines.quietly(raising(RuntimeError("out of something")))
 
 
-@pytest.mark.parametrize(("error", "code", "message"), [
-    (KeyboardInterrupt(), 130, "Stopped. What was charged before stays charged."),
-    (OverflowError("1e999"), 2, "too large or small"), (MemoryError(), 2, "too large or small"),
-    (TypeError("age 47"), 2, "Something unexpected failed (TypeError)."), (ValueError("a\x1b[2Jb"), 2, "a\\x1b[2Jb")])
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "Stopped. What was charged before stays charged."),
+        (OverflowError("1e999"), 2, "too large or small"),
+        (MemoryError(), 2, "too large or small"),
+        (TypeError("age 47"), 2, "Something unexpected failed (TypeError)."),
+        (ValueError("a\x1b[2Jb"), 2, "a\\x1b[2Jb"),
+    ],
+)
 def test_a_failure_is_one_sentence_whatever_it_is(error, code, message, monkeypatch, capsys):
     """No traceback, no message that may quote a record, nothing that acts on the terminal."""
+
     def fail(words):
         raise error
 
@@ -69,8 +84,18 @@ def test_a_failure_is_one_sentence_whatever_it_is(error, code, message, monkeypa
     assert printed.count("\n") == 1
 
 
-@pytest.mark.parametrize("event", ["laplace(2)*1e300", "gaussian(1e308)", "laplace(1e-320)", "'a'*4000000000", "[1]*4000000000",
-                                   "gaussian(4)*1e308*1e308*1e308", "pure(1e-300)*1e308"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        "laplace(2)*1e300",
+        "gaussian(1e308)",
+        "laplace(1e-320)",
+        "'a'*4000000000",
+        "[1]*4000000000",
+        "gaussian(4)*1e308*1e308*1e308",
+        "pure(1e-300)*1e308",
+    ],
+)
 def test_extreme_events_are_answered_or_refused_in_a_sentence(event, capsys):
     """Never a traceback, and nothing takes gigabytes."""
     with pytest.raises(SystemExit) as stopped:

@@ -51,7 +51,10 @@ def test_a_class_is_learned_and_predicted(capsys):
     run(*FIT, "--target", "income")
     printed = capsys.readouterr().out
     assert "wrote model.json: income from age, sex, wage" in printed
-    assert "epsilon = 2 at delta = 1e-06 (add-remove) for all rows with the same 'id', of which the first counts" in printed
+    assert (
+        "epsilon = 2 at delta = 1e-06 (add-remove) for all rows with the same 'id', of which the first counts"
+        in printed
+    )
     run("predict", "model.json", "data.csv", "--out", "out.csv")
     told = capsys.readouterr()
     assert "4001 predictions of income" in told.out
@@ -94,9 +97,14 @@ def test_the_ledger_is_charged_first_and_may_refuse(capsys):
     assert "say which one to charge" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("--target", "id"), "which is unlisted"), (("--target", "nothing"), "is not declared"),
-    (("--target", "income", "--epsilon", "0"), "epsilon is 0")])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "id"), "which is unlisted"),
+        (("--target", "nothing"), "is not declared"),
+        (("--target", "income", "--epsilon", "0"), "epsilon is 0"),
+    ],
+)
 def test_bad_input_is_one_sentence(arguments, message, capsys):
     run(*FIT, *arguments, code=2)
     assert message in capsys.readouterr().err
@@ -125,7 +133,9 @@ class Evil:
 
 
 def test_a_model_file_runs_nothing_unless_it_is_trusted(capsys):
-    """A pickle is refused by its first byte; --trust-pickle is the word for reading one, and for running what it holds."""
+    """A pickle is refused by its first byte; --trust-pickle is the word for reading one,
+    and for running what it holds.
+    """
     joblib.dump(Evil(), "evil.joblib")
     run("predict", "evil.joblib", "--statement", code=2)
     run("predict", "evil.joblib", "data.csv", code=2)
@@ -152,8 +162,11 @@ def test_a_changed_model_file_is_a_model_or_a_clean_error():
     """Every value of the file replaced by each of many others: nothing but answers and one kind of error."""
     model = TableModel(read_schema("schema.toml"), target="income", epsilon=2.0, random_state=1).fit("data.csv")
     whole = json.loads(dumps(model))
-    places = [(part, key) for part in (whole, whole["learned"], whole["declaration"], *whole["declaration"]["columns"].values())
-              for key in list(part)]
+    places = [
+        (part, key)
+        for part in (whole, whole["learned"], whole["declaration"], *whole["declaration"]["columns"].values())
+        for key in list(part)
+    ]
     accepted = 0
     for part, key in places:
         kept = part[key]
@@ -199,10 +212,17 @@ def test_parquet_is_read_too(capsys):
     from pyarrow import parquet
 
     age = list(range(100)) * 20
-    table = {"id": list(range(2000)), "age": age, "sex": ["f"] * 2000, "income": ["high" if a > 50 else "low" for a in age],
-             "wage": [None] * 2000}
+    table = {
+        "id": list(range(2000)),
+        "age": age,
+        "sex": ["f"] * 2000,
+        "income": ["high" if a > 50 else "low" for a in age],
+        "wage": [None] * 2000,
+    }
     parquet.write_table(arrow.table(table), "data.parquet")
-    Path("schema.toml").write_text(SCHEMA.replace("wage = { bounds = [0, 50] }", "wage = { bounds = [0, 50], missing = 25 }"))
+    Path("schema.toml").write_text(
+        SCHEMA.replace("wage = { bounds = [0, 50] }", "wage = { bounds = [0, 50], missing = 25 }")
+    )
     run("fit", "data.parquet", *FIT[2:], "--target", "income")
     assert "wrote model.json" in capsys.readouterr().out
 

@@ -34,8 +34,13 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("writer", [pytest.param(words, id=name, marks=[pytest.mark.slow] * (name in ("report", "tradeoff")))
-                                    for name, words in WRITERS.items()])
+@pytest.mark.parametrize(
+    "writer",
+    [
+        pytest.param(words, id=name, marks=[pytest.mark.slow] * (name in ("report", "tradeoff")))
+        for name, words in WRITERS.items()
+    ],
+)
 def test_a_file_is_overwritten_only_by_force_and_a_ledger_never(writer, capsys):
     """Each command that writes."""
     Path("there.png").write_text("kept")
@@ -63,7 +68,9 @@ def test_what_fails_leaves_the_old_file_and_no_part_of_the_new_one():
     with pytest.raises(KeyError):
         fail()
     assert Path("out").read_text() == "old"
-    assert len(list(Path().iterdir())) == len({"out", "budget.db", "budget.db-journal"} & {f.name for f in Path().iterdir()})
+    assert len(list(Path().iterdir())) == len(
+        {"out", "budget.db", "budget.db-journal"} & {f.name for f in Path().iterdir()}
+    )
 
 
 @pytest.mark.parametrize("name", ["missing/out", ".", "budget.db", "budget.db-wal", "n" * 300, "link", "pipe"])

@@ -19,7 +19,9 @@ from discreet.linear import LinearRegression, LogisticRegression
 from discreet.training import Training, make_private
 from discreet.training import fit as train_model
 
-SCHEMA = 'unit = "id"\n[columns]\nid = { unlisted = true }\nage = { bounds = [0, 100] }\nsex = { categories = ["f", "m"] }\n'
+SCHEMA = (
+    'unit = "id"\n[columns]\nid = { unlisted = true }\nage = { bounds = [0, 100] }\nsex = { categories = ["f", "m"] }\n'
+)
 RUN = """
 [model]
 layers = [4, 2]
@@ -104,17 +106,31 @@ def test_a_public_mistake_costs_nothing(mistake, book, capsys):
     assert not Path("m").exists()
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("layers = [4, 2]", "layers = [5, 2]"), ("layers = [4, 2]", 'layers = ["4", 2]'), ("layers = [4, 2]", "layers = [4, 0, 2]"),
-    ("layers = [4, 2]", 'factory = "nowhere:make"'), ('"SGD"', '"SDG"'), ('"SGD"', '"Optimizer"'), ('"SGD"', '"lr_scheduler"'),
-    ("batch_size = 20", 'batch_size = 20\nloss = "cross_entrophy"'), ("batch_size = 20", 'batch_size = 20\nloss = "mse_loss"'),
-    ("batch_size = 20", 'batch_size = "all"'), ("batch_size = 20", "batch_size = 20\nlr = -1"),
-    ('path = "train.npz"', 'path = "absent.npz"'), ('path = "train.npz"', 'path = "run.toml"'),
-    ('path = "train.npz"', 'path = "train.npz"\ntarget = "z"'), ('path = "train.npz"', 'path = "train.npz"\ntarget = "text"'),
-    ("epochs = 1", 'epochs = "one"'), ("epochs = 1", 'epochs = 1\nclipping = "flatt"'),
-    ("epochs = 1", "epochs = 1\nsampler = 3"),
-    ("[model]", "[model"), ("[privacy]", "privacy = 3\n[training.x]"),
-])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("layers = [4, 2]", "layers = [5, 2]"),
+        ("layers = [4, 2]", 'layers = ["4", 2]'),
+        ("layers = [4, 2]", "layers = [4, 0, 2]"),
+        ("layers = [4, 2]", 'factory = "nowhere:make"'),
+        ('"SGD"', '"SDG"'),
+        ('"SGD"', '"Optimizer"'),
+        ('"SGD"', '"lr_scheduler"'),
+        ("batch_size = 20", 'batch_size = 20\nloss = "cross_entrophy"'),
+        ("batch_size = 20", 'batch_size = 20\nloss = "mse_loss"'),
+        ("batch_size = 20", 'batch_size = "all"'),
+        ("batch_size = 20", "batch_size = 20\nlr = -1"),
+        ('path = "train.npz"', 'path = "absent.npz"'),
+        ('path = "train.npz"', 'path = "run.toml"'),
+        ('path = "train.npz"', 'path = "train.npz"\ntarget = "z"'),
+        ('path = "train.npz"', 'path = "train.npz"\ntarget = "text"'),
+        ("epochs = 1", 'epochs = "one"'),
+        ("epochs = 1", 'epochs = 1\nclipping = "flatt"'),
+        ("epochs = 1", "epochs = 1\nsampler = 3"),
+        ("[model]", "[model"),
+        ("[privacy]", "privacy = 3\n[training.x]"),
+    ],
+)
 def test_a_plan_that_cannot_run_costs_nothing(old, new, book, capsys):
     """Shapes by a rehearsal on zeros, names by looking them up, values by their ranges."""
     Path("run.toml").write_text(RUN.replace(old, new))
@@ -152,9 +168,11 @@ def test_a_target_that_is_no_class_costs_its_record_its_gradient_and_nothing_els
 def test_an_error_in_training_tells_nothing_of_the_records(book, capsys):
     """A model that fails on one record's input: after the charge one fixed sentence, without number, shape or
     traceback."""
-    Path("picky.py").write_text("import torch\nclass Picky(torch.nn.Linear):\n    def forward(self, x):\n"
-                                "        if (x > 1e6).any():\n            raise ValueError(f'found {x.max()}')\n"
-                                "        return super().forward(x)\ndef make():\n    return Picky(4, 2)\n")
+    Path("picky.py").write_text(
+        "import torch\nclass Picky(torch.nn.Linear):\n    def forward(self, x):\n"
+        "        if (x > 1e6).any():\n            raise ValueError(f'found {x.max()}')\n"
+        "        return super().forward(x)\ndef make():\n    return Picky(4, 2)\n"
+    )
     Path("run.toml").write_text(RUN.replace("layers = [4, 2]", 'factory = "picky:make"'))
     arrays = dict(np.load("train.npz"))
     arrays["x"][:] = 7e7
@@ -183,15 +201,27 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
         LogisticRegression().fit(x, y[:5], book=book)
     with pytest.raises(ValueError, match="must hold real numbers"):
         LinearRegression().fit(x, np.array(["a"] * 10), book=book)
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(10, 2), torch.zeros(10, 1)), batch_size=5)
+    loader = torch.utils.data.DataLoader(
+        torch.utils.data.TensorDataset(torch.zeros(10, 2), torch.zeros(10, 1)), batch_size=5
+    )
     plain = torch.nn.Linear(2, 1)
     with pytest.warns(DeprecationWarning, match="deprecated"):
         traced = torch.jit.trace(plain, torch.zeros(1, 2))
-    for model, wrong in ((traced, {}), (plain, {"clip_schedule": lambda step: -1}), (plain, {"clip_schedule": 3}),
-                         (plain, {"loss_reduction": "avg"}), (plain, {"sampler": "Poisson"}), (plain, {"label": 3})):
+    for model, wrong in (
+        (traced, {}),
+        (plain, {"clip_schedule": lambda step: -1}),
+        (plain, {"clip_schedule": 3}),
+        (plain, {"loss_reduction": "avg"}),
+        (plain, {"sampler": "Poisson"}),
+        (plain, {"label": 3}),
+    ):
         with pytest.raises((ValueError, TypeError)):
-            make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader,
-                         **({"noise_multiplier": 5.0, "epochs": 1, "loss_reduction": "mean", "book": book} | wrong))
+            make_private(
+                model,
+                torch.optim.SGD(model.parameters(), lr=0.1),
+                loader,
+                **({"noise_multiplier": 5.0, "epochs": 1, "loss_reduction": "mean", "book": book} | wrong),
+            )
     with pytest.raises(ValueError, match="two records of zeros"):
         train_model(torch.nn.Linear(3, 2), (x, y.astype(int)), noise_multiplier=5.0, epochs=1, book=book)
     assert book.spent().entries == 0
@@ -199,6 +229,7 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
 
 def test_the_trial_on_zeros_leaves_the_model_as_it_was(book):
     """Weights, buffers, gradients and torch's random numbers are those of before."""
+
     class Counts(torch.nn.Module):
         def __init__(self):
             super().__init__()

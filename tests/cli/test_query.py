@@ -24,7 +24,9 @@ def people(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     frame = {"id": np.arange(4000) // 2, "educ": rng.integers(1, 3, 4000), "income": rng.uniform(0, 100, 4000)}
     pl.DataFrame(frame).write_parquet("p.parquet")
-    (tmp_path / "schema.toml").write_text('unit = "id"\n[columns]\neduc = { range = [1, 3] }\nincome = { bounds = [0, 100] }\n')
+    (tmp_path / "schema.toml").write_text(
+        'unit = "id"\n[columns]\neduc = { range = [1, 3] }\nincome = { bounds = [0, 100] }\n'
+    )
     return ["query", "p.parquet", "--schema", "schema.toml", "--sql", SQL]
 
 
@@ -81,13 +83,16 @@ def test_a_book_that_is_not_open_is_refused(people, capsys):
     assert not Path("nowhere.db").exists()
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (["--epsilon", "1", "--book", "census"], "--ledger and --book belong together"),
-    ([], "exactly one of epsilon"),
-    (["--epsilon", "-1"], "epsilon is -1"),
-    (["--epsilon", "1", "--sql", "SELECT MAX(income) FROM p"], "high quantile"),
-    (["--epsilon", "1", "--schema", "nowhere.toml"], "cannot be read"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--epsilon", "1", "--book", "census"], "--ledger and --book belong together"),
+        ([], "exactly one of epsilon"),
+        (["--epsilon", "-1"], "epsilon is -1"),
+        (["--epsilon", "1", "--sql", "SELECT MAX(income) FROM p"], "high quantile"),
+        (["--epsilon", "1", "--schema", "nowhere.toml"], "cannot be read"),
+    ],
+)
 def test_bad_input_is_one_sentence(people, change, message, capsys):
     assert run([*people, *change]) == 2
     printed = capsys.readouterr()

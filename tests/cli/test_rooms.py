@@ -12,8 +12,20 @@ import typer
 from discreet import cli
 from discreet.errors import MissingExtra
 
-HEAVY = {"torch", "numpy", "scipy", "numba", "sqlalchemy", "polars", "duckdb", "sklearn", "matplotlib", "pandas", "pyarrow",
-         "jinja2"}
+HEAVY = {
+    "torch",
+    "numpy",
+    "scipy",
+    "numba",
+    "sqlalchemy",
+    "polars",
+    "duckdb",
+    "sklearn",
+    "matplotlib",
+    "pandas",
+    "pyarrow",
+    "jinja2",
+}
 
 # one process for all of them: what none of them loaded, each of them did not
 EVERY_HELP = f"""
@@ -106,9 +118,13 @@ def test_a_room_whose_extra_is_missing_says_how_to_install_it(monkeypatch, capsy
 
 
 def test_a_module_put_into_the_folder_brings_its_command(monkeypatch, tmp_path, capsys):
-    """No list names it; a heading that no other command has follows the known ones; a module without register is a helper."""
-    (tmp_path / "toy.py").write_text("def toy() -> None:\n    \"Say hello.\"\n    print('hello')\n\n"
-                                     "def register(app):\n    app.command(rich_help_panel='Play')(toy)\n")
+    """No list names it; a heading that no other command has follows the known ones;
+    a module without register is a helper.
+    """
+    (tmp_path / "toy.py").write_text(
+        "def toy() -> None:\n    \"Say hello.\"\n    print('hello')\n\n"
+        "def register(app):\n    app.command(rich_help_panel='Play')(toy)\n"
+    )
     (tmp_path / "helper.py").write_text("def helper() -> None: ...\n")
     monkeypatch.setattr(cli, "__path__", [*cli.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "discreet.cli.toy", raising=False)

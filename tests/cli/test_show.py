@@ -45,12 +45,19 @@ def printed(columns, act, *arguments, **options):
 
 
 WIDTHS = (1, 20, 40, 80, 81, 100, 200)
-CELLS = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF, exclude_categories=("C", "Z")), min_size=1, max_size=30)
+CELLS = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FFF, exclude_categories=("C", "Z")), min_size=1, max_size=30
+)
 
 
-@given(st.integers(1, 6).flatmap(lambda n: st.tuples(st.lists(CELLS, min_size=n, max_size=n),
-                                                    st.lists(st.lists(CELLS, min_size=n, max_size=n), max_size=3))),
-       st.sampled_from(WIDTHS))
+@given(
+    st.integers(1, 6).flatmap(
+        lambda n: st.tuples(
+            st.lists(CELLS, min_size=n, max_size=n), st.lists(st.lists(CELLS, min_size=n, max_size=n), max_size=3)
+        )
+    ),
+    st.sampled_from(WIDTHS),
+)
 def test_every_value_of_a_table_is_printed_in_full_at_every_width(content, width):
     """In one piece, on one line; and no line of a table with borders is wider than the terminal."""
     headers, rows = content
@@ -85,9 +92,15 @@ ACTING = "a\x1b[31mred\x07\u202eevil\u2066\x9b2J\r\n\u2028b\ud800"
 
 
 def test_nothing_that_acts_on_a_terminal_reaches_it():
-    """Escapes, bells, directions of writing, ends of lines inside a cell, lone surrogates: all are shown, none are sent."""
-    for text in (printed(200, show.say, ACTING), printed(200, show.table, ACTING, [ACTING], [[ACTING]]),
-                 printed(10, show.table, ACTING, [ACTING], [[ACTING]]), printed(80, show.data, ACTING)):
+    """Escapes, bells, directions of writing, ends of lines inside a cell, lone surrogates: all are shown,
+    none are sent.
+    """
+    for text in (
+        printed(200, show.say, ACTING),
+        printed(200, show.table, ACTING, [ACTING], [[ACTING]]),
+        printed(10, show.table, ACTING, [ACTING], [[ACTING]]),
+        printed(80, show.data, ACTING),
+    ):
         assert set(text) & set("\x1b\x07\u202e\u2066\x9b\r\u2028\ud800") == set()
         assert "\\x1b[31mred" in text
 

@@ -74,7 +74,10 @@ def test_a_folder_is_named_by_the_environment(tmp_path, monkeypatch):
 def test_images_are_read_as_they_are_stored(tmp_path, monkeypatch):
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
     (tmp_path / "mnist").mkdir()
-    images, labels = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, *range(6)]), bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9])
+    images, labels = (
+        bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, *range(6)]),
+        bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]),
+    )
     for name in [name for name in files.FILES if name.startswith("mnist")]:
         content = gzip.compress(images if "images" in name else labels)
         (tmp_path / name).write_bytes(content)

@@ -17,15 +17,71 @@ from discreet.encoding import Encoder
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
 
-ODD_TEXTS = ["1", " 5 ", "5\t", "+5", "-.5", "1.", "1e2", "1E-2", "inf", "-Infinity", "1e400", "007", "1_0", "5d", "5f", "٥",
-             "\uff11", "0x1F", "nan", "NaN", "1e", "--1", "1,5", "1 0", "", " ", "true", "1\u00a0", "\ufeff1", "NULL", "½",
-             "1\u2028", 'a"b', "a\nb", "a\r\nb", "f", " f", "F", "m", "\u00e9", "e\u0301", "None", "NA", "\\N", "'", "#", "7;8"]
-FACTS = Declaration(Schema(n=Bounded(-10, 10), filled=Bounded(-10, 10, missing=3), number=Categories([1, 5, 7, 100]),
-                           text=Categories(["f", "m", "5", "nan", " f"]), other=Categories(["f", "m"], other="else")))
+ODD_TEXTS = [
+    "1",
+    " 5 ",
+    "5\t",
+    "+5",
+    "-.5",
+    "1.",
+    "1e2",
+    "1E-2",
+    "inf",
+    "-Infinity",
+    "1e400",
+    "007",
+    "1_0",
+    "5d",
+    "5f",
+    "٥",
+    "\uff11",
+    "0x1F",
+    "nan",
+    "NaN",
+    "1e",
+    "--1",
+    "1,5",
+    "1 0",
+    "",
+    " ",
+    "true",
+    "1\u00a0",
+    "\ufeff1",
+    "NULL",
+    "½",
+    "1\u2028",
+    'a"b',
+    "a\nb",
+    "a\r\nb",
+    "f",
+    " f",
+    "F",
+    "m",
+    "\u00e9",
+    "e\u0301",
+    "None",
+    "NA",
+    "\\N",
+    "'",
+    "#",
+    "7;8",
+]
+FACTS = Declaration(
+    Schema(
+        n=Bounded(-10, 10),
+        filled=Bounded(-10, 10, missing=3),
+        number=Categories([1, 5, 7, 100]),
+        text=Categories(["f", "m", "5", "nan", " f"]),
+        other=Categories(["f", "m"], other="else"),
+    )
+)
 CONTAINERS = {
-    "list": lambda values: values, "objects": lambda values: np.array(values, object),
-    "pandas": lambda values: pd.Series(values, dtype="str"), "pandas objects": lambda values: pd.Series(values, dtype=object),
-    "polars": pl.Series, "Arrow": pa.array,
+    "list": lambda values: values,
+    "objects": lambda values: np.array(values, object),
+    "pandas": lambda values: pd.Series(values, dtype="str"),
+    "pandas objects": lambda values: pd.Series(values, dtype=object),
+    "polars": pl.Series,
+    "Arrow": pa.array,
 }
 
 
@@ -72,8 +128,10 @@ def test_columns_in_memory_are_read_as_the_file_is(odd_file, container):
 def test_a_model_of_a_file_is_the_model_of_its_columns(odd_file):
     facts = Declaration(FACTS.schema)
     columns = {name: [None if text == "" else text for text in ODD_TEXTS] for name in FACTS.schema}
-    models = [TableModel(facts, "text", epsilon=1.0, random_state=1).fit(data).estimator.coef_
-              for data in (str(odd_file), columns, pl.DataFrame(columns), pa.table(columns), pd.DataFrame(columns))]
+    models = [
+        TableModel(facts, "text", epsilon=1.0, random_state=1).fit(data).estimator.coef_
+        for data in (str(odd_file), columns, pl.DataFrame(columns), pa.table(columns), pd.DataFrame(columns))
+    ]
     assert all(np.array_equal(models[0], other) for other in models)
 
 
@@ -100,7 +158,9 @@ def test_of_each_unit_the_first_row_counts():
 @pytest.mark.parametrize("odd", ODD, ids=[f"{type(odd).__name__}-{place}" for place, odd in enumerate(ODD)])
 def test_one_odd_entry_changes_no_other(odd):
     """In a list, wherever it stands; it is a number, a category, or missing."""
-    facts = Declaration(Schema(x=Bounded(0, 100, missing=50), y=Bounded(0, 1), k=Categories(["a", "1"]), n=Categories([1, 2])))
+    facts = Declaration(
+        Schema(x=Bounded(0, 100, missing=50), y=Bounded(0, 1), k=Categories(["a", "1"]), n=Categories([1, 2]))
+    )
     plain = {"x": [7, "8"], "y": [0.5, None], "k": ["a", "b"], "n": [2, "1"]}
     more = {name: [values[0], odd, values[1]] for name, values in plain.items()}
     before, after = Encoder(facts).read(plain), Encoder(facts).read(more)
@@ -126,10 +186,14 @@ def test_numbers_for_text_categories_are_told_as_engines_tell_them():
 
 def test_public_mistakes_are_found_before_anything_is_read(tmp_path):
     facts = Declaration(Schema(x=Bounded(0, 1), y=Bounded(0, 1)))
-    for data, message in (({"x": [1]}, "Column 'y' is declared"), ({"x": [1], "y": [1, 2]}, "differ in length"),
-                          ({"x": np.array(["2020-01-01"], "M8[D]"), "y": [1]}, "Column 'x' has type datetime64"),
-                          (pl.DataFrame({"x": [1]}), "There is no column 'y'"), (dp, "source is a module"),
-                          (str(tmp_path / "absent.csv"), "There is no file")):
+    for data, message in (
+        ({"x": [1]}, "Column 'y' is declared"),
+        ({"x": [1], "y": [1, 2]}, "differ in length"),
+        ({"x": np.array(["2020-01-01"], "M8[D]"), "y": [1]}, "Column 'x' has type datetime64"),
+        (pl.DataFrame({"x": [1]}), "There is no column 'y'"),
+        (dp, "source is a module"),
+        (str(tmp_path / "absent.csv"), "There is no file"),
+    ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             Encoder(facts).prepared(data)
 

@@ -13,9 +13,16 @@ from experiments import adult_recipe, coordinate_descent, dimension, linear_accu
 
 def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_path):
     """Lipschitz clips far ahead of SGD on one big column, behind on balanced ones; the figure is drawn."""
-    for name, value in {"PASSES": (10,), "CLIPS": (0.1, 0.3), "STEPS": {"cd": (1.0,), "sgd": (1.0, 10.0)}, "SEEDS": 1}.items():
+    for name, value in {
+        "PASSES": (10,),
+        "CLIPS": (0.1, 0.3),
+        "STEPS": {"cd": (1.0,), "sgd": (1.0, 10.0)},
+        "SEEDS": 1,
+    }.items():
         monkeypatch.setattr(coordinate_descent, name, value)
-    found = {design: coordinate_descent.curves(coordinate_descent.data(design), 0.0) for design in ("first big", "balanced")}
+    found = {
+        design: coordinate_descent.curves(coordinate_descent.data(design), 0.0) for design in ("first big", "balanced")
+    }
     assert found["first big"]["DP-CD, lipschitz clips"][0] < found["first big"]["DP-SGD"][0] / 3
     assert found["balanced"]["DP-CD, lipschitz clips"][0] > found["balanced"]["DP-SGD"][0] / 3
     coordinate_descent.plot(found, tmp_path / "figure.png")
@@ -24,8 +31,10 @@ def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_pat
 
 def test_excess_risk_does_not_grow_with_the_dimension():
     """The mean of eight seeds, from 20 to 1,000 dimensions; pure noise, whose scale does grow, is told apart."""
-    low, high, pure = (np.mean([dimension.excess(d, seed, delta) for seed in range(8)])
-                       for d, delta in ((20, 1e-6), (1000, 1e-6), (1000, 0.0)))
+    low, high, pure = (
+        np.mean([dimension.excess(d, seed, delta) for seed in range(8)])
+        for d, delta in ((20, 1e-6), (1000, 1e-6), (1000, 0.0))
+    )
     assert high < low + 0.05
     assert pure > low + 0.5
 
@@ -33,9 +42,13 @@ def test_excess_risk_does_not_grow_with_the_dimension():
 MARGIN = 0.015  # what the mean of two seeds may fall below the figure owed for ten
 
 
-@pytest.mark.parametrize(("name", "epsilons"), [("adult", (0.1, 0.5)), ("digits", (1.0, 10.0)), ("breast cancer", (0.1, 1.0))])
+@pytest.mark.parametrize(
+    ("name", "epsilons"), [("adult", (0.1, 0.5)), ("digits", (1.0, 10.0)), ("breast cancer", (0.1, 1.0))]
+)
 def test_default_accuracy_is_what_is_owed(name, epsilons):
-    """Fewer seeds than the experiment, and MARGIN for that (breast cancer at epsilon 0.1 spreads by several points a seed)."""
+    """Fewer seeds than the experiment, and MARGIN for that (breast cancer at epsilon 0.1 spreads by several points a
+    seed).
+    """
     question = next(q for q in linear_accuracy.questions() if q.name == name)
     for epsilon in epsilons:
         seeds = 8 if name == "breast cancer" else 2

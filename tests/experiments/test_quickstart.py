@@ -78,8 +78,15 @@ def test_bars_and_tables_are_printed(ran):
 def test_the_report_shows_what_was_learnt(ran):
     page = (ran.folder / "quickstart.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 6
-    for text in ("What was learnt", "People by education", "Hours of work a week", "Hollow: not private", "LogisticRegression",
-                 "PoissonSampled", "one person"):
+    for text in (
+        "What was learnt",
+        "People by education",
+        "Hours of work a week",
+        "Hollow: not private",
+        "LogisticRegression",
+        "PoissonSampled",
+        "one person",
+    ):
         assert text in page
     assert "<script" not in page
 
@@ -93,9 +100,11 @@ def poor() -> Iterator[Session]:
 def test_nothing_is_answered_that_was_not_charged(poor):
     """Each question meets the book first."""
     people, data = adult(), adult_features()
-    questions = [lambda: quickstart.by_education(poor, people, 0.5),
-                 lambda: quickstart.logistic_regression(poor, data, 1.0, 1e-6),
-                 lambda: quickstart.network(poor, data, SHORT)]
+    questions = [
+        lambda: quickstart.by_education(poor, people, 0.5),
+        lambda: quickstart.logistic_regression(poor, data, 1.0, 1e-6),
+        lambda: quickstart.network(poor, data, SHORT),
+    ]
     for ask in questions:
         with pytest.raises(dp.BudgetExceeded):
             ask()
@@ -114,7 +123,9 @@ def test_the_settings_of_the_main_job_fit_the_book():
         return dp.events.PoissonSampled(rate=rate, event=dp.events.Gaussian(noise_multiplier=noise)) * steps
 
     noise = dp.calibrate(training, epsilon=settings.network, delta=settings.delta)
-    linear = dp.linear.LogisticRegression(epsilon=settings.linear, delta=settings.delta, feature_norm=1.0, classes=(0, 1))
+    linear = dp.linear.LogisticRegression(
+        epsilon=settings.linear, delta=settings.delta, feature_norm=1.0, classes=(0, 1)
+    )
     with dp.Ledger("sqlite://") as ledger:
         book = ledger.open("adult", epsilon=quickstart.EPSILON, delta=quickstart.DELTA)
         for event in (dp.events.PureDP(epsilon=settings.tables), linear.privacy_event(93), training(noise)):

@@ -34,8 +34,11 @@ def test_closed_forms_of_strategies_one_and_two(rows):
 
 def test_the_optimised_strategy_is_the_best_and_above_the_bound(rows):
     for i in range(len(SIZES)):
-        assert rows["SVD lower bound"][i] < rows["optimised"][i] <= min(
-            totals[i] for name, totals in rows.items() if name != "SVD lower bound") * (1 + 1e-9)
+        assert (
+            rows["SVD lower bound"][i]
+            < rows["optimised"][i]
+            <= min(totals[i] for name, totals in rows.items() if name != "SVD lower bound") * (1 + 1e-9)
+        )
 
 
 def test_measured_error_on_a_histogram_is_the_stated_one():

@@ -31,8 +31,9 @@ class Knowledge:
     safe: float = 1.0  # the chance that no approximate event told everything
 
     def learn(self, event: Event, count: int = 1, rows: int = 1) -> None:
-        """One more event, so many times, about somebody who has so many rows; for other kinds there is no exact value here.
-        (For approximate events and several rows this is less than what may be told.)"""
+        """One more event, so many times, about somebody who has so many rows; for other kinds there is no exact value
+        here. (For approximate events and several rows this is less than what may be told.)
+        """
         match event:
             case events.PureDP(epsilon=epsilon):
                 self.pure[rows * round(epsilon * GRID)] += count
@@ -51,14 +52,18 @@ class Knowledge:
 
     def delta(self, epsilon: float) -> float:
         """The smallest delta for which all of it is (epsilon, delta)-DP."""
-        told = sum(chance * _gaussian(epsilon - loss / GRID, math.sqrt(self.mu2)) for loss, chance in self._losses().items())
+        told = sum(
+            chance * _gaussian(epsilon - loss / GRID, math.sqrt(self.mu2)) for loss, chance in self._losses().items()
+        )
         return (1 - self.safe) + self.safe * told
 
     def _losses(self) -> dict[int, float]:
         losses = {0: 1.0}
         for step, count in self.pure.items():
             up = 1 / (1 + math.exp(-step / GRID))
-            sums = {(2 * k - count) * step: math.comb(count, k) * up**k * (1 - up) ** (count - k) for k in range(count + 1)}
+            sums = {
+                (2 * k - count) * step: math.comb(count, k) * up**k * (1 - up) ** (count - k) for k in range(count + 1)
+            }
             mixed: dict[int, float] = {}
             for (one, chance), (other, more) in product(losses.items(), sums.items()):
                 mixed[one + other] = mixed.get(one + other, 0.0) + chance * more

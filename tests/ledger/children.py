@@ -9,7 +9,9 @@ from collections.abc import Callable
 
 
 def forked(work: Callable[[int], object]) -> tuple[int, int]:
-    """Run ``work`` in a forked child, with the pipe it may write to; its number, and where to read. It never returns here."""
+    """Run ``work`` in a forked child, with the pipe it may write to; its number, and where to read.
+    It never returns here.
+    """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

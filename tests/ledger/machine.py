@@ -143,7 +143,9 @@ class LedgerMachine(RuleBasedStateMachine):
         for one in asked:
             self.charge_once(which, *one)
 
-    def charge_once(self, which: int, index: int, event: Event, count: int, delta: float | None, kind: str, own: bool) -> None:
+    def charge_once(
+        self, which: int, index: int, event: Event, count: int, delta: float | None, kind: str, own: bool
+    ) -> None:
         """In the book's own unit, or in another, which is refused unless the book knows how many rows a unit has."""
         book = self.chosen(index, which)
         shelf = self.shelves[book.name]
@@ -231,7 +233,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert in_child(work) == ["refused"]
         TRIED.counts["draw in a child"] += 1
 
-    @rule(index=INDEX, event=EVENTS, count=COUNTS, copied=st.booleans(), patience=st.one_of(st.none(), st.integers(0, 3)))
+    @rule(
+        index=INDEX, event=EVENTS, count=COUNTS, copied=st.booleans(), patience=st.one_of(st.none(), st.integers(0, 3))
+    )
     @precondition(lambda self: self.shelves)
     def charge_in_a_child(self, index: int, event: Event, count: int, copied: bool, patience: int | None) -> None:
         """By the copied ledger or by one of its own; perhaps killed after so many words, wherever it is then."""
@@ -266,15 +270,39 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- tampering -------------------------------------------------------------------------------------------------
 
-    @rule(index=INDEX, number=INDEX, other=INDEX, column=st.sampled_from(sorted(schema.entries.columns.keys())),
-          way=st.sampled_from(["edit", "delete", "swap", "cut", "copy", "totals", "terms", "count", "row", "head", "hash",
-                               "two heads", "free", "refund", "limit"]))  # fmt: skip
+    @rule(
+        index=INDEX,
+        number=INDEX,
+        other=INDEX,
+        column=st.sampled_from(sorted(schema.entries.columns.keys())),
+        way=st.sampled_from(
+            [
+                "edit",
+                "delete",
+                "swap",
+                "cut",
+                "copy",
+                "totals",
+                "terms",
+                "count",
+                "row",
+                "head",
+                "hash",
+                "two heads",
+                "free",
+                "refund",
+                "limit",
+            ]
+        ),
+    )
     @precondition(lambda self: self.shelves)
     def tamper(self, index: int, number: int, other: int, column: str, way: str) -> None:
         """Whatever changes anything refuses the next charge, of the running process and of one that starts then."""
         book = self.chosen(index)
         engine = self.ledgers[0]._store._engine.execution_options()
-        outside = sa.create_engine(engine.url, connect_args=self.ledgers[0]._store.address.arguments, poolclass=sa.NullPool)
+        outside = sa.create_engine(
+            engine.url, connect_args=self.ledgers[0]._store.address.arguments, poolclass=sa.NullPool
+        )
         with outside.begin() as connection:
             unguarded(connection)
             before = dump(connection)
@@ -295,7 +323,9 @@ class LedgerMachine(RuleBasedStateMachine):
         for ledger in (running, fresh):
             TRIED.counts["tampering, running" if ledger is running else "tampering, fresh"] += 1
             attempts: list[Callable[[], object]] = [
-                lambda ledger=ledger: ledger.book(name).charge(events.PureDP(epsilon=0.0), unit=self.shelves[name].unit),
+                lambda ledger=ledger: ledger.book(name).charge(
+                    events.PureDP(epsilon=0.0), unit=self.shelves[name].unit
+                ),
                 lambda ledger=ledger: ledger.open("after tampering", epsilon=1.0),
                 ledger.verify,
             ]  # type: ignore[assignment]

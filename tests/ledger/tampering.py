@@ -120,8 +120,21 @@ def raised(epsilon: float, delta: float) -> Tampering:
         node = replace(node, since=node.stage.next(epsilon, delta))
         tree.save(connection, [node])
         last, terms = last_entry(connection), json.dumps({"delta": delta, "epsilon": epsilon})
-        write(connection, replace(last, seq=last.seq + 1, previous=last.hash, book=BOOK, kind="raise", label="why", event="",
-                                  price="", terms=terms, **outcome(node)))  # fmt: skip
+        write(
+            connection,
+            replace(
+                last,
+                seq=last.seq + 1,
+                previous=last.hash,
+                book=BOOK,
+                kind="raise",
+                label="why",
+                event="",
+                price="",
+                terms=terms,
+                **outcome(node),
+            ),
+        )
 
     return run
 
@@ -133,22 +146,30 @@ def swapped(one: int, other: int) -> Tampering:
 
 def copied(seq: int, to: int) -> Tampering:
     names = ", ".join(COLUMNS)
-    return sql(f"INSERT INTO discreet_entries (seq, {names}) SELECT {to}, {names} FROM discreet_entries WHERE seq = {seq}")
+    return sql(
+        f"INSERT INTO discreet_entries (seq, {names}) SELECT {to}, {names} FROM discreet_entries WHERE seq = {seq}"
+    )
 
 
 REFUND = json.loads(COST.to_json()) | {"pure": "-1"}
 PLANNED = Amounts(planned_epsilon=Fraction(1, 10), planned_delta=Fraction(0))
 
 ENTRIES: dict[str, Tampering] = {
-    **{f"{column} of entry {seq} edited": sql(f"UPDATE discreet_entries SET {column} = {column} || '0' WHERE seq = {seq}")
-       for column in COLUMNS for seq in (1, 6)},
+    **{
+        f"{column} of entry {seq} edited": sql(
+            f"UPDATE discreet_entries SET {column} = {column} || '0' WHERE seq = {seq}"
+        )
+        for column in COLUMNS
+        for seq in (1, 6)
+    },
     **{f"entry {seq} deleted": sql(f"DELETE FROM discreet_entries WHERE seq = {seq}") for seq in (1, 2, 6, 9, 10)},
     "all entries deleted": sql("DELETE FROM discreet_entries"),
     "the tail truncated": sql("DELETE FROM discreet_entries WHERE seq > 7"),
     "two entries swapped": swapped(7, 8),
     "the last two entries swapped": swapped(9, 10),
     "an entry deleted and the rest renumbered": sql(
-        "DELETE FROM discreet_entries WHERE seq = 8", "UPDATE discreet_entries SET seq = seq - 1 WHERE seq > 8"),
+        "DELETE FROM discreet_entries WHERE seq = 8", "UPDATE discreet_entries SET seq = seq - 1 WHERE seq > 8"
+    ),
     "an entry duplicated at the end": copied(8, 11),
     "an entry far beyond the end": copied(8, 900),
     "an entry before the first": copied(8, -5),
@@ -159,14 +180,18 @@ ENTRIES: dict[str, Tampering] = {
     "a charge moved to another book": sql("UPDATE discreet_entries SET book = 'other' WHERE seq = 8"),
     "a time moved back": sql("UPDATE discreet_entries SET at = '2001-01-01T00:00:00+00:00' WHERE seq = 8"),
     "terms that are no JSON": sql("UPDATE discreet_entries SET terms = '{' WHERE seq = 1"),
-}  # fmt: skip
+}
 
 FOLLOWS: dict[str, Tampering] = {
     "a limit raised": sql("UPDATE discreet_books SET terms = replace(terms, '1.0', '9.0') WHERE name = 'census'"),
     "totals emptied": sql(f"UPDATE discreet_books SET amounts = '{NOTHING.to_json()}' WHERE name = 'census'"),
     "totals of another book": sql(f"UPDATE discreet_books SET amounts = '{COST.to_json()}' WHERE name = 'other'"),
-    "totals of a partition": sql(f"UPDATE discreet_books SET amounts = '{NOTHING.to_json()}' WHERE name = 'census/region'"),
-    "totals of a part": sql(f"UPDATE discreet_books SET amounts = '{NOTHING.to_json()}' WHERE name = 'census/region/north'"),
+    "totals of a partition": sql(
+        f"UPDATE discreet_books SET amounts = '{NOTHING.to_json()}' WHERE name = 'census/region'"
+    ),
+    "totals of a part": sql(
+        f"UPDATE discreet_books SET amounts = '{NOTHING.to_json()}' WHERE name = 'census/region/north'"
+    ),
     "totals that are no JSON": sql("UPDATE discreet_books SET amounts = 'nothing' WHERE name = 'census'"),
     "totals that lack a currency": sql("UPDATE discreet_books SET amounts = '{\"pure\":\"0\"}' WHERE name = 'census'"),
     "totals that are no amounts": sql("UPDATE discreet_books SET amounts = '[1]' WHERE name = 'census'"),
@@ -177,7 +202,8 @@ FOLLOWS: dict[str, Tampering] = {
     "a book deleted": sql("DELETE FROM discreet_books WHERE name = 'census'"),
     "another book deleted": sql("DELETE FROM discreet_books WHERE name = 'other'"),
     "a book added": sql(
-        "INSERT INTO discreet_books SELECT 'new', NULL, terms, amounts, 0 FROM discreet_books WHERE name = 'other'"),
+        "INSERT INTO discreet_books SELECT 'new', NULL, terms, amounts, 0 FROM discreet_books WHERE name = 'other'"
+    ),
     "the head moved back": sql("UPDATE discreet_head SET seq = seq - 1"),
     "the head moved on": sql("UPDATE discreet_head SET seq = seq + 1"),
     "the head's hash": sql("UPDATE discreet_head SET hash = 'ab'"),
@@ -185,7 +211,7 @@ FOLLOWS: dict[str, Tampering] = {
     "no head": sql("DELETE FROM discreet_head"),
     "two heads": sql("INSERT INTO discreet_head SELECT 2, seq, at, hash FROM discreet_head"),
     "a head back at the start": sql(f"UPDATE discreet_head SET seq = 0, at = '', hash = '{'0' * 64}'"),
-}  # fmt: skip
+}
 
 FORGED: dict[str, Tampering] = {
     "an event without its price": forged(NOTHING, event=events.PureDP(epsilon=1000.0).to_json()),
@@ -213,7 +239,9 @@ FORGED: dict[str, Tampering] = {
     "a book inside a partition": opened("census/region/west", Terms(epsilon=1.0, delta=0.0)),
     "a part that is in none": opened("census/west", Terms(epsilon=1.0, delta=0.0, kind="part")),
     "a partition on its own": opened("west", Terms(epsilon=1.0, delta=0.0, kind="partition")),
-    "a sub-book under another adjacency": opened("census/west", Terms(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE)),
+    "a sub-book under another adjacency": opened(
+        "census/west", Terms(epsilon=1.0, delta=0.0, adjacency=Adjacency.REPLACE)
+    ),
     "a sub-book of another unit": opened("census/west", Terms(epsilon=1.0, delta=0.0, unit="day")),
     "a charge as from before rules and units": forged(rules="", terms=""),
     "a raise by nothing": raised(0.0, 0.0),
@@ -253,8 +281,10 @@ TABLES = (schema.entries, schema.books, schema.head)
 
 def dump(connection: sa.Connection) -> dict[str, list[Any]]:
     """Every row of every table."""
-    return {table.name: sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
-            for table in TABLES}  # fmt: skip
+    return {
+        table.name: sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
+        for table in TABLES
+    }
 
 
 def restore(connection: sa.Connection, rows: dict[str, list[Any]]) -> None:

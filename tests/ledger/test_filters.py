@@ -119,10 +119,15 @@ def test_shares_of_delta_add_up_to_one() -> None:
         assert sum(shares.values()) == 1
 
 
-@pytest.mark.parametrize(("policy", "epsilon", "noise", "expected"), [
-    ("mixed", 0.5, 10.0, 0.4651017071), ("mixed", 3.0, 2.0, 2.6570166108),
-    ("renyi", 3.0, 2.0, 2.5424802693), ("renyi", 20.0, 2.0, 2.9375628426),
-])
+@pytest.mark.parametrize(
+    ("policy", "epsilon", "noise", "expected"),
+    [
+        ("mixed", 0.5, 10.0, 0.4651017071),
+        ("mixed", 3.0, 2.0, 2.6570166108),
+        ("renyi", 3.0, 2.0, 2.5424802693),
+        ("renyi", 20.0, 2.0, 2.9375628426),
+    ],
+)
 def test_the_thresholds_of_a_policy_never_change(policy: str, epsilon: float, noise: float, expected: float) -> None:
     """Books were opened by them, and what they proved was written down: a better division gets a new name."""
     spent = price(events.Gaussian(noise_multiplier=noise), Adjacency.ADD_REMOVE)
@@ -184,7 +189,9 @@ def test_charging_more_never_reads_less_and_the_reading_agrees_with_the_filter(a
 @settings(max_examples=200, deadline=None)
 def test_a_reading_is_not_below_the_exact_sum_of_its_parts(planned: int, renyi: int, limit: float) -> None:
     """Not by an ulp, and not as the decimal it is written as; nor above the limit that was admitted."""
-    spent = Amounts(pure=math.inf, mu2=math.inf, renyi=(renyi,) * len(ORDERS), planned_epsilon=Fraction(planned, 10**18))
+    spent = Amounts(
+        pure=math.inf, mu2=math.inf, renyi=(renyi,) * len(ORDERS), planned_epsilon=Fraction(planned, 10**18)
+    )
     book = Limit(exact(limit), Fraction(1, 10**6))
     found = reading(book, spent)
     if not proved(book, spent).epsilon < math.inf:

@@ -1,4 +1,6 @@
-"""A fork, a copy or a pickle of what was charged once is never drawn on twice, and nobody waits for a lock it copied."""
+"""A fork, a copy or a pickle of what was charged once is never drawn on twice,
+and nobody waits for a lock it copied.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,9 @@ def test_a_fork_waits_for_the_charge_of_another_thread(tmp_path: Path) -> None:
         assert ledger.verify().entries == 3
 
 
-def test_a_child_cut_off_from_a_charge_that_does_not_end_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_cut_off_from_a_charge_that_does_not_end_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At once, by the copied ledger and by one it opens on the same file; the parent is not hurt."""
     monkeypatch.setattr(forks, "PATIENCE", 0.01)
     url = f"sqlite:///{tmp_path / 'budget.db'}"

@@ -43,7 +43,8 @@ def test_charging_does_not_grow_with_the_length_of_the_book(tmp_path: Path) -> N
         books = [ledger.open("book", epsilon=100.0, delta=1e-6) for ledger in (one, other)]
         fill(books[0], 100)
         fill(books[1], 100_000)
-        rounds = [[time_charges(book, count=4)[1][1] for book in books] for _ in range(40)]  # in turn: alike in any noise
+        # in turn: alike in any noise
+        rounds = [[time_charges(book, count=4)[1][1] for book in books] for _ in range(40)]
         assert books[1].spent().entries == 100_160
     short, long = (statistics.median(times) for times in zip(*rounds, strict=True))
     assert long < 1.5 * short

@@ -1,4 +1,6 @@
-"""A raise is an entry with who and why; what came before keeps its part of the limit, and the rest has a filter of its own."""
+"""A raise is an entry with who and why; what came before keeps its part of the limit,
+and the rest has a filter of its own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def run(*arguments: str, code: int = 0) -> None:
     assert stopped.value.code == code
 
 
-def test_the_owner_can_raise_a_limit_and_the_book_says_who_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_owner_can_raise_a_limit_and_the_book_says_who_and_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The reproduction: a refusal told the analyst to ask for a raise, and no command could."""
     address = f"sqlite:///{tmp_path / 'budget.db'}"
     with Ledger(address, who="analyst") as ledger:
@@ -88,7 +92,9 @@ def test_a_raise_without_delta_admits_pure_events_only(ledger: Ledger) -> None:
     book = ledger.open("census", epsilon=1.0, delta=1e-6)
     book.charge(GAUSSIAN)
     book.raise_limit(epsilon=1.0, why="counts")
-    with pytest.raises(BudgetExceeded, match="'fit' needs a delta, but book 'census' has no delta left since its limit"):
+    with pytest.raises(
+        BudgetExceeded, match="'fit' needs a delta, but book 'census' has no delta left since its limit"
+    ):
         book.charge(GAUSSIAN, label="fit")
     with pytest.raises(BudgetExceeded, match="pure events only"):
         book.charge(events.ApproxDP(epsilon=0.1, delta=1e-9), label="approximate")
@@ -102,9 +108,13 @@ def test_a_raise_without_delta_admits_pure_events_only(ledger: Ledger) -> None:
     GAUSSIAN, events.ApproxDP(epsilon=0.1, delta=1e-9), events.PoissonSampled(rate=0.1, event=GAUSSIAN),
     events.TruncatedPoissonSampled(rate=0.5, max_batch_size=9, dataset_size=10, event=GAUSSIAN), events.ZCDP(rho=0.01),
 ])  # fmt: skip
-def test_a_book_without_delta_refuses_what_needs_one_in_a_sentence_that_says_so(ledger: Ledger, event: events.Event) -> None:
+def test_a_book_without_delta_refuses_what_needs_one_in_a_sentence_that_says_so(
+    ledger: Ledger, event: events.Event
+) -> None:
     book = ledger.open("pure", epsilon=1.0)
-    with pytest.raises(BudgetExceeded, match="'model' needs a delta, but book 'pure' has delta=0 and admits pure events only"):
+    with pytest.raises(
+        BudgetExceeded, match="'model' needs a delta, but book 'pure' has delta=0 and admits pure events only"
+    ):
         book.charge(event, label="model")
     inside = ledger.open("outer", epsilon=1.0).sub("inner", epsilon=1.0, delta=1e-6)
     with pytest.raises(BudgetExceeded, match="book 'outer' has delta=0"):
@@ -168,7 +178,8 @@ def test_a_plan_may_open_a_new_stage(ledger: Ledger) -> None:
     ledger.verify()
 
 
-# --- books in books -------------------------------------------------------------------------------------------------------
+# --- books in books
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_raise_touches_neither_the_books_inside_nor_those_above(ledger: Ledger) -> None:
@@ -212,7 +223,8 @@ def test_a_raised_book_pays_for_each_part_in_full(ledger: Ledger) -> None:
     ledger.verify()
 
 
-# --- the chain ------------------------------------------------------------------------------------------------------------
+# --- the chain
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_raises_survive_a_restart_on_every_store(url: str) -> None:
@@ -230,7 +242,8 @@ def test_raises_survive_a_restart_on_every_store(url: str) -> None:
 
 @pytest.mark.parametrize(("statement", "message"), [
     ("UPDATE discreet_entries SET terms = replace(terms, '1.0', '9.0') WHERE kind = 'raise'", "was edited"),
-    ("UPDATE discreet_books SET amounts = replace(amounts, 'before_epsilon\":\"', 'before_epsilon\":\"-')", "do not follow"),
+    ("UPDATE discreet_books SET amounts = replace(amounts, 'before_epsilon\":\"', 'before_epsilon\":\"-')",
+     "do not follow"),
     ("UPDATE discreet_books SET amounts = substr(amounts, 1, instr(amounts, char(10)) - 1)", "do not follow"),
 ])  # fmt: skip
 def test_a_raise_that_was_tampered_with_is_found(ledger: Ledger, statement: str, message: str) -> None:
@@ -254,14 +267,16 @@ def test_a_raise_beyond_the_ceiling_that_was_appended_by_hand_is_found(ledger: L
         ledger.verify()
 
 
-# --- an adversary who asks for a raise when the answers please --------------------------------------------------------------
+# --- an adversary who asks for a raise when the answers please
+# --------------------------------------------------------------
 
 
 def losses(node: Node, budget: int, p: float, loss: float) -> list[tuple[float, float, Stage]]:
-    """Every way an adaptive run may end: its probability with the record, its log-ratio, and where the book then stands.
+    """Every way an adaptive run may end: its probability with the record, its log-ratio, and where the book then
+    stands.
 
-    Coins of randomised response with two biases; the next one is chosen by the last answer, and the limit is raised, once,
-    when the run looks promising.
+    Coins of randomised response with two biases; the next one is chosen by the last answer, and the limit is raised,
+    once, when the run looks promising.
     """
     if budget and loss > 0.4 and node.since is None:
         node = node.raised(0.4, 0.1)
@@ -271,11 +286,15 @@ def losses(node: Node, budget: int, p: float, loss: float) -> list[tuple[float, 
     if not budget or not after.within:
         return [(p, loss, node.stage)]
     heads = 1 / (1 + math.exp(-epsilon))
-    return (losses(after, budget - 1, p * heads, loss + epsilon) + losses(after, budget - 1, p * (1 - heads), loss - epsilon))
+    return losses(after, budget - 1, p * heads, loss + epsilon) + losses(
+        after, budget - 1, p * (1 - heads), loss - epsilon
+    )
 
 
 def test_no_run_that_raises_when_it_likes_what_it_sees_loses_more_than_the_ceiling() -> None:
-    """Exact, over every transcript of an adaptive run: the hockey-stick divergence at the ceiling, and each reading's own."""
+    """Exact, over every transcript of an adaptive run: the hockey-stick divergence at the ceiling,
+    and each reading's own.
+    """
     start = Node("census", Terms(epsilon=0.8, delta=0.1, filter="renyi", max_epsilon=1.2, max_delta=0.2))
     ends = losses(start, 11, 1.0, 0.0)
     assert sum(p for p, _, _ in ends) == pytest.approx(1.0)

@@ -1,4 +1,6 @@
-"""The ledger as a state machine, beside a model of what an adversary learns; ``searches/ledger.py`` runs it for longer."""
+"""The ledger as a state machine, beside a model of what an adversary learns;
+``searches/ledger.py`` runs it for longer.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def test_postgresql_keeps_every_promise_whatever_is_done_to_it(postgres: str) ->
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
 def test_the_model_of_the_adversary_is_the_exact_account(epsilon: float) -> None:
     """It agrees with the certified bounds of the tight account, which it does not use."""
-    told = [(events.PureDP(epsilon=0.1), 3), (events.PureDP(epsilon=0.2), 1), (events.Gaussian(noise_multiplier=5.0), 4)]
+    told = [
+        (events.PureDP(epsilon=0.1), 3),
+        (events.PureDP(epsilon=0.2), 1),
+        (events.Gaussian(noise_multiplier=5.0), 4),
+    ]
     known = Knowledge()
     for event, count in told:
         known.learn(event, count)

@@ -86,7 +86,9 @@ def test_tampering_is_found_and_refuses_the_next_charge(path: Path, name: str) -
     assert state(path) == before
 
 
-@pytest.mark.parametrize("name", ["a price made free", "totals emptied", "an event without its price", "no head", "a refund"])
+@pytest.mark.parametrize(
+    "name", ["a price made free", "totals emptied", "an event without its price", "no head", "a refund"]
+)
 def test_tampering_with_postgresql_refuses_the_next_charge(postgres: str, name: str) -> None:
     with Ledger(postgres) as ledger:
         fill(ledger)
@@ -128,7 +130,9 @@ def test_a_cut_tail_put_right_everywhere_is_missed_by_nobody_who_saw_it(path: Pa
 
 @pytest.mark.parametrize("busy", [False, True], ids=["alone", "while another charges"])
 @pytest.mark.parametrize("way", ["edited", "replaced", "deleted"])
-def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge(url: str, way: str, busy: bool) -> None:
+def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge(
+    url: str, way: str, busy: bool
+) -> None:
     """On both stores, however long ago it was read, and though somebody else has charged honestly since."""
     number = 5
     with Ledger(url) as ledger, Ledger(url) as other:
@@ -144,8 +148,10 @@ def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge
         with outside.begin() as connection:
             unguarded(connection)
             connection.exec_driver_sql(
-                f"DELETE FROM discreet_entries WHERE seq = {number}" if way == "deleted"
-                else f"UPDATE discreet_entries SET {columns[way]} WHERE seq = {number}")
+                f"DELETE FROM discreet_entries WHERE seq = {number}"
+                if way == "deleted"
+                else f"UPDATE discreet_entries SET {columns[way]} WHERE seq = {number}"
+            )
         outside.dispose()
         if busy:  # by a process that looks at nothing: what it appends is honest
             with other._store.write() as connection:
@@ -158,7 +164,9 @@ def test_an_old_entry_changed_while_a_process_runs_is_refused_at_its_next_charge
             honest.charge(TENTH)
 
 
-def test_who_is_alone_reads_no_old_entries_and_who_is_not_reads_them_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_alone_reads_no_old_entries_and_who_is_not_reads_them_once(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On PostgreSQL a scan stands for hashes that were computed before."""
     ranges: list[tuple[int, int]] = []
     follow = chain.follow
@@ -198,7 +206,9 @@ def test_bytes_changed_behind_the_back_of_the_database_come_up_in_turn(ledger: L
             book.charge(TENTH)
 
 
-def test_old_entries_are_read_again_to_the_end_and_from_the_start(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_entries_are_read_again_to_the_end_and_from_the_start(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(integrity, "PER_CHARGE", 1)
     book, seen = ledger.open(BOOK, epsilon=1000.0), []
     for _ in range(4 * integrity.EVERY):
@@ -252,8 +262,10 @@ def test_a_process_of_a_version_that_knows_no_rules_cannot_write(url: str) -> No
 
 def test_a_snapshot_of_a_ledger_with_an_edited_price_says_that_it_was_edited(path: Path) -> None:
     """Not with the parser's own error."""
-    edits = {"Entry 8 cannot be read": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
-             "Entry 1 cannot be read": ENTRIES["terms that are no JSON"]}
+    edits = {
+        "Entry 8 cannot be read": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
+        "Entry 1 cannot be read": ENTRIES["terms that are no JSON"],
+    }
     with Ledger(f"sqlite:///{path}") as ledger:
         for found, edit in edits.items():
             tamper(str(path), edit)
@@ -277,7 +289,9 @@ def test_the_history_is_read_before_anybody_has_to_wait_for_it(path: Path, monke
 
 
 def test_a_process_that_found_something_wrong_starts_from_the_first_entry_again(path: Path) -> None:
-    """Found by the state machine: after a refusal, and a charge by somebody else, an entry in the middle went unseen."""
+    """Found by the state machine: after a refusal, and a charge by somebody else,
+    an entry in the middle went unseen.
+    """
     url = f"sqlite:///{path}"
     with Ledger(url) as ledger, Ledger(url) as other:
         before = path.read_bytes()

@@ -1,4 +1,6 @@
-"""A book keeps one unit: what protects somebody else is refused, or restated for as many rows as one of them may have."""
+"""A book keeps one unit: what protects somebody else is refused,
+or restated for as many rows as one of them may have.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,22 @@ def patients(ledger: Ledger) -> Book:
     return ledger.open("hospital", epsilon=10.0, delta=1e-5, unit="patient")
 
 
-# --- refused ------------------------------------------------------------------------------------------------------------
+# --- refused
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_charge_for_one_row_to_a_book_of_patients_is_refused_and_says_what_to_do(patients: Book) -> None:
     with pytest.raises(DiscreetError) as refused:
         patients.charge(TENTH, label="ages")
-    for words in ("'ages'", "one record", "'patient'", "'hospital'", "Nothing was released", "rows_per_unit", "unit='patient'"):
+    for words in (
+        "'ages'",
+        "one record",
+        "'patient'",
+        "'hospital'",
+        "Nothing was released",
+        "rows_per_unit",
+        "unit='patient'",
+    ):
         assert words in str(refused.value)
     assert patients.spent().entries == 0
     assert patients.charge(TENTH, label="ages", unit="patient").unit.by == "said"  # type: ignore[union-attr]
@@ -66,7 +77,9 @@ def test_plans_and_reservations_keep_their_unit(patients: Book, kind: str) -> No
     with pytest.raises(DiscreetError, match="keeps the unit 'patient'"):
         getattr(patients, kind)(TENTH)
     held = getattr(patients, kind)(TENTH * 2, label="job", unit="patient")
-    with pytest.raises(DiscreetError, match="'rows' protects 'one record', but the reservation 'job' was made for 'patient'"):
+    with pytest.raises(
+        DiscreetError, match="'rows' protects 'one record', but the reservation 'job' was made for 'patient'"
+    ):
         held.charge(TENTH, label="rows")
     assert held.charge(TENTH, unit="patient") is held.entry
     assert patients.affords(TENTH, unit="patient") > 0
@@ -88,7 +101,8 @@ def test_the_unit_is_fixed_at_opening_and_inherited(ledger: Ledger) -> None:
         ledger.open("other", epsilon=1.0, unit="patient", rows_per_unit=2, adjacency="replace")
 
 
-# --- every room says whom it protects -------------------------------------------------------------------------------------
+# --- every room says whom it protects
+# -------------------------------------------------------------------------------------
 
 VALUES = np.linspace(0, 1, 400)
 
@@ -107,7 +121,9 @@ def operations() -> dict[str, object]:
         from discreet.training import fit
 
         data = (torch.tensor(X).float(), torch.tensor(y).long())
-        return fit(torch.nn.Linear(1, 2), data, noise_multiplier=9.0, epochs=1, batch_size=400, book=book, rng=1, **said)
+        return fit(
+            torch.nn.Linear(1, 2), data, noise_multiplier=9.0, epochs=1, batch_size=400, book=book, rng=1, **said
+        )
 
     def model(book: Book, **said: str) -> object:
         return linear.LogisticRegression(epsilon=1.0, feature_norm=1.0, random_state=0, **said).fit(X, y, book=book)
@@ -115,11 +131,15 @@ def operations() -> dict[str, object]:
     def interval(book: Book, **said: str) -> object:
         from discreet.linear.inference import coefficients
 
-        return coefficients(linear.LinearRegression(epsilon=1.0, bounds=(0, 1), random_state=0, **said), X, VALUES, book=book)
+        return coefficients(
+            linear.LinearRegression(epsilon=1.0, bounds=(0, 1), random_state=0, **said), X, VALUES, book=book
+        )
 
     return {
         "statistic": lambda book, **said: dp.statistics.mean(VALUES, bounds=(0, 1), epsilon=1.0, book=book, **said),
-        "workload": lambda book, **said: dp.workloads.answer(dp.workloads.Prefix(2), [1, 2], epsilon=1.0, book=book, **said),
+        "workload": lambda book, **said: dp.workloads.answer(
+            dp.workloads.Prefix(2), [1, 2], epsilon=1.0, book=book, **said
+        ),
         "table": lambda book: table(frame, schema=schema).mean("x").release(epsilon=1.0, book=book),
         "model": model,
         "interval": interval,
@@ -142,7 +162,9 @@ def test_what_protects_a_row_is_refused_by_a_book_of_patients_in_every_room(pati
 
 def test_a_table_with_a_unit_column_charges_that_unit_and_nothing_else(ledger: Ledger) -> None:
     pd = pytest.importorskip("pandas")
-    people = dp.table(pd.DataFrame({"id": [1, 1, 2], "x": [0.1, 0.2, 0.3]}), schema=dp.Schema(x=dp.Bounded(0, 1)), unit="id")
+    people = dp.table(
+        pd.DataFrame({"id": [1, 1, 2], "x": [0.1, 0.2, 0.3]}), schema=dp.Schema(x=dp.Bounded(0, 1)), unit="id"
+    )
     question = people.mean("x")
     assert question.unit == "id"
     assert isinstance(question.unit, Enforced)
@@ -162,8 +184,17 @@ def test_a_sampler_of_users_charges_users(ledger: Ledger) -> None:
         data = torch.utils.data.TensorDataset(torch.zeros(6, 1), torch.zeros(6, 1))
         loader = torch.utils.data.DataLoader(data, batch_size=2)
         users = PerUser(batch_size=2, dataset_size=3, users=[0, 0, 1, 1, 2, 2], records_per_user=2, name="client")
-        make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, loss_reduction="mean", noise_multiplier=3.0,
-                     epochs=1, sampler=users, book=book, unit=unit)  # fmt: skip
+        make_private(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            loader,
+            loss_reduction="mean",
+            noise_multiplier=3.0,
+            epochs=1,
+            sampler=users,
+            book=book,
+            unit=unit,
+        )
 
     book = ledger.open("clients", epsilon=10.0, delta=1e-5, unit="client")
     run(book)
@@ -183,7 +214,8 @@ def test_operations_state_their_unit() -> None:
             dp.statistics.Mean(bounds=(0, 1), epsilon=1.0, unit=bad)  # type: ignore[arg-type]
 
 
-# --- the command line -----------------------------------------------------------------------------------------------------
+# --- the command line
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -195,9 +227,23 @@ def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("schema.toml").write_text('[columns]\nage = { bounds = [0, 100] }\nsick = { categories = ["no", "yes"] }\n')
     x = np.linspace(0, 1, 200, dtype=np.float32)[:, None]
     np.savez("data.npz", x=x, y=(x[:, 0] > 0.5).astype(np.int64))
-    Path("run.toml").write_text('[model]\nlayers = [1, 2]\n[data]\npath = "data.npz"\n[training]\nbatch_size = 200\n'
-                                "[privacy]\nnoise_multiplier = 9.0\nepochs = 1\n")  # fmt: skip
-    run("ledger", "open", "study", "--epsilon", "30", "--delta", "1e-5", "--unit", "one patient", "-l", "sqlite:///budget.db")
+    Path("run.toml").write_text(
+        '[model]\nlayers = [1, 2]\n[data]\npath = "data.npz"\n[training]\nbatch_size = 200\n'
+        "[privacy]\nnoise_multiplier = 9.0\nepochs = 1\n"
+    )
+    run(
+        "ledger",
+        "open",
+        "study",
+        "--epsilon",
+        "30",
+        "--delta",
+        "1e-5",
+        "--unit",
+        "one patient",
+        "-l",
+        "sqlite:///budget.db",
+    )
     return tmp_path
 
 
@@ -209,8 +255,30 @@ def run(*arguments: str, code: int = 0) -> None:
 
 BOOK = ("--ledger", "budget.db", "--book", "study")
 COMMANDS = {
-    "query": ("query", "visits.csv", "--schema", "schema.toml", "--sql", "SELECT AVG(age) FROM v", "--epsilon", "1", *BOOK),
-    "fit": ("fit", "visits.csv", "--schema", "schema.toml", "--target", "sick", "--epsilon", "1", "--out", "m.joblib", *BOOK),
+    "query": (
+        "query",
+        "visits.csv",
+        "--schema",
+        "schema.toml",
+        "--sql",
+        "SELECT AVG(age) FROM v",
+        "--epsilon",
+        "1",
+        *BOOK,
+    ),
+    "fit": (
+        "fit",
+        "visits.csv",
+        "--schema",
+        "schema.toml",
+        "--target",
+        "sick",
+        "--epsilon",
+        "1",
+        "--out",
+        "m.joblib",
+        *BOOK,
+    ),
     "train": ("train", "run.toml", "--quiet", "--seed", "1", *BOOK),
 }
 
@@ -219,7 +287,9 @@ COMMANDS = {
 def test_a_command_that_protects_a_row_is_refused_by_a_book_of_patients(
     clinic: Path, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The reproduction on the command line: ``--unit "one patient"``, four rows a patient, and the report said otherwise."""
+    """The reproduction on the command line: ``--unit "one patient"``, four rows a patient,
+    and the report said otherwise.
+    """
     run(*COMMANDS[command], code=2)
     printed = capsys.readouterr()
     assert "protects one record (a row), but book 'study' keeps the unit 'one patient'" in printed.err
@@ -231,18 +301,33 @@ def test_a_command_that_protects_a_row_is_refused_by_a_book_of_patients(
 def test_commands_that_know_the_unit_are_charged(clinic: Path) -> None:
     schema = Path("schema.toml")
     schema.write_text('unit = "patient_id"\n' + schema.read_text())
-    run("ledger", "open", "ids", "--epsilon", "30", "--delta", "1e-5", "--unit", "patient_id", "-l", "sqlite:///budget.db")
+    run(
+        "ledger",
+        "open",
+        "ids",
+        "--epsilon",
+        "30",
+        "--delta",
+        "1e-5",
+        "--unit",
+        "patient_id",
+        "-l",
+        "sqlite:///budget.db",
+    )
     for command in ("query", "fit"):
         run(*(part if part != "study" else "ids" for part in COMMANDS[command]))
     Path("run.toml").write_text(Path("run.toml").read_text() + 'unit = "one patient"\n')
     run(*COMMANDS["train"])
     with Ledger("sqlite:///budget.db") as ledger:
         assert [str(entry.unit) for entry in ledger.entries() if entry.event] == [
-            "patient_id, bounded by the library", "patient_id, bounded by the library", "one patient, as was said",
-        ]  # fmt: skip
+            "patient_id, bounded by the library",
+            "patient_id, bounded by the library",
+            "one patient, as was said",
+        ]
 
 
-# --- restated for several rows --------------------------------------------------------------------------------------------
+# --- restated for several rows
+# --------------------------------------------------------------------------------------------
 
 
 def test_a_row_costs_a_unit_of_k_rows_what_the_group_account_says(ledger: Ledger) -> None:
@@ -290,7 +375,9 @@ def test_converted_prices_are_never_below_the_divergences_of_real_mechanisms_at_
 
 @pytest.mark.parametrize(("k", "delta"), [(3, 1e-4)])
 def test_a_sampled_event_is_restated_as_a_whole(k: int, delta: float) -> None:
-    """The profile of the group bounds the true one of a group that is sampled row by row, and never k times one order."""
+    """The profile of the group bounds the true one of a group that is sampled row by row,
+    and never k times one order.
+    """
     event = STEP * 2
     price = groups.planned_price(event, dp.Adjacency.ADD_REMOVE, Fraction(delta), k)
     assert price is not None
@@ -336,7 +423,8 @@ def test_one_row_a_unit_costs_what_a_row_costs_and_says_so(ledger: Ledger) -> No
     assert str(entry.unit) == "one record, up to 1 a unit"
 
 
-# --- the chain ------------------------------------------------------------------------------------------------------------
+# --- the chain
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_chain_keeps_the_unit_of_every_charge(tmp_path: Path) -> None:
@@ -346,27 +434,36 @@ def test_the_chain_keeps_the_unit_of_every_charge(tmp_path: Path) -> None:
         book.charge(TENTH)
         book.charge(TENTH, unit="patient")
         assert [json.loads(entry.terms) for entry in book.entries()[1:]] == [
-            {"by": "converted", "rows": 2, "unit": "one record"}, {"by": "said", "rows": 1, "unit": "patient"},
-        ]  # fmt: skip
+            {"by": "converted", "rows": 2, "unit": "one record"},
+            {"by": "said", "rows": 1, "unit": "patient"},
+        ]
         ledger.verify()
     with Ledger(url) as ledger:
         with ledger._store.write() as connection:
             connection.execute(sa.text("DROP TRIGGER discreet_entries_no_update"))
-            connection.execute(sa.text("UPDATE discreet_entries SET terms = replace(terms, 'said', 'enforced') WHERE seq = 3"))
+            connection.execute(
+                sa.text("UPDATE discreet_entries SET terms = replace(terms, 'said', 'enforced') WHERE seq = 3")
+            )
         with pytest.raises(chain.ChainBroken, match="Entry 3 was edited"):
             ledger.verify()
 
 
-@pytest.mark.parametrize("unit", [
-    {"unit": "patient", "by": "said", "rows": 1}, {"unit": "one record", "by": "converted", "rows": 1},
-    {"unit": "one record", "by": "record", "rows": 2}, {"unit": "one record", "by": "guessed", "rows": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "unit",
+    [
+        {"unit": "patient", "by": "said", "rows": 1},
+        {"unit": "one record", "by": "converted", "rows": 1},
+        {"unit": "one record", "by": "record", "rows": 2},
+        {"unit": "one record", "by": "guessed", "rows": 1},
+    ],
+)
 def test_a_charge_in_another_unit_that_was_appended_by_hand_is_found(ledger: Ledger, unit: dict[str, object]) -> None:
     ledger.open("rows", epsilon=1.0)
     with ledger._store.write() as connection:
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE).to_json()
         by_hand(ledger, connection).append(
-            book="rows", kind="charge", event=TENTH.to_json(), price=price, terms=json.dumps(unit))
+            book="rows", kind="charge", event=TENTH.to_json(), price=price, terms=json.dumps(unit)
+        )
         connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price})
     with pytest.raises(chain.ChainBroken, match="Entry 2 charges book 'rows' for another unit than the book keeps"):
         ledger.verify()
@@ -393,8 +490,11 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE)
         said = {"rules": BEFORE, **outcome(Node("old", Terms.from_json(old), price, 1))}
         by_hand(ledger, connection).append(
-            book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said)
-        connection.execute(sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()})
+            book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said
+        )
+        connection.execute(
+            sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()}
+        )
     ledger.verify()
     ledger._integrity = IntegrityCheck(ledger._store)  # as in a process of the new version
     again = ledger.open("old", epsilon=1.0, unit="one household")

@@ -1,4 +1,6 @@
-"""Audits: whole fits on worst-case neighbours never show more than epsilon, and would show it if the noise were half."""
+"""Audits: whole fits on worst-case neighbours never show more than epsilon,
+and would show it if the noise were half.
+"""
 
 import numpy as np
 import pytest
@@ -29,18 +31,28 @@ CASES = {
 
 
 def audited(solver, loss, delta, options, epsilon, adjacency="add-remove"):
-    """What hundreds of fits of one weight rule out, at the best of some thresholds: a record at the bound added, or flipped."""
-    problem = Problem(loss=loss, epsilon=epsilon, delta=delta, square=1.0, features=1, regularization=0.5, size=1,
-                      adjacency=adjacency)
+    """What hundreds of fits of one weight rule out, at the best of some thresholds: a record at the bound added,
+    or flipped.
+    """
+    problem = Problem(
+        loss=loss, epsilon=epsilon, delta=delta, square=1.0, features=1, regularization=0.5, size=1, adjacency=adjacency
+    )
     plan, rng = solvers.make(solver, problem, options), seeded(5)
     ones, yes = np.ones((1, 1)), np.array([True])
     one = Map.declared(1.0, None, 1, False).records(ones, np.array([1]), yes)
-    other = one.take(np.arange(0)) if adjacency == "add-remove" else Map.declared(1.0, None, 1, False).records(
-        ones, np.array([-1.0 if loss.name == "squared" else 0]), yes)
+    other = (
+        one.take(np.arange(0))
+        if adjacency == "add-remove"
+        else Map.declared(1.0, None, 1, False).records(ones, np.array([-1.0 if loss.name == "squared" else 0]), yes)
+    )
     found = [np.array([plan.solve(data, rng).weights[0, 0] for _ in range(TRIALS)]) for data in (other, one)]
     thresholds = np.quantile(np.concatenate(found), [0.25, 0.4, 0.5, 0.6, 0.75])
-    return max(epsilon_lower_bound(tuple(int((side > t).sum()) for side in found), TRIALS, delta=delta,
-                                   alarm=FALSE_ALARM / len(thresholds)) for t in thresholds)
+    return max(
+        epsilon_lower_bound(
+            tuple(int((side > t).sum()) for side in found), TRIALS, delta=delta, alarm=FALSE_ALARM / len(thresholds)
+        )
+        for t in thresholds
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -36,8 +36,15 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "linear.md"
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2000, 3))
 Y = (X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=2000) > 0).astype(int)
-OPTIONS = {"gd": {"steps": 20}, "sgd": {"steps": 20, "rate": 0.2}, "svrg": {"rounds": 3, "inner": 3, "rate": 0.2},
-           "cd": {"passes": 3}, "output": {}, "objective": {}, "statistics": {}}
+OPTIONS = {
+    "gd": {"steps": 20},
+    "sgd": {"steps": 20, "rate": 0.2},
+    "svrg": {"rounds": 3, "inner": 3, "rate": 0.2},
+    "cd": {"passes": 3},
+    "output": {},
+    "objective": {},
+    "statistics": {},
+}
 CASES = [(name, adjacency) for name in OPTIONS if name != "statistics" for adjacency in ("add-remove", "replace")]
 
 
@@ -58,8 +65,15 @@ class Pocket:
 
 @pytest.mark.parametrize(("solver", "adjacency"), CASES)
 def test_the_event_is_known_before_fit_and_never_exceeds_epsilon(solver, adjacency):
-    model = LogisticRegression(epsilon=0.7, delta=1e-5, feature_norm=2.0, solver=solver, solver_options=OPTIONS[solver],
-                               adjacency=adjacency, random_state=0)
+    model = LogisticRegression(
+        epsilon=0.7,
+        delta=1e-5,
+        feature_norm=2.0,
+        solver=solver,
+        solver_options=OPTIONS[solver],
+        adjacency=adjacency,
+        random_state=0,
+    )
     before = model.privacy_event(n_features=3)
     model.fit(X, Y)
     assert model.event_ == before == model.privacy_event()
@@ -116,7 +130,9 @@ def test_noise_has_the_scale_the_event_promises():
 
 
 def test_the_contract_runs_as_written():
-    clf = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), solver="auto", random_state=None)
+    clf = LogisticRegression(
+        epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), solver="auto", random_state=None
+    )
     clf.fit(X, Y)
     assert dp.epsilon(clf.event_, delta=1e-6) <= 1.0
     assert dp.linear.LogisticRegression is LogisticRegression
@@ -147,11 +163,14 @@ def test_pairs_that_are_not_proved_are_refused_by_name():
 def test_the_table_knows_every_loss_and_solver():
     """And the guide prints the same one."""
     assert set().union(*solvers.PROVED.values()) == set(solvers.NAMES)
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in GUIDE.read_text().splitlines()
-             if line.startswith("| ")]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in GUIDE.read_text().splitlines()
+        if line.startswith("| ")
+    ]
     header = next(at for at, line in enumerate(lines) if line[0] == "loss")
     for loss, proved in solvers.PROVED.items():
-        row = next(line for line in lines[header + 1:] if line[0] == loss)
+        row = next(line for line in lines[header + 1 :] if line[0] == loss)
         assert {solver for solver, answer in zip(lines[header][1:], row[1:], strict=True) if answer == "yes"} == proved
 
 
@@ -162,8 +181,12 @@ def test_an_l1_penalty_has_no_perturbation():
 
 
 def test_auto_says_why():
-    for model, solver in [(LogisticRegression(), "gd"), (LogisticRegression(delta=0.0), "objective"),
-                          (LinearSVC(classes=(0, 1, 2)), "gd"), (LinearSVC(classes=(0, 1, 2), delta=0.0), "gd")]:
+    for model, solver in [
+        (LogisticRegression(), "gd"),
+        (LogisticRegression(delta=0.0), "objective"),
+        (LinearSVC(classes=(0, 1, 2)), "gd"),
+        (LinearSVC(classes=(0, 1, 2), delta=0.0), "gd"),
+    ]:
         model.set_params(random_state=0).fit(X, Y)
         assert model.solver_ == solver
         assert len(model.solver_reason_) > 20
@@ -171,14 +194,26 @@ def test_auto_says_why():
     assert solvers.choose(Problem(loss=Softmax(3), epsilon=1.0, delta=0.0, square=1.0, features=5))[0] == "objective"
 
 
-@pytest.mark.parametrize(("facts", "message"), [
-    ({"epsilon": 0}, "epsilon is 0"), ({"delta": 1.0}, "delta is 1.0"), ({"feature_norm": -1}, "feature_norm is -1"),
-    ({"classes": (1, 1)}, "at least two different labels"), ({"classes": None}, "at least two different labels"),
-    ({"regularization": 0.0}, "regularization is 0.0"), ({"bounds": (1, 0)}, "each lower one below"),
-    ({"bounds": 3}, "bounds must be a pair"), ({"bounds": ([0, 0], [1, 1])}, "2 entries"),
-    ({"adjacency": "zero-out"}, "zero-out"), ({"adjacency": "near"}, "adjacency is 'near'"),
-    ({"dataset_size": 0}, "dataset_size is 0"), ({"random_state": "x"}, "random_state is a str"),
-    ({"solver_options": {"steps": 0}}, "steps is 0"), ({"solver_options": {"clip": -1}}, "clip is -1")])
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"epsilon": 0}, "epsilon is 0"),
+        ({"delta": 1.0}, "delta is 1.0"),
+        ({"feature_norm": -1}, "feature_norm is -1"),
+        ({"classes": (1, 1)}, "at least two different labels"),
+        ({"classes": None}, "at least two different labels"),
+        ({"regularization": 0.0}, "regularization is 0.0"),
+        ({"bounds": (1, 0)}, "each lower one below"),
+        ({"bounds": 3}, "bounds must be a pair"),
+        ({"bounds": ([0, 0], [1, 1])}, "2 entries"),
+        ({"adjacency": "zero-out"}, "zero-out"),
+        ({"adjacency": "near"}, "adjacency is 'near'"),
+        ({"dataset_size": 0}, "dataset_size is 0"),
+        ({"random_state": "x"}, "random_state is a str"),
+        ({"solver_options": {"steps": 0}}, "steps is 0"),
+        ({"solver_options": {"clip": -1}}, "clip is -1"),
+    ],
+)
 def test_parameters_out_of_range_are_named(facts, message):
     with pytest.raises(ValueError, match=message):
         LogisticRegression(**facts).fit(X, Y)
@@ -194,8 +229,9 @@ def test_target_bounds_are_declared():
 
 
 @pytest.mark.parametrize("solver", ["gd", "sgd", "svrg", "cd", "output", "objective"])
-@pytest.mark.parametrize("case", ["empty", "one record", "one class", "more columns than records", "constant columns",
-                                  "all unusable"])
+@pytest.mark.parametrize(
+    "case", ["empty", "one record", "one class", "more columns than records", "constant columns", "all unusable"]
+)
 def test_odd_data_are_fitted_like_any_other(solver, case):
     n, d = {"empty": (0, 3), "one record": (1, 3), "more columns than records": (5, 40)}.get(case, (50, 3))
     x = np.ones((n, d)) if case == "constant columns" else np.random.default_rng(1).normal(size=(n, d))
@@ -208,8 +244,17 @@ def test_odd_data_are_fitted_like_any_other(solver, case):
     assert set(model.predict(np.zeros((2, d)))) <= {0, 1}
 
 
-@pytest.mark.parametrize("model", [LinearRegression(), Ridge(), Lasso(), ElasticNet(), LinearRegression(solver="gd"),
-                                   Lasso(solver="cd", solver_options={"passes": 2})])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(),
+        Ridge(),
+        Lasso(),
+        ElasticNet(),
+        LinearRegression(solver="gd"),
+        Lasso(solver="cd", solver_options={"passes": 2}),
+    ],
+)
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (5, 40)])
 def test_odd_shapes_are_regressed_like_any_other(model, shape):
     model.set_params(random_state=0).fit(np.ones(shape), np.ones(shape[0]))
@@ -237,10 +282,21 @@ def test_records_that_cannot_be_used_change_nothing():
         assert (model.fit(np.concatenate([X, odd[2:3]]), labels).coef_ == plain).all()
 
 
-@pytest.mark.parametrize("table", [
-    np.array([["777", "1.0"]]), [777.0, 2.0], 777.0, np.array([[777 + 1j]]), pd.DataFrame({"a": ["777"]}),
-    pd.DataFrame({"a": [777, "b"]}), pl.DataFrame({"a": ["777"]}), np.array([["2777-07-07"]], "M8[D]"),
-    np.full((1, 1, 1), 777.0)], ids=lambda table: type(table).__name__)
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([["777", "1.0"]]),
+        [777.0, 2.0],
+        777.0,
+        np.array([[777 + 1j]]),
+        pd.DataFrame({"a": ["777"]}),
+        pd.DataFrame({"a": [777, "b"]}),
+        pl.DataFrame({"a": ["777"]}),
+        np.array([["2777-07-07"]], "M8[D]"),
+        np.full((1, 1, 1), 777.0),
+    ],
+    ids=lambda table: type(table).__name__,
+)
 def test_no_value_is_shown_in_an_error(table):
     """Shapes and types are public and named; scikit-learn's own messages would quote the array."""
     with pytest.raises(ValueError, match=r"real numbers|Expected 2D|Complex|dim 3") as caught:
@@ -339,12 +395,16 @@ def test_a_release_of_more_than_a_million_entries_is_declared(delta):
 
 @pytest.mark.parametrize("columns", [150, pytest.param(1500, marks=pytest.mark.slow)])
 def test_many_columns_are_fitted(columns):
-    model = LinearRegression(solver="statistics", feature_norm=1.0, random_state=0).fit(np.ones((3, columns)), np.ones(3))
+    model = LinearRegression(solver="statistics", feature_norm=1.0, random_state=0).fit(
+        np.ones((3, columns)), np.ones(3)
+    )
     assert np.isfinite(model.coef_).all()
 
 
 def test_units_without_an_identifier_are_one():
-    """Missing values of every kind; empty text, and an object by what it says it is, are units like others, as in tables."""
+    """Missing values of every kind; empty text, and an object by what it says it is, are units like others,
+    as in tables.
+    """
     facts = dp.schema.Declaration(dp.Schema(x=dp.schema.Bounded(0, 100), who=dp.schema.Unlisted()), "who")
     names = ["", None, pd.NA, float("nan"), pd.NaT, [], np.datetime64("NaT"), "a", "a", 1, 1.0, b"\xff"]
     assert Encoder(facts).read({"who": names, "x": list(range(12))}).numbers("x").tolist() == [0, 1, 5, 7, 9, 11]

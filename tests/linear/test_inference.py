@@ -1,4 +1,6 @@
-"""Confidence intervals: they cover as often as they say or are not given, shrink with the budget, and cost what was asked."""
+"""Confidence intervals: they cover as often as they say or are not given, shrink with the budget,
+and cost what was asked.
+"""
 
 import math
 from types import SimpleNamespace
@@ -10,7 +12,14 @@ from scipy.special import ndtr, ndtri
 
 import discreet as dp
 from discreet.auditing import replay
-from discreet.linear import Lasso, LinearRegression, LogisticRegression, inference, inference_logistic, inference_squares
+from discreet.linear import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    inference,
+    inference_logistic,
+    inference_squares,
+)
 from experiments import coverage
 
 FALSE_ALARM = 1e-6
@@ -23,11 +32,19 @@ def most(count, share=0.05):
     return stats.binom.ppf(1 - FALSE_ALARM, count, share)
 
 
-@pytest.mark.parametrize(("name", "n", "epsilon"), [
-    ("least squares", 4000, 2.0), ("least squares", 20_000, 0.5), ("logistic", 4000, 2.0),
-    pytest.param("logistic", 20_000, 0.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("name", "n", "epsilon"),
+    [
+        ("least squares", 4000, 2.0),
+        ("least squares", 20_000, 0.5),
+        ("logistic", 4000, 2.0),
+        pytest.param("logistic", 20_000, 0.5, marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_cover_as_often_as_they_say(name, n, epsilon):
-    """95 % intervals, each coefficient: misses within a binomial's range; intervals of 0.4 of the width are rejected."""
+    """95 % intervals, each coefficient: misses within a binomial's range;
+    intervals of 0.4 of the width are rejected.
+    """
     errors, widths = coverage.covered(name, n, epsilon, runs=RUNS)
     assert np.isfinite(widths).all()
     assert ((errors > widths).sum(axis=0) <= most(RUNS)).all()
@@ -35,7 +52,9 @@ def test_intervals_cover_as_often_as_they_say(name, n, epsilon):
 
 
 def test_least_squares_cover_where_the_noise_grows_with_a_feature():
-    """Errors that grow with |x|³: misses within a binomial's range; the ordinary interval of equal variances is rejected."""
+    """Errors that grow with |x|³: misses within a binomial's range;
+    the ordinary interval of equal variances is rejected.
+    """
     n, runs, truth = 30_000, 150, coverage.DESIGNS["noise as |x|³"].truth
     errors, widths = coverage.covered("noise as |x|³", n, 8.0, runs=runs)
     x, y = coverage.DESIGNS["noise as |x|³"].draw(np.random.default_rng(0), n)
@@ -46,19 +65,26 @@ def test_least_squares_cover_where_the_noise_grows_with_a_feature():
 
 
 def test_noise_on_the_sandwich_does_not_cost_coverage():
-    """The spare added to a noisy variance: for noise as large as the rest 95 % stays above 94.5 %; without it, below 93.5 %."""
+    """The spare added to a noisy variance: for noise as large as the rest 95 % stays above 94.5 %; without it,
+    below 93.5 %.
+    """
     noise = ndtri((np.arange(4000) + 0.5) / 4000)
 
     def lowest(spare):
-        return min(np.mean(2 * ndtr(1.96 * np.sqrt((1 + np.maximum(m + noise + spare, 0)) / (1 + m))) - 1)
-                   for m in (0.0, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0))
+        return min(
+            np.mean(2 * ndtr(1.96 * np.sqrt((1 + np.maximum(m + noise + spare, 0)) / (1 + m))) - 1)
+            for m in (0.0, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0)
+        )
 
     assert lowest(inference_squares.SPARE) > 0.945
     assert lowest(0.0) < 0.935
 
 
 def test_near_collinear_features_give_sound_intervals_or_none(monkeypatch):
-    """Effects opposed along the weak direction: intervals given cover; if all were given, and not widened, they would not."""
+    """Effects opposed along the weak direction: intervals given cover; if all were given, and not widened,
+    they would not.
+    """
+
     def misses(spread, epsilon):
         errors, widths = [], []
         design = coverage.Design((0.9, -0.9, 0.0), coverage.correlated(spread), coverage.small)
@@ -99,7 +125,9 @@ class _Start:
 
 @pytest.mark.parametrize("part", [0.2, 0.4, 0.6])
 def test_an_attenuated_start_gives_no_finite_interval_beside_the_truth(part, monkeypatch):
-    """Effects ±8, a start that is too short, where the Hessian is large and clear: one step alone is sure, and wrong."""
+    """Effects ±8, a start that is too short, where the Hessian is large and clear: one step alone is sure,
+    and wrong.
+    """
     design = coverage.DESIGNS["effects ±8"]
     scaled = np.array(design.truth) * [math.sqrt(2), math.sqrt(2), 1]
     monkeypatch.setattr(inference_logistic.LogisticIntervals, "start", property(lambda self: _Start(part * scaled)))
@@ -147,8 +175,10 @@ def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
 
 def test_more_budget_gives_narrower_intervals():
     x, y = linear(np.random.default_rng(0), 5000)
-    widths = [inference.coefficients(LinearRegression(epsilon=e, bounds=(-1, 1), random_state=0), x, y).standard_error[0]
-              for e in (0.5, 2.0, 8.0)]
+    widths = [
+        inference.coefficients(LinearRegression(epsilon=e, bounds=(-1, 1), random_state=0), x, y).standard_error[0]
+        for e in (0.5, 2.0, 8.0)
+    ]
     assert widths[0] > widths[1] > widths[2]
 
 
@@ -159,8 +189,9 @@ def test_intervals_are_in_the_users_units(intercept):
     x, truth = rng.uniform(0, 10, size=(20_000, 2)), np.array([1.5, -0.5, 4.0])
     if not intercept:
         truth[2] = 5.0  # the line goes through the middle of the bounds: 10 at (5, 5)
-    model = LinearRegression(epsilon=2.0, delta=1e-5, bounds=(0, 10), target_bounds=(-5, 25), fit_intercept=intercept,
-                             random_state=0)
+    model = LinearRegression(
+        epsilon=2.0, delta=1e-5, bounds=(0, 10), target_bounds=(-5, 25), fit_intercept=intercept, random_state=0
+    )
     found = inference.coefficients(model, x, x @ truth[:2] + truth[2] + rng.uniform(-1, 1, size=20_000))
     assert (np.abs(found.estimate - truth) < 5 * found.standard_error).all()
     assert (found.standard_error < 0.2).all()
@@ -181,11 +212,19 @@ def test_inference_touches_data_only_where_it_says():
         x, y = draw(rng, 50)
         for adjacency in ("add-remove", "replace"):
             model = kind(epsilon=1.0, delta=1e-5, random_state=0, adjacency=adjacency, bounds=(-1, 1))
-            others = [(x[1:], y[1:]), (np.r_[[[1.0, 1.0]], x], np.r_[0, y])] if adjacency == "add-remove" else \
-                [(np.r_[row, x[1:]], np.r_[1 - y[:1], y[1:]]) for row in ([[np.nan, 9e9]], [[-1.0, 1.0]])]
+            others = (
+                [(x[1:], y[1:]), (np.r_[[[1.0, 1.0]], x], np.r_[0, y])]
+                if adjacency == "add-remove"
+                else [(np.r_[row, x[1:]], np.r_[1 - y[:1], y[1:]]) for row in ([[np.nan, 9e9]], [[-1.0, 1.0]])]
+            )
             for other in others:
-                replay(lambda data, model=model: inference.coefficients(model, *data), (x, y), other, seeded=True,
-                       event=inference.privacy_event(model, x.shape[1]))
+                replay(
+                    lambda data, model=model: inference.coefficients(model, *data),
+                    (x, y),
+                    other,
+                    seeded=True,
+                    event=inference.privacy_event(model, x.shape[1]),
+                )
 
 
 def test_models_without_a_theorem_are_refused():

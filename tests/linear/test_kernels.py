@@ -26,12 +26,14 @@ def square(entries):
 @settings(max_examples=60)
 @given(rows, st.floats(1e-9, 1e9), st.integers(0, 2**32))
 def test_one_record_counts_for_at_most_the_clip(x, clip, seed):
-    residuals = np.random.default_rng(seed).normal(size=(len(x), 2)) * 10.0 ** np.random.default_rng(seed).integers(-9, 9)
+    residuals = np.random.default_rng(seed).normal(size=(len(x), 2)) * 10.0 ** np.random.default_rng(seed).integers(
+        -9, 9
+    )
     for i in range(len(x)):
-        one = kernels.clipped_sum(x[i:i + 1], residuals[i:i + 1], clip)
+        one = kernels.clipped_sum(x[i : i + 1], residuals[i : i + 1], clip)
         assert square(one) <= Fraction(clip) ** 2
     total = kernels.clipped_sum(x, residuals, clip)
-    parts = [kernels.clipped_sum(x[i:i + 1], residuals[i:i + 1], clip) for i in range(len(x))]
+    parts = [kernels.clipped_sum(x[i : i + 1], residuals[i : i + 1], clip) for i in range(len(x))]
     for at in np.ndindex(total.shape):
         assert Fraction(float(total[at])) == sum((Fraction(float(part[at])) for part in parts), Fraction(0))
 
@@ -44,9 +46,17 @@ def test_the_largest_model_has_room_for_the_rounding_of_every_entry(clip):
     assert Fraction(kernels._INSIDE) * Fraction(clip) + math.isqrt(LARGEST) * step / 2 <= Fraction(clip)
 
 
-@pytest.mark.parametrize(("row", "residual", "clip"), [
-    ([2.3e-162] + [1.5e-162] * 9999, [1e150], 1e-13), ([1e-162] * 100, [1e150] * 3, 1e-14), ([1.0], [1e-170] * 50, 1e-171),
-    ([5e-324, 1.0], [5e-324], 1e-100), ([0.0, 0.0], [1.0], 1.0), ([1e-300], [1e150], 2.0**-400)])
+@pytest.mark.parametrize(
+    ("row", "residual", "clip"),
+    [
+        ([2.3e-162] + [1.5e-162] * 9999, [1e150], 1e-13),
+        ([1e-162] * 100, [1e150] * 3, 1e-14),
+        ([1.0], [1e-170] * 50, 1e-171),
+        ([5e-324, 1.0], [5e-324], 1e-100),
+        ([0.0, 0.0], [1.0], 1.0),
+        ([1e-300], [1e150], 2.0**-400),
+    ],
+)
 def test_squares_that_vanish_do_not_lengthen_a_record(row, residual, clip):
     """A norm is taken after division by the largest entry where squares underflow; and no short record is lost."""
     one = kernels.clipped_sum(np.array([row]), np.array([residual]), clip)
@@ -76,9 +86,14 @@ def test_residuals_that_are_not_finite_count_for_nothing():
     assert (kernels.clipped_sum(x, np.array([[np.nan], [np.inf], [-np.inf], [0.25]]), 1.0) == 0.25).all()
 
 
-@pytest.mark.parametrize(("kind", "loss", "targets"), [
-    (kernels.SQUARED, Squared(), [0.3, -0.4, 0.0]), (kernels.LOGISTIC, Logistic(), [1, 0, 1]),
-    (kernels.HINGE, HuberHinge(), [1, 0, 0])])
+@pytest.mark.parametrize(
+    ("kind", "loss", "targets"),
+    [
+        (kernels.SQUARED, Squared(), [0.3, -0.4, 0.0]),
+        (kernels.LOGISTIC, Logistic(), [1, 0, 1]),
+        (kernels.HINGE, HuberHinge(), [1, 0, 0]),
+    ],
+)
 def test_columns_agree_with_the_losses(kind, loss, targets):
     x, scores, y = np.array([0.5, -1.0, 0.25]), np.array([0.2, 0.9, -3.0]), np.array(targets)
     signs = y if kind == kernels.SQUARED else np.where(y == 1, 1.0, -1.0)
@@ -97,8 +112,10 @@ def test_the_sigmoid_is_off_by_less_than_1e_13():
     assert found[-4:].tolist() == [pytest.approx(0, abs=1e-250), 1, 0.5, 0.5]
 
 
-@given(hnp.arrays(np.float64, st.tuples(st.integers(0, 4), st.just(3)), elements=awkward_floats()),
-       st.sampled_from([(1.0, None), (1e-100, None), (1e100, None), (None, (-2.0, 3.0)), (0.5, (-2.0, 3.0))]))
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(0, 4), st.just(3)), elements=awkward_floats()),
+    st.sampled_from([(1.0, None), (1e-100, None), (1e100, None), (None, (-2.0, 3.0)), (0.5, (-2.0, 3.0))]),
+)
 def test_rows_end_in_the_unit_ball_or_blank(x, declared):
     mapping = Map.declared(*declared, 3, True)
     records = mapping.records(x, np.zeros(len(x), int), np.ones(len(x), bool))
@@ -112,7 +129,9 @@ def test_rows_end_in_the_unit_ball_or_blank(x, declared):
 
 @pytest.mark.parametrize("norm", [1.0, 2.0**-400])
 def test_bounds_may_be_as_close_as_doubles_can_hold_the_coefficients_and_no_closer(norm):
-    """Half their distance times the norm: 2^-960 at least, so that a coefficient is below 2^1000 however large a weight is."""
+    """Half their distance times the norm: 2^-960 at least,
+    so that a coefficient is below 2^1000 however large a weight is.
+    """
     least = 2 * 2.0**-960 / norm
     assert Map.declared(norm, (0.0, least), 2, True).scale[0] * norm == 2.0**-960
     with pytest.raises(ValueError, match="bounds lie too close"):

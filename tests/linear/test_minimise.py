@@ -18,11 +18,16 @@ KINDS = ["normal", "signs", "zeros", "tiny", "huge", "collinear", "separable", "
 
 def design(kind, n, d, rng):
     x = rng.normal(size=(n, d))
-    return {"signs": lambda: rng.choice([-1.0, 1.0], size=(n, d)), "zeros": lambda: np.zeros((n, d)),
-            "tiny": lambda: x * 10.0 ** rng.integers(-300, -5), "huge": lambda: x * 10.0 ** rng.integers(2, 300),
-            "collinear": lambda: np.outer(x[:, 0], rng.normal(size=d)) + 1e-12 * x, "mixed": lambda: x * 10.0 ** rng.integers(
-                -12, 3, size=(n, d)), "duplicates": lambda: np.repeat(x[:1], n, axis=0) if n else x,
-            "one-hot": lambda: np.eye(d)[rng.integers(0, d, n)]}.get(kind, lambda: x)()
+    return {
+        "signs": lambda: rng.choice([-1.0, 1.0], size=(n, d)),
+        "zeros": lambda: np.zeros((n, d)),
+        "tiny": lambda: x * 10.0 ** rng.integers(-300, -5),
+        "huge": lambda: x * 10.0 ** rng.integers(2, 300),
+        "collinear": lambda: np.outer(x[:, 0], rng.normal(size=d)) + 1e-12 * x,
+        "mixed": lambda: x * 10.0 ** rng.integers(-12, 3, size=(n, d)),
+        "duplicates": lambda: np.repeat(x[:1], n, axis=0) if n else x,
+        "one-hot": lambda: np.eye(d)[rng.integers(0, d, n)],
+    }.get(kind, lambda: x)()
 
 
 def hostile(seed):
@@ -37,8 +42,10 @@ def hostile(seed):
     ridge = max(float(10.0 ** rng.uniform(-7, 4)), 2.0**-30 * loss.curvature * square)
     shape = data.rows.shape[1], loss.outputs
     tilt = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 3) if rng.random() < 0.6 else np.zeros(shape)
-    tolerance = max(1e-6 * loss.lipschitz * math.sqrt(square),
-                    attainable(loss, square, shape[0], ridge, float(np.linalg.norm(tilt))))
+    tolerance = max(
+        1e-6 * loss.lipschitz * math.sqrt(square),
+        attainable(loss, square, shape[0], ridge, float(np.linalg.norm(tilt))),
+    )
     return Minimisation(loss, data, square, ridge, tilt), tolerance
 
 
@@ -112,11 +119,15 @@ def test_doubles_that_cannot_tell_give_way_to_pairs(monkeypatch):
     seen, usual = [], Minimisation._fine_gradient
     monkeypatch.setattr(Minimisation, "_fine_gradient", lambda self, *at: (seen.append(1), usual(self, *at))[1])
     rng = np.random.default_rng(0)
-    data = Map.declared(1.0, None, 3, True).records(rng.normal(size=(300, 3)), rng.integers(0, 2, 300), np.ones(300, bool))
+    data = Map.declared(1.0, None, 3, True).records(
+        rng.normal(size=(300, 3)), rng.integers(0, 2, 300), np.ones(300, bool)
+    )
     for loss in (Logistic(), HuberHinge(1e-3), Softmax(3)):
         seen.clear()
         found = Minimisation(loss, data, 2.0, 1.0, np.ones((4, loss.outputs)))
-        assert found.slack(np.ones((4, loss.outputs))) > 1e-11 > 4 * found.slack(np.ones((4, loss.outputs)), precise=True)
+        assert (
+            found.slack(np.ones((4, loss.outputs))) > 1e-11 > 4 * found.slack(np.ones((4, loss.outputs)), precise=True)
+        )
         found.solve(1e-11)
         assert seen
 

@@ -1,4 +1,6 @@
-"""Output and objective perturbation: the constants of the theorems, the laws of the noise, minimisers that are certified."""
+"""Output and objective perturbation: the constants of the theorems, the laws of the noise,
+minimisers that are certified.
+"""
 
 import math
 
@@ -21,8 +23,17 @@ R = math.sqrt(2)
 
 
 def problem(loss=None, **facts):
-    return Problem(**{"loss": loss or Logistic(), "epsilon": 1.0, "delta": 0.0, "square": 2.0, "features": 4,
-                      "regularization": 10.0} | facts)
+    return Problem(
+        **{
+            "loss": loss or Logistic(),
+            "epsilon": 1.0,
+            "delta": 0.0,
+            "square": 2.0,
+            "features": 4,
+            "regularization": 10.0,
+        }
+        | facts
+    )
 
 
 def records(n=300, features=3, classes=2, seed=0):
@@ -43,7 +54,9 @@ def test_one_record_moves_the_minimiser_by_no_more():
     full = Minimisation(Logistic(), data, 2.0, 10.0, np.zeros((4, 1))).solve(1e-7)
     for i in range(100):
         kept = data.take(np.arange(300) != i)
-        worst = max(worst, np.linalg.norm(full - Minimisation(Logistic(), kept, 2.0, 10.0, np.zeros((4, 1))).solve(1e-7)))
+        worst = max(
+            worst, np.linalg.norm(full - Minimisation(Logistic(), kept, 2.0, 10.0, np.zeros((4, 1))).solve(1e-7))
+        )
     assert 0 < worst <= R / 10
 
 
@@ -70,7 +83,9 @@ def test_regularization_grows_when_epsilon_is_small(adjacency, factor):
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(), Softmax(3)])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 def test_the_gaussian_tilt_keeps_its_budget(loss, epsilon):
-    """The privacy loss |Z|·μ + μ²/2 + κ (one-sided for one sign) exceeds epsilon with a hockey-stick mass below delta."""
+    """The privacy loss |Z|·μ + μ²/2 + κ (one-sided for one sign) exceeds epsilon with a hockey-stick mass below
+    delta.
+    """
     solver = ObjectivePerturbation(problem=problem(loss=loss, epsilon=epsilon, delta=1e-3))
     mu = loss.lipschitz * R / solver.noise_scale
     kappa = loss.log_determinant(2.0, solver.regularization)

@@ -21,11 +21,28 @@ N = 400
 X = RNG.normal(size=(N, 2))
 Y = (X[:, 0] > 0).astype(int)
 ODD_ROWS = {
-    "ragged": [1.0], "long": [1.0, 2.0, 3.0], "empty": [], "a number": 1.0, "text": "ab", "nothing": None, "a set": {1.0, 2.0},
-    "a mapping": {1.0: 2.0, 3.0: 4.0}, "text entry": ["x", 1.0], "a spelled number": ["2.5", 1.0], "None": [None, 1.0],
-    "bytes": [b"\xff", 1.0], "complex": [1j, 1.0], "NumPy complex": [np.complex128(1j), 1.0], "nested": [[1.0], 1.0],
-    "long double": [np.longdouble("1e4000"), 1.0], "whole": [10**400, 1.0], "NA": [pd.NA, 1.0], "NaT": [pd.NaT, 1.0],
-    "span": [np.timedelta64(1, "D"), 1.0], "signalling": [Decimal("sNaN"), 1.0], "not ASCII": ["ż", 1.0],
+    "ragged": [1.0],
+    "long": [1.0, 2.0, 3.0],
+    "empty": [],
+    "a number": 1.0,
+    "text": "ab",
+    "nothing": None,
+    "a set": {1.0, 2.0},
+    "a mapping": {1.0: 2.0, 3.0: 4.0},
+    "text entry": ["x", 1.0],
+    "a spelled number": ["2.5", 1.0],
+    "None": [None, 1.0],
+    "bytes": [b"\xff", 1.0],
+    "complex": [1j, 1.0],
+    "NumPy complex": [np.complex128(1j), 1.0],
+    "nested": [[1.0], 1.0],
+    "long double": [np.longdouble("1e4000"), 1.0],
+    "whole": [10**400, 1.0],
+    "NA": [pd.NA, 1.0],
+    "NaT": [pd.NaT, 1.0],
+    "span": [np.timedelta64(1, "D"), 1.0],
+    "signalling": [Decimal("sNaN"), 1.0],
+    "not ASCII": ["ż", 1.0],
 }
 ODD_LABELS = ["x", None, b"\xff", pd.NA, np.nan, 7, 1j, [], {}, 10**400, (0, 1), np.complex128(1j), "ż"]
 
@@ -75,7 +92,9 @@ def test_booleans_of_numpy_are_numbers_beside_a_missing_one():
     assert np.abs(plain).max() > 0.5
 
 
-@pytest.mark.parametrize("number", [Decimal("0.5"), np.float32(0.5), np.longdouble(0.5)], ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize(
+    "number", [Decimal("0.5"), np.float32(0.5), np.longdouble(0.5)], ids=lambda n: type(n).__name__
+)
 def test_numbers_of_other_types_are_numbers(number):
     given = classifier().fit(*listed([number, 1.0])).coef_
     assert (given == classifier().fit(*listed([0.5, 1.0])).coef_).all()
@@ -93,10 +112,17 @@ FRAMES = {
     "tuple of arrays": lambda x: tuple(x),
 }
 COLUMNS = {
-    "pandas": pd.Series, "pandas, nullable": lambda y: pd.Series(y, dtype="Int64"), "polars": pl.Series, "Arrow": pa.array,
-    "pandas, Arrow": lambda y: pd.Series(y, dtype=pd.ArrowDtype(pa.int64())), "chunks": lambda y: pa.chunked_array([y]),
-    "objects": lambda y: y.astype(object), "lists": list, "categories": lambda y: pd.Series(pd.Categorical(y)),
-    "text objects": lambda y: y.astype(str).astype(object), "text list": lambda y: y.astype(str).tolist(),
+    "pandas": pd.Series,
+    "pandas, nullable": lambda y: pd.Series(y, dtype="Int64"),
+    "polars": pl.Series,
+    "Arrow": pa.array,
+    "pandas, Arrow": lambda y: pd.Series(y, dtype=pd.ArrowDtype(pa.int64())),
+    "chunks": lambda y: pa.chunked_array([y]),
+    "objects": lambda y: y.astype(object),
+    "lists": list,
+    "categories": lambda y: pd.Series(pd.Categorical(y)),
+    "text objects": lambda y: y.astype(str).astype(object),
+    "text list": lambda y: y.astype(str).tolist(),
 }
 
 
@@ -194,6 +220,7 @@ def test_public_mistakes_are_found_before_the_charge(x, y, facts, message):
 
 def test_no_value_is_looked_at_before_the_charge():
     """A book that refuses: an entry that would notice being read is not read."""
+
     class Witness(float):
         seen = False
 
@@ -216,7 +243,7 @@ def test_rows_shrunk_without_a_declared_norm_are_announced():
     """A public fact: the same words for any data, and none where a norm or bounds are declared."""
     for data in (X, X[:0]):
         with pytest.warns(UserWarning, match="Neither feature_norm nor bounds is declared"):
-            LogisticRegression().fit(data, Y[:len(data)])
+            LogisticRegression().fit(data, Y[: len(data)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LogisticRegression(bounds=(-1, 1)).fit(X, Y)
@@ -225,6 +252,7 @@ def test_rows_shrunk_without_a_declared_norm_are_announced():
 
 def test_a_table_model_reads_labels_by_themselves():
     """An object that cannot say what it is called is no label, and no error."""
+
     class Mute:
         def __str__(self):
             raise RuntimeError("a private word")

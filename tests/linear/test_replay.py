@@ -11,7 +11,15 @@ from sklearn.base import clone
 from discreet.auditing import ReplayError
 from discreet.auditing import replay as replayed
 from discreet.auditing.strategies import awkward_floats, neighbours
-from discreet.linear import CustomLoss, Lasso, LinearClassifier, LinearRegression, LinearSVC, LogisticRegression, kernels
+from discreet.linear import (
+    CustomLoss,
+    Lasso,
+    LinearClassifier,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    kernels,
+)
 from discreet.mechanisms import Gaussian
 from discreet.release import Release
 
@@ -83,8 +91,21 @@ def test_classifiers_pass_under_add_remove(name, pair):
     replay(lambda records: fitted(CLASSIFIERS[name], records), *pair)
 
 
-@pytest.mark.parametrize("name", ["gd", "gd, pure", "gd, three classes", "cd", "cd, adaptive", "cd, greedy", "output",
-                                  "output, pure", "objective", "objective, pure"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gd",
+        "gd, pure",
+        "gd, three classes",
+        "cd",
+        "cd, adaptive",
+        "cd, greedy",
+        "output",
+        "output, pure",
+        "objective",
+        "objective, pure",
+    ],
+)
 @brief
 @given(pair=neighbours(classified, replace=True))
 def test_classifiers_pass_under_replace(name, pair):
@@ -113,9 +134,17 @@ def test_greedy_scores_are_as_steep_as_they_may_be(epsilon, clipping, ridge):
     rng = np.random.default_rng(1)
     records = [(*row, y) for row, y in zip(rng.normal(size=(20, 2)) * 3, rng.uniform(-1, 1, 20), strict=True)]
     for clip in (0.5, 1e-9, 1e-14):
-        options = {"sampling": "greedy", "updates": 6, "box": (1e3, 2e3), "clip": clip, "clipping": clipping,
-                   "smoothness": (20.0, 20.0, 20.0)}
-        model = LinearRegression(solver="cd", solver_options=options, epsilon=epsilon, regularization=ridge, feature_norm=1.0)
+        options = {
+            "sampling": "greedy",
+            "updates": 6,
+            "box": (1e3, 2e3),
+            "clip": clip,
+            "clipping": clipping,
+            "smoothness": (20.0, 20.0, 20.0),
+        }
+        model = LinearRegression(
+            solver="cd", solver_options=options, epsilon=epsilon, regularization=ridge, feature_norm=1.0
+        )
         replay(lambda data, model=model: fitted(model, data), records, records[1:])
 
 
@@ -123,7 +152,9 @@ def test_greedy_scores_are_as_steep_as_they_may_be(epsilon, clipping, ridge):
 def test_a_larger_data_set_passes(solver):
     """Full-norm rows at the clip's limit, a thousand of them: float sums would differ in every entry."""
     rng = np.random.default_rng(0)
-    records = [(*row, label) for row, label in zip(rng.normal(size=(1000, 2)) * 50, rng.integers(0, 2, 1000), strict=True)]
+    records = [
+        (*row, label) for row, label in zip(rng.normal(size=(1000, 2)) * 50, rng.integers(0, 2, 1000), strict=True)
+    ]
     replay(lambda data: fitted(LogisticRegression(solver=solver, epsilon=5.0, delta=1e-5), data), records, records[1:])
 
 

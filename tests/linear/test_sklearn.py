@@ -1,4 +1,6 @@
-"""scikit-learn's own contract, with declared classes and a large epsilon; what privacy forbids is listed, with the reason."""
+"""scikit-learn's own contract, with declared classes and a large epsilon; what privacy forbids is listed,
+with the reason.
+"""
 
 import numpy as np
 import pytest
@@ -47,18 +49,22 @@ EVERYONE = {
     "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one: it is ignored",
 }
 CLASSIFIERS = {
-    "check_classifiers_regression_target": "an error on labels outside the declared ones would tell that there are some",
+    "check_classifiers_regression_target": "an error on labels outside the declared ones would tell of them",
     "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
     "check_classifiers_train": "it fits two classes of the declared three and expects the shape of two",
 }
 REGRESSORS = {
-    "check_regressors_train": "it fits a list, which does not say how many columns it has; run below with as many declared"}
+    "check_regressors_train": "it fits a list, which does not say how many columns it has; run below with them declared"
+}
 PROBABILITIES = {"check_decision_proba_consistency": "it expects the shape of two classes; run below with two declared"}
 
 
 def forbidden(estimator):
-    return (EVERYONE | (CLASSIFIERS if is_classifier(estimator) else REGRESSORS) |
-            (PROBABILITIES if hasattr(estimator, "predict_proba") else {}))
+    return (
+        EVERYONE
+        | (CLASSIFIERS if is_classifier(estimator) else REGRESSORS)
+        | (PROBABILITIES if hasattr(estimator, "predict_proba") else {})
+    )
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=forbidden)
@@ -76,8 +82,16 @@ BINARY = [LogisticRegression(**PUBLIC), LinearSVC(**PUBLIC), LinearClassifier(SM
 
 
 @pytest.mark.parametrize("estimator", BINARY, ids=lambda e: type(e).__name__)
-@pytest.mark.parametrize("check", ["check_decision_proba_consistency", "check_estimators_pickle", "check_fit_idempotent",
-                                   "check_methods_subset_invariance", "check_estimators_dtypes"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        "check_decision_proba_consistency",
+        "check_estimators_pickle",
+        "check_fit_idempotent",
+        "check_methods_subset_invariance",
+        "check_estimators_dtypes",
+    ],
+)
 def test_checks_that_take_two_classes(estimator, check):
     getattr(estimator_checks, check)(type(estimator).__name__, clone(estimator))
 
@@ -85,7 +99,9 @@ def test_checks_that_take_two_classes(estimator, check):
 @pytest.mark.parametrize("classes", [(0, 1), (0, 1, 2), ("no", "yes"), ("a", "b", "c")])
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 def test_training_with_declared_classes(kind, classes):
-    """What check_classifiers_train asks, for declared labels: accuracy, shapes of scores, consistency of predictions."""
+    """What check_classifiers_train asks, for declared labels: accuracy, shapes of scores,
+    consistency of predictions.
+    """
     rng = np.random.default_rng(0)
     at = rng.integers(0, len(classes), 600)
     X = np.array([[2.0, 0.0], [-2.0, 0.0], [0.0, 3.0]])[at] + 0.3 * rng.normal(size=(600, 2))

@@ -18,7 +18,11 @@ def diabetes():
 
 def wine():
     data = load_wine().data
-    return data[:, 1:], data[:, 0], {"bounds": (data[:, 1:].min(axis=0), data[:, 1:].max(axis=0)), "target_bounds": (11, 15)}
+    return (
+        data[:, 1:],
+        data[:, 0],
+        {"bounds": (data[:, 1:].min(axis=0), data[:, 1:].max(axis=0)), "target_bounds": (11, 15)},
+    )
 
 
 def off_centre(n=15_000):

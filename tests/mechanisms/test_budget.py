@@ -7,20 +7,23 @@ from discreet import events
 from discreet.mechanisms import Budget, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    ({}, "nothing given, but exactly one of epsilon, rho"),
-    ({"epsilon": 1.0, "rho": 1.0}, "epsilon and rho given, but exactly one"),
-    ({"rho": 1.0, "delta": 1e-6}, "delta given with rho"),
-    ({"epsilon": -1.0}, "epsilon is -1.0"),
-    ({"epsilon": float("inf")}, "epsilon is inf"),
-    ({"rho": 0.0}, "rho is 0.0"),
-    ({"epsilon": 1.0, "delta": 1.0}, "delta is 1.0"),
-    ({"epsilon": 1.0, "delta": -1e-9}, "delta is -1e-09"),
-    ({"epsilon": 1.0, "noise": "cauchy"}, "noise is 'cauchy'"),
-    ({"epsilon": 1.0, "noise": "gaussian"}, "needs delta= or rho="),
-    ({"epsilon": 1.0, "delta": 0, "noise": "gaussian"}, "needs delta= or rho="),
-    ({"rho": 1.0, "noise": "laplace"}, "rho= is for Gaussian noise"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({}, "nothing given, but exactly one of epsilon, rho"),
+        ({"epsilon": 1.0, "rho": 1.0}, "epsilon and rho given, but exactly one"),
+        ({"rho": 1.0, "delta": 1e-6}, "delta given with rho"),
+        ({"epsilon": -1.0}, "epsilon is -1.0"),
+        ({"epsilon": float("inf")}, "epsilon is inf"),
+        ({"rho": 0.0}, "rho is 0.0"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta is 1.0"),
+        ({"epsilon": 1.0, "delta": -1e-9}, "delta is -1e-09"),
+        ({"epsilon": 1.0, "noise": "cauchy"}, "noise is 'cauchy'"),
+        ({"epsilon": 1.0, "noise": "gaussian"}, "needs delta= or rho="),
+        ({"epsilon": 1.0, "delta": 0, "noise": "gaussian"}, "needs delta= or rho="),
+        ({"rho": 1.0, "noise": "laplace"}, "rho= is for Gaussian noise"),
+    ],
+)
 def test_what_is_no_budget_is_refused_with_the_reason(words, message):
     with pytest.raises(ValueError, match=message):
         Budget(**words)
@@ -33,23 +36,28 @@ def test_delta_zero_is_no_delta():
     assert not Budget(rho=1.0, delta=0).pure
 
 
-@pytest.mark.parametrize(("budget", "whole", "kind"), [
-    (Budget(epsilon=1.0), False, Laplace),
-    (Budget(epsilon=1.0), True, DiscreteLaplace),
-    (Budget(epsilon=1.0, delta=1e-6), True, Gaussian),
-    (Budget(epsilon=1.0, delta=1e-6, noise="laplace"), True, DiscreteLaplace),
-    (Budget(rho=0.4), True, Gaussian),
-    (Budget(rho=0.6), True, DiscreteGaussian),  # a deviation below 1: rounding would cost more
-    (Budget(rho=0.6), False, Gaussian),
-    (Budget(rho=0.6, noise="gaussian"), True, Gaussian),
-])
+@pytest.mark.parametrize(
+    ("budget", "whole", "kind"),
+    [
+        (Budget(epsilon=1.0), False, Laplace),
+        (Budget(epsilon=1.0), True, DiscreteLaplace),
+        (Budget(epsilon=1.0, delta=1e-6), True, Gaussian),
+        (Budget(epsilon=1.0, delta=1e-6, noise="laplace"), True, DiscreteLaplace),
+        (Budget(rho=0.4), True, Gaussian),
+        (Budget(rho=0.6), True, DiscreteGaussian),  # a deviation below 1: rounding would cost more
+        (Budget(rho=0.6), False, Gaussian),
+        (Budget(rho=0.6, noise="gaussian"), True, Gaussian),
+    ],
+)
 def test_the_noise_is_the_one_the_budget_is_for(budget, whole, kind):
     mechanism = budget.additive(1, 10, whole=whole)
     assert type(mechanism) is kind
     assert budget.norm == ("l1" if kind in (Laplace, DiscreteLaplace) else "l2")
 
 
-@pytest.mark.parametrize("budget", [Budget(epsilon=0.7), Budget(epsilon=0.7, delta=1e-6), Budget(rho=0.3), Budget(rho=3.0)])
+@pytest.mark.parametrize(
+    "budget", [Budget(epsilon=0.7), Budget(epsilon=0.7, delta=1e-6), Budget(rho=0.3), Budget(rho=3.0)]
+)
 def test_one_release_costs_the_budget_and_hardly_less(budget):
     event = budget.additive(3, 5, square=4, whole=True).event
     if budget.rho is not None:
@@ -65,9 +73,11 @@ def test_one_release_costs_the_budget_and_hardly_less(budget):
 def test_shares_of_epsilon_and_delta_together_cost_no_more(epsilon, delta, kinds, noise):
     """Whole counts too: the discrete Gaussian's delta is not the continuous one's, for which the shares were cut."""
     shares = Budget(epsilon=epsilon, delta=delta, noise=noise).shares(kinds)
-    spent = {"selecting": lambda share: events.Exponential(epsilon=share.selection()),
-             "additive": lambda share: share.additive(1, 10, whole=True).event,
-             "keys": lambda share: events.ApproxDP(epsilon=share.epsilon, delta=share.delta)}
+    spent = {
+        "selecting": lambda share: events.Exponential(epsilon=share.selection()),
+        "additive": lambda share: share.additive(1, 10, whole=True).event,
+        "keys": lambda share: events.ApproxDP(epsilon=share.epsilon, delta=share.delta),
+    }
     total = [spent[kind](share) for kind, share in zip(kinds, shares, strict=True)]
     assert dp.epsilon(events.Composed(events=tuple(total)), delta=delta) <= epsilon * (1 + 1e-9)
 

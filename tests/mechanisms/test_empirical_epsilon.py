@@ -30,13 +30,17 @@ MILLION = 1_000_000
 
 
 class Effort(NamedTuple):
-    """Draws a side, where outputs come one at a time, and how much of the bound that many more would show is asked for."""
+    """Draws a side, where outputs come one at a time,
+    and how much of the bound that many more would show is asked for.
+    """
 
     draws: int
     power: float
 
 
-@pytest.fixture(params=[Effort(10_000, 0.3), pytest.param(Effort(100_000, 1.0), marks=pytest.mark.slow)], ids=["few", "many"])
+@pytest.fixture(
+    params=[Effort(10_000, 0.3), pytest.param(Effort(100_000, 1.0), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 def effort(request):
     return request.param
 
@@ -88,8 +92,10 @@ def test_exponential():
     up[0], down[0] = 1.0, 0.0
     mechanism, rng, trials = Exponential(epsilon=1.0), seeded(11), 300_000
     grid = mechanism._grid  # release draws this index and wraps it; without the wrapping there is time for more draws
-    hits = [sum(weighted_index(gaps, grid.scale, rng) == 0 for _ in range(trials))
-            for gaps in (grid.gaps(up), grid.gaps(down))]
+    hits = [
+        sum(weighted_index(gaps, grid.scale, rng) == 0 for _ in range(trials))
+        for gaps in (grid.gaps(up), grid.gaps(down))
+    ]
     assert 0.84 <= epsilon_lower_bound((hits[0], hits[1]), trials, alarm=FALSE_ALARM) <= 1.0
     assert bound(mechanism, up, down, lambda i: i == 0, 20_000) <= 1.0
 
@@ -112,7 +118,9 @@ def test_monotone_selections(effort):
 def test_top_k(effort):
     up, down = np.zeros(8), np.ones(8)
     up[0], down[0] = 1.0, 0.0
-    assert 0.2 * effort.power <= bound(TopK(k=2, epsilon=2.0), up, down, lambda chosen: 0 in chosen, effort.draws) <= 2.0
+    assert (
+        0.2 * effort.power <= bound(TopK(k=2, epsilon=2.0), up, down, lambda chosen: 0 in chosen, effort.draws) <= 2.0
+    )
 
 
 def test_above_threshold(effort):

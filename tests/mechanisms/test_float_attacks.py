@@ -52,10 +52,13 @@ def test_mironovs_attack_breaks_naive_laplace_and_not_ours():
     assert mironov_bound(released(mechanism, 0.0, 1), released(mechanism, 1.0, 2)) <= EPSILON
 
 
-@pytest.mark.parametrize(("naive", "mechanism", "claim"), [
-    (lambda v, rng: v + rng.laplace(size=TRIALS), Laplace(sensitivity=1.0, epsilon=EPSILON), EPSILON),
-    (lambda v, rng: v + rng.normal(size=TRIALS), Gaussian(sensitivity=1.0, sigma=1.0), 0.1),
-])
+@pytest.mark.parametrize(
+    ("naive", "mechanism", "claim"),
+    [
+        (lambda v, rng: v + rng.laplace(size=TRIALS), Laplace(sensitivity=1.0, epsilon=EPSILON), EPSILON),
+        (lambda v, rng: v + rng.normal(size=TRIALS), Gaussian(sensitivity=1.0, sigma=1.0), 0.1),
+    ],
+)
 def test_the_precision_attack_breaks_naive_noise_and_not_ours(naive, mechanism, claim):
     rng = np.random.default_rng(1)
     assert precision_bound(naive(0.0, rng), naive(1.0, rng)) > 5

@@ -38,8 +38,10 @@ def test_gaussian_asked_for_epsilon_never_costs_more(sensitivity, epsilon, delta
 
 @given(sensitivity=positive, scale=positive)
 def test_asked_for_a_scale_the_event_pays_for_the_rounding(sensitivity, scale):
-    for mechanism, used in ((Laplace(sensitivity=sensitivity, scale=scale), "scale"),
-                            (Gaussian(sensitivity=sensitivity, sigma=scale), "sigma")):
+    for mechanism, used in (
+        (Laplace(sensitivity=sensitivity, scale=scale), "scale"),
+        (Gaussian(sensitivity=sensitivity, sigma=scale), "sigma"),
+    ):
         assert scale * (1 - 2.0**-43) <= getattr(mechanism, used) <= scale
         assert Fraction(mechanism.event.noise_multiplier) < Fraction(scale) / Fraction(sensitivity)
         assert mechanism.event.noise_multiplier > scale / sensitivity * (1 - 1e-6 * (1 + scale / sensitivity))
@@ -61,8 +63,10 @@ def test_classic_calibration_is_wider_and_refuses_epsilon_above_one():
         Gaussian(sensitivity=1.0, epsilon=0.5, delta=1e-5, calibration="other")
 
 
-@pytest.mark.parametrize(("mechanism", "law"), [(Laplace(sensitivity=3.0, scale=6.0), "laplace"),
-                                                (Gaussian(sensitivity=3.0, sigma=6.0), "norm")])
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [(Laplace(sensitivity=3.0, scale=6.0), "laplace"), (Gaussian(sensitivity=3.0, sigma=6.0), "norm")],
+)
 def test_noise_has_the_scale_the_event_promises(mechanism, law):
     noise = mechanism.release(np.zeros(100_000), rng=seeded(7)).value
     assert stats.kstest(noise / 6.0, law).pvalue > FALSE_ALARM
@@ -79,8 +83,10 @@ def test_error_is_the_quantile_it_claims(mechanism):
         assert low <= missed <= high
 
 
-VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: abs(x) < 1e307),
-                   st.sampled_from([0.0, -0.0, 5e-324, 1e300, -1e300, 2.0**53 + 1]))
+VALUES = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False, width=64).filter(lambda x: abs(x) < 1e307),
+    st.sampled_from([0.0, -0.0, 5e-324, 1e300, -1e300, 2.0**53 + 1]),
+)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5), st.sampled_from([1e-9, 0.3, 1.0, 1e5]))
@@ -122,8 +128,9 @@ def test_scalars_arrays_fractions_and_integers_are_accepted():
     assert near == mechanism.release(1.0, rng=1).value
 
 
-@pytest.mark.parametrize("make", [lambda: Laplace(sensitivity=1.0, epsilon=1.0),
-                                  lambda: Gaussian(sensitivity=1.0, sigma=1.0)])
+@pytest.mark.parametrize(
+    "make", [lambda: Laplace(sensitivity=1.0, epsilon=1.0), lambda: Gaussian(sensitivity=1.0, sigma=1.0)]
+)
 @pytest.mark.parametrize("bad", [math.nan, math.inf, [1.0, -math.inf], "12345", ["12345"], None, 12345j, object()])
 def test_what_is_not_a_finite_number_is_refused_without_being_shown(make, bad):
     with pytest.raises(ValueError, match="finite real numbers") as caught:

@@ -66,9 +66,15 @@ def test_sizes_and_parameters_are_checked():
         DiscreteGaussian(sigma=-1.0)
 
 
-@pytest.mark.parametrize("mechanism", [DiscreteLaplace(scale=0.4), DiscreteLaplace(scale=20.0),
-                                       DiscreteGaussian(sigma=0.4, max_size=10**6),
-                                       DiscreteGaussian(sigma=20.0, max_size=10**6)])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        DiscreteLaplace(scale=0.4),
+        DiscreteLaplace(scale=20.0),
+        DiscreteGaussian(sigma=0.4, max_size=10**6),
+        DiscreteGaussian(sigma=20.0, max_size=10**6),
+    ],
+)
 def test_error_holds_with_its_confidence(mechanism):
     noise = np.abs(mechanism.release(np.zeros(100_000, int), rng=seeded(1)).value)
     for confidence in (0.5, 0.9, 0.99):

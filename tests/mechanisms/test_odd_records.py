@@ -1,4 +1,6 @@
-"""One odd record raises nothing, warns of nothing, changes how no other record is read, and decides no key that is shown."""
+"""One odd record raises nothing, warns of nothing, changes how no other record is read,
+and decides no key that is shown.
+"""
 
 from __future__ import annotations
 
@@ -99,34 +101,98 @@ for _ in range(50_000):
 # Records that are the same number, moment or text to Python, and are shown in one form.
 CLASSES = {
     "zero": [0, 0.0, -0.0, False, np.float32(-0.0), Decimal("-0.00"), Fraction(0), complex(-0.0, -0.0), np.int8(0)],
-    "one": [1, True, 1.0, np.int64(1), np.bool_(True), Decimal("1.00"), Decimal("0.1E1"), Fraction(1), 1 + 0j, np.uint8(1),
-            np.float16(1), np.longdouble(1), np.complex64(1)],
+    "one": [
+        1,
+        True,
+        1.0,
+        np.int64(1),
+        np.bool_(True),
+        Decimal("1.00"),
+        Decimal("0.1E1"),
+        Fraction(1),
+        1 + 0j,
+        np.uint8(1),
+        np.float16(1),
+        np.longdouble(1),
+        np.complex64(1),
+    ],
     "a half": [0.5, Decimal("0.50"), Fraction(1, 2), np.float32(0.5), np.complex128(0.5)],
     "a tenth": [Decimal("0.1"), Decimal("0.10"), Decimal("1E-1"), Fraction(1, 10)],
     "a third": [Fraction(1, 3), Fraction(2, 6)],
     "ten thousand": [10**4, Decimal("1E+4"), 1e4, Decimal("10000.000")],
     "a double beyond 2^128": [1e300, int(1e300), Decimal(int(1e300)), Fraction(1e300)],
-    "nan": [math.nan, np.float64("nan"), Decimal("NaN"), Decimal("sNaN"), -math.nan, np.datetime64("NaT"), complex(math.nan)],
+    "nan": [
+        math.nan,
+        np.float64("nan"),
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        -math.nan,
+        np.datetime64("NaT"),
+        complex(math.nan),
+    ],
     "infinity": [math.inf, Decimal("Infinity"), np.float32("inf"), np.longdouble("inf")],
     "minus infinity": [-math.inf, Decimal("-Infinity"), np.float32("-inf"), np.longdouble("-inf")],
     "imaginary": [1j, complex(-0.0, 1), np.complex64(1j)],
     "text": ["secret", np.str_("secret"), Text("secret")],
     "bytes": [b"x", bytearray(b"x"), np.bytes_(b"x")],
-    "a moment": [datetime(2020, 1, 1, 11, tzinfo=UTC), datetime(2020, 1, 1, 12, tzinfo=ZoneInfo("Africa/Lagos")),
-                 datetime(2020, 1, 1, 6, tzinfo=timezone(timedelta(hours=-5), "odd"))],
-    "a moment without a zone": [datetime(2020, 1, 1), datetime(2020, 1, 1, fold=1), np.datetime64("2020-01-01", "D"),
-                                np.datetime64("2020-01-01T00:00:00", "ns"), np.datetime64("2020", "Y")],
+    "a moment": [
+        datetime(2020, 1, 1, 11, tzinfo=UTC),
+        datetime(2020, 1, 1, 12, tzinfo=ZoneInfo("Africa/Lagos")),
+        datetime(2020, 1, 1, 6, tzinfo=timezone(timedelta(hours=-5), "odd")),
+    ],
+    "a moment without a zone": [
+        datetime(2020, 1, 1),
+        datetime(2020, 1, 1, fold=1),
+        np.datetime64("2020-01-01", "D"),
+        np.datetime64("2020-01-01T00:00:00", "ns"),
+        np.datetime64("2020", "Y"),
+    ],
     "a time": [time(1, tzinfo=UTC), time(2, tzinfo=timezone(timedelta(hours=1)))],
     "a span": [timedelta(hours=1), np.timedelta64(1, "h"), np.timedelta64(3_600_000, "ms")],
     "a pair": [(1, 0.0), (True, -0.0), (Decimal("1.0"), 0), (np.int8(1), np.float64(-0.0))],
     "nested": [((1,), "a"), ((True,), np.str_("a")), ((1.0,), Text("a"))],
     "a set": [frozenset([0, 8]), frozenset([8, 0]), frozenset([8.0, False]), frozenset([Fraction(0), np.int8(8)])],
 }
-PLAIN = ["a", "", "1", "nan", 2, -7, 2.5, date(2020, 1, 1), uuid.UUID(int=7), Colour.RED, None, (), 10**100, 1 - 2.0**-53]
-STRANGE = [Evil(), Same(), Liar(), object(), [1], {}, {1: 2}, set(), np.array(1), np.array([1.0]), np.array([[1, 2], [3, 4]]),
-           int, 2**3000, 10**5000, Decimal("1E+999999"), (1, [2]), deep,
-           datetime.min.replace(tzinfo=timezone(timedelta(hours=5))), datetime(2020, 1, 1, tzinfo=Zone()),
-           memoryview(b"x"), np.void(b"abc"), slice(1)]
+PLAIN = [
+    "a",
+    "",
+    "1",
+    "nan",
+    2,
+    -7,
+    2.5,
+    date(2020, 1, 1),
+    uuid.UUID(int=7),
+    Colour.RED,
+    None,
+    (),
+    10**100,
+    1 - 2.0**-53,
+]
+STRANGE = [
+    Evil(),
+    Same(),
+    Liar(),
+    object(),
+    [1],
+    {},
+    {1: 2},
+    set(),
+    np.array(1),
+    np.array([1.0]),
+    np.array([[1, 2], [3, 4]]),
+    int,
+    2**3000,
+    10**5000,
+    Decimal("1E+999999"),
+    (1, [2]),
+    deep,
+    datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+    datetime(2020, 1, 1, tzinfo=Zone()),
+    memoryview(b"x"),
+    np.void(b"abc"),
+    slice(1),
+]
 ODD = [x for members in CLASSES.values() for x in members] + PLAIN + STRANGE
 NAMES = [f"{type(x).__name__}-{i}" for i, x in enumerate(ODD)]
 
@@ -154,7 +220,7 @@ def test_forms_that_are_equal_cannot_be_told_apart():
 @given(st.one_of(st.integers(), st.floats(), st.fractions(), st.decimals(), st.booleans(), st.complex_numbers()))
 def test_the_form_of_a_number_is_that_number(x):
     form = canonical(x)
-    if (x.is_nan() if isinstance(x, Decimal) else x != x):
+    if x.is_nan() if isinstance(x, Decimal) else x != x:
         assert form == "nan"
     elif form is not UNKNOWN:  # a fraction of very many digits
         assert form == x
@@ -217,7 +283,9 @@ def seen(mechanism, records):
 @pytest.mark.parametrize("odd", ODD, ids=NAMES)
 @pytest.mark.parametrize("name", RECORDS)
 def test_one_odd_record_raises_nothing_and_decides_nothing(name, odd):
-    """In any place: the answer has the keys and types that it has without the record, and repeats whatever its order."""
+    """In any place: the answer has the keys and types that it has without the record,
+    and repeats whatever its order.
+    """
     mechanism, records = RECORDS[name]
     (*_, first), out = seen(mechanism, [odd, *records])
     (*_, last), other = seen(mechanism, [*records, odd])
@@ -245,8 +313,11 @@ def test_what_is_shown_does_not_depend_on_which_record_came_first(kind, name):
     assert shown.isdisjoint({"None", "{}"})
 
 
-@pytest.mark.parametrize("odd", [*ODD, (1.0,), (1.0, 2.0, 3.0), ("a", 1.0), (None, math.inf), (Evil(), 1.0), "ab"],
-                         ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "odd",
+    [*ODD, (1.0,), (1.0, 2.0, 3.0), ("a", 1.0), (None, math.inf), (Evil(), 1.0), "ab"],
+    ids=lambda x: type(x).__name__,
+)
 def test_an_odd_point_is_an_outlier(odd):
     """Of a clustered mean: every other point is read as if it were not there."""
     mechanism = ClusteredMean(radius=1.0, dimension=2, size=40, epsilon=20.0, delta=1e-3)
@@ -259,14 +330,20 @@ def test_an_odd_point_is_an_outlier(odd):
 def test_errors_tell_nothing_of_records():
     """What is publicly wrong is refused in sentences that hold no record."""
     secret = "a private word"
-    cases = [(StableMode(**MODE), secret), (StabilityHistogram(**MODE, width=1.0), np.array([secret])),
-             (SmoothMedian(bounds=(0.0, 1.0), epsilon=1.0), np.array([secret, "b"])),
-             (SmoothMedian(bounds=(0.0, 1.0), epsilon=1.0), secret),
-             (ClusteredMean(radius=1.0, dimension=1, size=16, **MODE), np.array([[secret]] * 16)),
-             (ClusteredMean(radius=1.0, dimension=1, size=16, **MODE), [secret] * 15),
-             (RandomizedResponse(epsilon=1.0), np.array([secret]))]
-    cases += [(mechanism, scores) for mechanism in (Exponential(), NoisyMax(), PermuteAndFlip(), TopK(k=1))
-              for scores in ([1.0, secret], [[1.0], [secret, 2]])]
+    cases = [
+        (StableMode(**MODE), secret),
+        (StabilityHistogram(**MODE, width=1.0), np.array([secret])),
+        (SmoothMedian(bounds=(0.0, 1.0), epsilon=1.0), np.array([secret, "b"])),
+        (SmoothMedian(bounds=(0.0, 1.0), epsilon=1.0), secret),
+        (ClusteredMean(radius=1.0, dimension=1, size=16, **MODE), np.array([[secret]] * 16)),
+        (ClusteredMean(radius=1.0, dimension=1, size=16, **MODE), [secret] * 15),
+        (RandomizedResponse(epsilon=1.0), np.array([secret])),
+    ]
+    cases += [
+        (mechanism, scores)
+        for mechanism in (Exponential(), NoisyMax(), PermuteAndFlip(), TopK(k=1))
+        for scores in ([1.0, secret], [[1.0], [secret, 2]])
+    ]
     cases += [(Laplace(sensitivity=1.0, epsilon=1.0), [1.0, secret]), (DiscreteLaplace(epsilon=1.0), [1, secret])]
     for mechanism, records in cases:
         with pytest.raises(ValueError, match=r"\.$") as error:
@@ -315,8 +392,11 @@ def test_an_arrow_column_is_read_like_the_list_of_its_values():
         assert list(StabilityHistogram(epsilon=1.0, delta=1e-6).release(arrow, rng=1).value) == ["a"]
 
 
-@pytest.mark.parametrize("make", [np.array, pl.Series, pd.Series, pa.array, lambda x: pd.Series(x).convert_dtypes()],
-                         ids=["numpy", "polars", "pandas", "arrow", "pandas' own"])
+@pytest.mark.parametrize(
+    "make",
+    [np.array, pl.Series, pd.Series, pa.array, lambda x: pd.Series(x).convert_dtypes()],
+    ids=["numpy", "polars", "pandas", "arrow", "pandas' own"],
+)
 def test_a_container_says_whether_it_holds_numbers(make):
     """By its type alone: numbers and truth values are read, text is refused."""
     for numbers in ([1, 2], [0.5, 1.5], [True, False]):

@@ -40,8 +40,13 @@ def test_unsafe_data_pass_with_probability_delta_and_no_more():
 
 def test_the_base_algorithm_is_paid_for():
     noise = Gaussian(sensitivity=1.0, sigma=3.0)
-    test = ProposeTestRelease(epsilon=1.0, delta=1e-6, base_event=noise.event, distance=lambda x: 500,
-                              base=lambda x: noise.release(sum(x), rng=1).value)
+    test = ProposeTestRelease(
+        epsilon=1.0,
+        delta=1e-6,
+        base_event=noise.event,
+        distance=lambda x: 500,
+        base=lambda x: noise.release(sum(x), rng=1).value,
+    )
     assert events.leaves(test.event)[noise.event] == 1
     answer = test.release([1.0, 2.0], rng=1)
     assert answer.value == noise.release(3.0, rng=1).value
@@ -154,7 +159,9 @@ def test_a_single_record_shows_with_probability_delta_and_no_more():
 
 
 def test_a_bin_of_one_record_is_released_as_often_as_the_law_says():
-    """Twenty thousand such bins in one release: shown above the threshold, not at it, which would be e times as often."""
+    """Twenty thousand such bins in one release: shown above the threshold, not at it,
+    which would be e times as often.
+    """
     histogram = StabilityHistogram(epsilon=1.0, delta=0.05)
     shown, chance = len(histogram.release(range(20_000), rng=4).value), tail(histogram.scale, histogram.threshold - 1)
     low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], 20_000, chance)

@@ -25,9 +25,19 @@ from discreet.mechanisms import (
     TopK,
 )
 
-ABOVE, BUDGET, CLUSTER = {"threshold": 0.0}, {"epsilon": 1.0, "delta": 1e-6}, {"radius": 1.0, "dimension": 1, "size": 16}
-SELECTING = [(Exponential, {"epsilon": 1.0}), (NoisyMax, {"epsilon": 1.0}), (PermuteAndFlip, {"epsilon": 1.0}),
-             (TopK, {"k": 1}), (AboveThreshold, ABOVE), (SparseVector, {**ABOVE, "max_positives": 1})]
+ABOVE, BUDGET, CLUSTER = (
+    {"threshold": 0.0},
+    {"epsilon": 1.0, "delta": 1e-6},
+    {"radius": 1.0, "dimension": 1, "size": 16},
+)
+SELECTING = [
+    (Exponential, {"epsilon": 1.0}),
+    (NoisyMax, {"epsilon": 1.0}),
+    (PermuteAndFlip, {"epsilon": 1.0}),
+    (TopK, {"k": 1}),
+    (AboveThreshold, ABOVE),
+    (SparseVector, {**ABOVE, "max_positives": 1}),
+]
 
 # kind, other facts, parameter, its least value, its largest one (None: no end there)
 CLOSED = [
@@ -49,9 +59,15 @@ CLOSED = [
 ]
 # kind, other facts, a parameter of whole numbers, its least value
 WHOLE = [
-    *((kind, given, "max_size", 1) for kind, given in ((Laplace, {"sensitivity": 1.0, "scale": 1.0}),
-                                                       (Gaussian, {"sensitivity": 1.0, "sigma": 1.0}),
-                                                       (DiscreteLaplace, {"scale": 1.0}), (DiscreteGaussian, {"sigma": 1.0}))),
+    *(
+        (kind, given, "max_size", 1)
+        for kind, given in (
+            (Laplace, {"sensitivity": 1.0, "scale": 1.0}),
+            (Gaussian, {"sensitivity": 1.0, "sigma": 1.0}),
+            (DiscreteLaplace, {"scale": 1.0}),
+            (DiscreteGaussian, {"sigma": 1.0}),
+        )
+    ),
     (DiscreteLaplace, {"scale": 1.0}, "sensitivity", 1),
     (TopK, {}, "k", 1),
     (SparseVector, ABOVE, "max_positives", 1),
@@ -94,12 +110,23 @@ def test_bounds_are_ordered_and_far_from_the_largest_double():
             SmoothMedian(bounds=bad, epsilon=1.0)
 
 
-@pytest.mark.parametrize(("kind", "given"), [
-    *SELECTING, (ProposeTestRelease, BUDGET), (StableMode, BUDGET), (StabilityHistogram, BUDGET),
-    (Laplace, {"sensitivity": 1.0, "scale": 1.0}), (DiscreteLaplace, {"scale": 1.0}),
-    (Gaussian, {"sensitivity": 1.0, "sigma": 1.0}), (DiscreteGaussian, {"sigma": 1.0}),
-    (RandomizedResponse, {"epsilon": 1.0}), (ClusteredMean, {**CLUSTER, **BUDGET}),
-    (SmoothSensitivity, {"epsilon": 1.0, "resolution": 1.0}), (SmoothMedian, {"epsilon": 1.0, "bounds": (0.0, 1.0)})])
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        *SELECTING,
+        (ProposeTestRelease, BUDGET),
+        (StableMode, BUDGET),
+        (StabilityHistogram, BUDGET),
+        (Laplace, {"sensitivity": 1.0, "scale": 1.0}),
+        (DiscreteLaplace, {"scale": 1.0}),
+        (Gaussian, {"sensitivity": 1.0, "sigma": 1.0}),
+        (DiscreteGaussian, {"sigma": 1.0}),
+        (RandomizedResponse, {"epsilon": 1.0}),
+        (ClusteredMean, {**CLUSTER, **BUDGET}),
+        (SmoothSensitivity, {"epsilon": 1.0, "resolution": 1.0}),
+        (SmoothMedian, {"epsilon": 1.0, "bounds": (0.0, 1.0)}),
+    ],
+)
 def test_every_mechanism_is_a_value_that_is_made_by_names(kind, given):
     mechanism = kind(**given)
     assert mechanism == kind(**given)

@@ -117,8 +117,10 @@ def test_the_utility_bound_is_the_theorems():
         Exponential().error()
 
 
-@given(st.lists(st.floats(-1e3, 1e3) | st.sampled_from([1e300, -1e300, 1e18, 5e-324]), min_size=1, max_size=6),
-       st.floats(-1, 1))
+@given(
+    st.lists(st.floats(-1e3, 1e3) | st.sampled_from([1e300, -1e300, 1e18, 5e-324]), min_size=1, max_size=6),
+    st.floats(-1, 1),
+)
 def test_neighbouring_scores_stay_within_reach(scores, shift):
     """Both the fast and the wide path: scores within the sensitivity are at most ``reach`` steps apart."""
     grid = ScoreGrid.paying(1.0, 1.0, 2)
@@ -152,8 +154,10 @@ def test_large_sets_and_huge_scores():
 def test_sampling_a_set_too_large_to_list():
     """Integers below 2^64 with score minus the distance to a target: found by drawing from the base measure."""
     mechanism, rng, draws = Exponential(sensitivity=1.0, epsilon=2.0), seeded(7), np.random.default_rng(0)
-    found = [mechanism.release_by_sampling(lambda: int(draws.integers(0, 8)), lambda x: -abs(x - 5.0), 0.0, rng).value
-             for _ in range(4000)]
+    found = [
+        mechanism.release_by_sampling(lambda: int(draws.integers(0, 8)), lambda x: -abs(x - 5.0), 0.0, rng).value
+        for _ in range(4000)
+    ]
     assert fits(np.bincount(found, minlength=8), exponential_law(-np.abs(np.arange(8) - 5.0), 1.0))
     assert mechanism.release_by_sampling(lambda: 1, lambda x: 1e9, 0.0).value == 1
     with pytest.raises(ValueError, match="base_measure"):

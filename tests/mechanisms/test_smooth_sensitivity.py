@@ -55,7 +55,9 @@ def test_laplace_stretch_costs_half_epsilon_except_with_probability_delta(epsilo
 
 @pytest.mark.parametrize("low", [3 * 2.0**-55, 5 * 2.0**-56, 0.1, 1 / 3])
 def test_bound_is_not_below_the_exact_distance_that_a_double_rounds_down(low):
-    """1 - 3/2^55 rounds down to 1 - 2^-53: the records beside a median may lie that much further apart than doubles say."""
+    """1 - 3/2^55 rounds down to 1 - 2^-53: the records beside a median may lie that much further apart than doubles
+    say.
+    """
     assert Fraction(UNIT.smooth_bound([low, 1.0])) >= 1 - Fraction(low)
 
 

@@ -1,4 +1,6 @@
-"""What ``error`` promises, for every mechanism: the theorem's value, or a probability computed from the noise's exact law."""
+"""What ``error`` promises, for every mechanism: the theorem's value,
+or a probability computed from the noise's exact law.
+"""
 
 import math
 from statistics import NormalDist
@@ -39,26 +41,51 @@ THEOREMS = {
     "exponential": (Exponential(sensitivity=2.0, epsilon=0.5), {"size": 1000}, 8 * math.log(20_000)),
     "permute and flip": (PermuteAndFlip(sensitivity=2.0, epsilon=0.5), {"size": 1000}, 8 * math.log(20_000)),
     "noisy max": (NoisyMax(sensitivity=2.0, epsilon=0.5), {"size": 1000}, 2 * 8 * math.log(20_000)),
-    "noisy max, monotone": (NoisyMax(sensitivity=2.0, epsilon=0.5, monotone=True), {"size": 1000}, 8 * math.log(20_000)),
+    "noisy max, monotone": (
+        NoisyMax(sensitivity=2.0, epsilon=0.5, monotone=True),
+        {"size": 1000},
+        8 * math.log(20_000),
+    ),
     "top three": (TopK(k=3, sensitivity=2.0, epsilon=0.5), {"size": 1000}, 24 * math.log(60_000)),
-    "above threshold": (AboveThreshold(threshold=0.0, sensitivity=2.0, epsilon=0.5), {"size": 1000},
-                        2 / FIRST * math.log(40) + 4 / SECOND * math.log(40_000)),
-    "sparse vector": (SparseVector(threshold=0.0, sensitivity=2.0, epsilon=0.5, max_positives=5), {"size": 1000},
-                      2 / FIRST * math.log(200) + 4 / SECOND * math.log(200_000)),
-    "cauchy": (SmoothSensitivity(epsilon=0.5, resolution=1e-12), {"smooth_bound": 0.1}, 0.4 * math.tan(math.pi * 0.475)),
-    "smooth, laplace": (SmoothSensitivity(epsilon=0.5, delta=1e-3, resolution=1e-12), {"smooth_bound": 0.1},
-                        0.4 * math.log(20)),
+    "above threshold": (
+        AboveThreshold(threshold=0.0, sensitivity=2.0, epsilon=0.5),
+        {"size": 1000},
+        2 / FIRST * math.log(40) + 4 / SECOND * math.log(40_000),
+    ),
+    "sparse vector": (
+        SparseVector(threshold=0.0, sensitivity=2.0, epsilon=0.5, max_positives=5),
+        {"size": 1000},
+        2 / FIRST * math.log(200) + 4 / SECOND * math.log(200_000),
+    ),
+    "cauchy": (
+        SmoothSensitivity(epsilon=0.5, resolution=1e-12),
+        {"smooth_bound": 0.1},
+        0.4 * math.tan(math.pi * 0.475),
+    ),
+    "smooth, laplace": (
+        SmoothSensitivity(epsilon=0.5, delta=1e-3, resolution=1e-12),
+        {"smooth_bound": 0.1},
+        0.4 * math.log(20),
+    ),
     "median": (SmoothMedian(bounds=(0.0, 1.0), epsilon=0.5, delta=1e-3), {"smooth_bound": 0.1}, 0.4 * math.log(20)),
-    "randomized response": (RandomizedResponse(epsilon=math.log(3), categories=4), {"size": 50},
-                            math.sqrt(math.log(40) / 100) * (3 + 4 - 1) / (3 - 1)),
-    "clustered mean": (ClusteredMean(radius=1.0, dimension=2, size=16, epsilon=2.0, delta=1e-6), {},
-                       8 / 13 * gaussian_noise_multiplier(epsilon=1.0, delta=5e-7) * Z),
+    "randomized response": (
+        RandomizedResponse(epsilon=math.log(3), categories=4),
+        {"size": 50},
+        math.sqrt(math.log(40) / 100) * (3 + 4 - 1) / (3 - 1),
+    ),
+    "clustered mean": (
+        ClusteredMean(radius=1.0, dimension=2, size=16, epsilon=2.0, delta=1e-6),
+        {},
+        8 / 13 * gaussian_noise_multiplier(epsilon=1.0, delta=5e-7) * Z,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", THEOREMS)
 def test_the_stated_error_is_the_theorems(name):
-    """Grids and whole numbers add less than a thousandth; no confidence needs no margin, and certainty cannot be had."""
+    """Grids and whole numbers add less than a thousandth; no confidence needs no margin,
+    and certainty cannot be had.
+    """
     mechanism, given, expected = THEOREMS[name]
     assert mechanism.error(0.95, **given) == pytest.approx(expected, rel=1e-3)
     assert mechanism.error(**given) == mechanism.error(0.95, **given)
@@ -82,7 +109,9 @@ def passes(test, size):
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 @pytest.mark.parametrize("confidence", [0.6, 0.95, 0.999])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
-def test_what_is_large_enough_is_shown_with_the_confidence_stated_and_little_less_is_not(epsilon, confidence, adjacency):
+def test_what_is_large_enough_is_shown_with_the_confidence_stated_and_little_less_is_not(
+    epsilon, confidence, adjacency
+):
     budget = {"epsilon": epsilon, "delta": 1e-6, "adjacency": adjacency}
     for test in (ProposeTestRelease(**budget), StabilityHistogram(**budget)):
         size = math.ceil(test.error(confidence))

@@ -115,7 +115,7 @@ def is_charged_before_it_reads(case: Case) -> None:
     operation, given = case.operation(case.spy(case.data, log))
     charged(operation, given, book=book, label="asked")
     assert log.count("charge") == 1
-    before, after = log[:log.index("charge")], log[log.index("charge"):]
+    before, after = log[: log.index("charge")], log[log.index("charge") :]
     assert "read" in after
     assert "read" not in before
     assert case.sized or "size" not in before
@@ -167,5 +167,11 @@ def passes_replay(case: Case) -> None:
     replay(case.run, case.neighbour, case.data)
 
 
-CHECKS = [states_its_event_and_unit_before_data, is_charged_before_it_reads, leaves_nothing_when_refused,
-          refuses_public_mistakes_before_the_charge, gives_what_it_promised, passes_replay]
+CHECKS = [
+    states_its_event_and_unit_before_data,
+    is_charged_before_it_reads,
+    leaves_nothing_when_refused,
+    refuses_public_mistakes_before_the_charge,
+    gives_what_it_promised,
+    passes_replay,
+]

@@ -16,8 +16,12 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(60, 2)).round(3)
 DATA = (X.tolist(), (X[:, 0] > 0).astype(int).tolist())
 FEWER = (DATA[0][1:], DATA[1][1:])
-COLUMNS = {"a": X[:, 0].tolist(), "b": X[:, 1].tolist(), "who": list(range(60)),
-           "y": ["no" if x < 0 else "yes" for x in X[:, 0]]}
+COLUMNS = {
+    "a": X[:, 0].tolist(),
+    "b": X[:, 1].tolist(),
+    "who": list(range(60)),
+    "y": ["no" if x < 0 else "yes" for x in X[:, 0]],
+}
 FACTS = Declaration(Schema(a=Bounded(-1, 1), b=Bounded(-1, 1), y=Categories(["no", "yes"])), unit="who")
 BOUNDS = (-1.0, [1.0, 1.0])  # which say that there are two columns
 
@@ -47,13 +51,40 @@ def learned(model: Any) -> tuple[Any, ...]:
 
 
 OPERATIONS: list[Case] = [
-    Case("Fit, logistic", lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}).operation(), DATA, FEWER,
-         spy=spied, sized=True, result=learned),
-    Case("Fit, squares, pure", lambda: LinearRegression(bounds=BOUNDS, delta=0.0).operation(2), DATA, FEWER, spy=spied,
-         sized=True, result=learned),
-    Case("Inference", lambda: Inference(LinearRegression(bounds=BOUNDS), 2), DATA, FEWER, spy=spied, sized=True,
-         result=lambda found: (found.estimate, found.lower)),
-    Case("TableFit", lambda: TableModel(FACTS, "y", epsilon=1.0).operation(), COLUMNS,
-         {name: values[1:] for name, values in COLUMNS.items()}, spy=spied_columns, sized=True,
-         result=lambda model: learned(model.estimator)),
+    Case(
+        "Fit, logistic",
+        lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}).operation(),
+        DATA,
+        FEWER,
+        spy=spied,
+        sized=True,
+        result=learned,
+    ),
+    Case(
+        "Fit, squares, pure",
+        lambda: LinearRegression(bounds=BOUNDS, delta=0.0).operation(2),
+        DATA,
+        FEWER,
+        spy=spied,
+        sized=True,
+        result=learned,
+    ),
+    Case(
+        "Inference",
+        lambda: Inference(LinearRegression(bounds=BOUNDS), 2),
+        DATA,
+        FEWER,
+        spy=spied,
+        sized=True,
+        result=lambda found: (found.estimate, found.lower),
+    ),
+    Case(
+        "TableFit",
+        lambda: TableModel(FACTS, "y", epsilon=1.0).operation(),
+        COLUMNS,
+        {name: values[1:] for name, values in COLUMNS.items()},
+        spy=spied_columns,
+        sized=True,
+        result=lambda model: learned(model.estimator),
+    ),
 ]

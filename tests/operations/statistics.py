@@ -16,26 +16,65 @@ BUDGETS = {"epsilon": {"epsilon": 1.0}, "delta": {"epsilon": 1.0, "delta": 1e-6}
 PUBLIC = {"epsilon": 1.0, "adjacency": "replace", "n": 6}
 
 OPERATIONS = [
-    *(Case(f"{kind.__name__}, {name}", lambda kind=kind, facts=facts, budget=budget: kind(**facts, **budget), VALUES, FEWER)
-      for kind, facts in ((s.Count, {}), (s.Sum, {"bounds": (0, 10)}), (s.Mean, {"bounds": (0, 10)}),
-                          (s.Variance, {"bounds": (0, 10)}), (s.Histogram, {"bins": (0, 5, 10)}), (s.Cdf, {"bins": (0, 5, 10)}),
-                          (s.Quantiles, {"q": (0.25, 0.5), "bounds": (0, 10), "steps": 64}))
-      for name, budget in BUDGETS.items()),
-    *(Case(f"{kind.__name__}, public size", lambda kind=kind: kind(bounds=(0, 10), **PUBLIC), VALUES, OTHER, sized=True)
-      for kind in (s.Mean, s.Variance)),
-    *(Case(f"{kind.__name__}, replace", lambda kind=kind, facts=facts: kind(**facts, epsilon=1.0, adjacency="replace"),
-           VALUES, OTHER) for kind, facts in ((s.Count, {}), (s.Sum, {"bounds": (-1, 10)}), (s.Histogram, {"bins": (0, 5, 10)}),
-                                              (s.Quantile, {"bounds": (0, 10), "steps": 64}), (s.Mode, {"bins": (0, 5, 10)}))),
+    *(
+        Case(
+            f"{kind.__name__}, {name}",
+            lambda kind=kind, facts=facts, budget=budget: kind(**facts, **budget),
+            VALUES,
+            FEWER,
+        )
+        for kind, facts in (
+            (s.Count, {}),
+            (s.Sum, {"bounds": (0, 10)}),
+            (s.Mean, {"bounds": (0, 10)}),
+            (s.Variance, {"bounds": (0, 10)}),
+            (s.Histogram, {"bins": (0, 5, 10)}),
+            (s.Cdf, {"bins": (0, 5, 10)}),
+            (s.Quantiles, {"q": (0.25, 0.5), "bounds": (0, 10), "steps": 64}),
+        )
+        for name, budget in BUDGETS.items()
+    ),
+    *(
+        Case(
+            f"{kind.__name__}, public size", lambda kind=kind: kind(bounds=(0, 10), **PUBLIC), VALUES, OTHER, sized=True
+        )
+        for kind in (s.Mean, s.Variance)
+    ),
+    *(
+        Case(
+            f"{kind.__name__}, replace",
+            lambda kind=kind, facts=facts: kind(**facts, epsilon=1.0, adjacency="replace"),
+            VALUES,
+            OTHER,
+        )
+        for kind, facts in (
+            (s.Count, {}),
+            (s.Sum, {"bounds": (-1, 10)}),
+            (s.Histogram, {"bins": (0, 5, 10)}),
+            (s.Quantile, {"bounds": (0, 10), "steps": 64}),
+            (s.Mode, {"bins": (0, 5, 10)}),
+        )
+    ),
     Case("Quantile", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0), VALUES, FEWER),
     Case("Quantile, rho", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1), VALUES, FEWER),
     Case("Mode", lambda: s.Mode(categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("Mode, rho", lambda: s.Mode(categories="abc", rho=0.5), WORDS, WORDS[:-1]),
     Case("TopK", lambda: s.TopK(k=2, categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("VectorMean", lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5), ROWS, ROWS[:-1]),
-    Case("VectorMean, public size", lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5, adjacency="replace", n=3), ROWS,
-         WORST, sized=True),
+    Case(
+        "VectorMean, public size",
+        lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5, adjacency="replace", n=3),
+        ROWS,
+        WORST,
+        sized=True,
+    ),
     Case("Covariance", lambda: s.Covariance(bounds=((0, 1), (-1, 1)), rho=0.5), ROWS, ROWS[:-1]),
     Case("BoundedVarianceMean", lambda: s.BoundedVarianceMean(sd=2.0, n=6, epsilon=1.0), VALUES, FEWER),
-    Case("BoundedVarianceMean, vectors", lambda: s.BoundedVarianceMean(sd=2.0, n=6, dimension=2, rho=0.5), ROWS, ROWS[:-1]),
+    Case(
+        "BoundedVarianceMean, vectors",
+        lambda: s.BoundedVarianceMean(sd=2.0, n=6, dimension=2, rho=0.5),
+        ROWS,
+        ROWS[:-1],
+    ),
     Case("Count of households", lambda: s.Count(epsilon=1.0, unit="household"), VALUES, FEWER),
 ]

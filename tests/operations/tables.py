@@ -51,10 +51,29 @@ COUNTS = {("a",): 90, ("b",): 1, ("c",): 30}
 
 OPERATIONS = [
     Case("KeySelection", lambda: KeySelection(1.0, 1e-6), COUNTS, {**COUNTS, ("c",): 29}, spy=SpiedMapping),
-    Case("KeySelection, a key less", lambda: KeySelection(1.0, 1e-6, 2, 2), COUNTS, {("a",): 89, ("c",): 30}, spy=SpiedMapping),
-    Case("TableOperation", lambda rows: table(rows).group_by("educ").mean("income").median("income").operation(epsilon=1.0),
-         ROWS, ROWS[1:], bound=True, spy=SpiedRows, result=shown),
-    Case("TableOperation, by unit, private keys",
-         lambda rows: table(rows, unit="who", max_rows_per_unit=2).group_by("zip").sum("income").operation(1.0, 1e-3),
-         ROWS, ROWS[1:], bound=True, spy=SpiedRows, result=shown),
+    Case(
+        "KeySelection, a key less",
+        lambda: KeySelection(1.0, 1e-6, 2, 2),
+        COUNTS,
+        {("a",): 89, ("c",): 30},
+        spy=SpiedMapping,
+    ),
+    Case(
+        "TableOperation",
+        lambda rows: table(rows).group_by("educ").mean("income").median("income").operation(epsilon=1.0),
+        ROWS,
+        ROWS[1:],
+        bound=True,
+        spy=SpiedRows,
+        result=shown,
+    ),
+    Case(
+        "TableOperation, by unit, private keys",
+        lambda rows: table(rows, unit="who", max_rows_per_unit=2).group_by("zip").sum("income").operation(1.0, 1e-3),
+        ROWS,
+        ROWS[1:],
+        bound=True,
+        spy=SpiedRows,
+        result=shown,
+    ),
 ]

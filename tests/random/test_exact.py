@@ -91,8 +91,12 @@ def test_law_fits_and_a_scale_wrong_by_four_percent_is_rejected(name, position):
 @pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("cells", [True, False])
 def test_python_integers_give_the_same_law(kind, cells):
-    cdf = {(LAPLACE, True): laplace_cell_cdf, (LAPLACE, False): discrete_laplace_cdf,
-           (GAUSSIAN, True): gaussian_cell_cdf, (GAUSSIAN, False): discrete_gaussian_cdf}[kind, cells]
+    cdf = {
+        (LAPLACE, True): laplace_cell_cdf,
+        (LAPLACE, False): discrete_laplace_cdf,
+        (GAUSSIAN, True): gaussian_cell_cdf,
+        (GAUSSIAN, False): discrete_gaussian_cdf,
+    }[kind, cells]
     law, rng = exact_module._Law(kind, cells, Fraction(5)), seeded(3)
     sample = np.array([law.one(rng) for _ in range(4000)])
     assert fits(sample, cdf, 5)

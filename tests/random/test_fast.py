@@ -52,9 +52,15 @@ def test_buffers_are_filled_in_place_and_streams_move_on():
 def test_noise_is_added_and_the_sum_scaled(dtype):
     held, noise = np.arange(1000, dtype=dtype), gaussian_noise(np.empty(1000, dtype), sigma=2.0, rng=1)
     rounding = 4 * np.finfo(dtype).eps
-    np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, add=True), held + noise, rtol=rounding, atol=1000 * rounding)
-    np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, add=True, scale=0.125), (held + noise) / 8, rtol=rounding,
-                               atol=1000 * rounding)
+    np.testing.assert_allclose(
+        gaussian_noise(held.copy(), 2.0, 1, add=True), held + noise, rtol=rounding, atol=1000 * rounding
+    )
+    np.testing.assert_allclose(
+        gaussian_noise(held.copy(), 2.0, 1, add=True, scale=0.125),
+        (held + noise) / 8,
+        rtol=rounding,
+        atol=1000 * rounding,
+    )
     np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, scale=0.125), noise / 8, rtol=rounding)
 
 

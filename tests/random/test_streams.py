@@ -16,7 +16,10 @@ PLACES = [(), (0,), (1,), (2**32 - 1,), (0, 0), (0, 1), (1, 0), (3, 1)]
 
 def test_under_a_seed_every_purpose_and_index_has_a_stream_of_its_own_that_repeats():
     first, again = Streams(7), Streams(seeded(7))
-    words = {(purpose, place): getattr(first, purpose)(*place).word() for purpose, place in itertools.product(PURPOSES, PLACES)}
+    words = {
+        (purpose, place): getattr(first, purpose)(*place).word()
+        for purpose, place in itertools.product(PURPOSES, PLACES)
+    }
     assert first.reproducible
     assert len(set(words.values())) == len(words)
     assert all(getattr(again, purpose)(*place).word() == word for (purpose, place), word in words.items())
@@ -51,6 +54,7 @@ def adaptive(rows, choose):
 def test_public_choices_are_the_same_in_both_runs_of_a_replay():
     """Also without a seed. The system's own source would make others on the neighbour, which is the power of the
     test."""
+
     def named(rows):
         streams = Streams()
         return adaptive(rows, lambda turn: streams.public(turn).word())

@@ -155,9 +155,15 @@ def test_figures_are_well_formed_and_the_same_each_time(book: Book) -> None:
 
 
 def hours(**changes: object) -> Finding:
-    facts: dict[str, object] = {"title": "Hours <b>a week</b>", "labels": ["Masters", "$x_1$ & co " * 20, "plain"],
-                                "values": [43.9, 46.6, 47.0], "errors": [0.4, 1.4, 0.2], "axis": "hours",
-                                "caption": "Private means.", "not_private": ["plain"]}
+    facts: dict[str, object] = {
+        "title": "Hours <b>a week</b>",
+        "labels": ["Masters", "$x_1$ & co " * 20, "plain"],
+        "values": [43.9, 46.6, 47.0],
+        "errors": [0.4, 1.4, 0.2],
+        "axis": "hours",
+        "caption": "Private means.",
+        "not_private": ["plain"],
+    }
     return Finding(**(facts | changes))  # type: ignore[arg-type]
 
 
@@ -174,11 +180,16 @@ def test_findings_stand_beside_what_they_cost(book: Book) -> None:
     assert "What was learnt" not in report(book).html()
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"values": [1.0]}, "same number"), ({"labels": [], "values": [], "errors": []}, "at least one"),
-    ({"errors": [-1.0, 0.0, 0.0]}, "errors"), ({"values": [float("nan"), 1.0, 2.0]}, "values"),
-    ({"not_private": ["other"]}, "not_private"),
-])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"values": [1.0]}, "same number"),
+        ({"labels": [], "values": [], "errors": []}, "at least one"),
+        ({"errors": [-1.0, 0.0, 0.0]}, "errors"),
+        ({"values": [float("nan"), 1.0, 2.0]}, "values"),
+        ({"not_private": ["other"]}, "not_private"),
+    ],
+)
 def test_a_finding_that_cannot_be_drawn_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         hours(**changes)
@@ -250,7 +261,8 @@ def test_templates_and_migrations_ship_in_the_wheel(tmp_path: Path) -> None:
     assert {"discreet/ledger/migrations/env.py", "discreet/ledger/migrations/versions/0001_first.py"} <= names
 
 
-# --- the trade-off curve: all readings at once ------------------------------------------------------------------------------
+# --- the trade-off curve: all readings at once
+# ------------------------------------------------------------------------------
 
 DELTAS = (1e-3, 1e-2, 0.05, 0.2)
 TERMS = Terms(epsilon=3.0, delta=0.05)
@@ -288,7 +300,9 @@ def closed_book(shown: list[float]) -> list[tuple[float, float]]:
 
 
 def excess(ends: list[tuple[float, float]], pairs: list[tuple[float, float]]) -> float:
-    """How far the power of the best test, at the false-positive rates of likelihood-ratio tests, lies above the bound."""
+    """How far the power of the best test, at the false-positive rates of likelihood-ratio tests,
+    lies above the bound.
+    """
     worst, fpr, tpr = -1.0, 0.0, 0.0
     for p, loss in sorted(ends, key=lambda end: -end[1]):
         fpr, tpr = fpr + p * math.exp(-loss), tpr + p
@@ -316,7 +330,7 @@ def test_what_is_left_is_the_limit_less_what_is_proved(book: Book, ledger: Ledge
     assert book.remaining().epsilon == pytest.approx(float(shown["left"]), abs=1e-3)
     html = made.html()
     assert "The Gaussian filter proves its limit as a whole" not in html
-    card = html[html.index("<h3>Left</h3>"):html.index("An attacker detects")]
+    card = html[html.index("<h3>Left</h3>") : html.index("An attacker detects")]
     assert f"ε = {made.facts['balance']['left']} " in card
     assert "%" not in re.sub(r'style="[^"]*"', "", card)
     full = ledger.open("gaussian", epsilon=1.0, delta=1e-6, filter="gaussian")
@@ -337,8 +351,16 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
     book.charge(events.PureDP(epsilon=0.1), label="rows")
     book.charge(events.PureDP(epsilon=0.1), label="patients", unit="patient")
     made = report(book)
-    assert [entry["unit"] for entry in made.facts["entries"]] == ["", "one record, up to 4 a unit", "patient, as was said"]
+    assert [entry["unit"] for entry in made.facts["entries"]] == [
+        "",
+        "one record, up to 4 a unit",
+        "patient, as was said",
+    ]
     html = made.html()
-    for words in ("with and without all records of one patient", "protects patient, as was said",
-                  "For 1 of the charges it was said, and is not checked", "One unit has at most 4 rows, as was declared"):
+    for words in (
+        "with and without all records of one patient",
+        "protects patient, as was said",
+        "For 1 of the charges it was said, and is not checked",
+        "One unit has at most 4 rows, as was declared",
+    ):
         assert words in html

@@ -67,8 +67,11 @@ def skewed(n):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("make", [Count, lambda **b: Sum(bounds=(-3, 10), **b),
-                                  lambda **b: Histogram(bins=(0, 0.2, 0.4, 1), **b)], ids=["count", "sum", "histogram"])
+@pytest.mark.parametrize(
+    "make",
+    [Count, lambda **b: Sum(bounds=(-3, 10), **b), lambda **b: Histogram(bins=(0, 0.2, 0.4, 1), **b)],
+    ids=["count", "sum", "histogram"],
+)
 def test_counts_sums_and_histograms(make, budget):
     operation, values = make(**budget), skewed(500)
     truth = np.asarray(operation.totals(values), float)
@@ -161,7 +164,9 @@ def test_covariance(budget):
         assert rms_fits(errors[:, i, j], stated[i, j])
         assert not rms_fits(errors[:, i, j], stated[i, j] * 1.3)
         assert covered(errors[:, i, j], operation.error(0.9, n=len(x))[i, j], 0.9)
-        assert covered(errors[:, i, j], operation.error(0.9, n=len(x), mean=x.mean(axis=0), covariance=truth)[i, j], 0.9)
+        assert covered(
+            errors[:, i, j], operation.error(0.9, n=len(x), mean=x.mean(axis=0), covariance=truth)[i, j], 0.9
+        )
     assert (stated <= operation.rmse(n=len(x)) * (1 + 1e-9)).all()
 
 
@@ -188,7 +193,9 @@ def test_vector_mean(n, budget, adjacency):
     x = rng.normal(size=(n, 7))
     x = 2 * x / np.linalg.norm(x, axis=1)[:, None] * rng.random((n, 1)) + 0.0
     x[:, 0] = np.abs(x[:, 0])
-    operation = VectorMean(dimension=7, norm=2.0, adjacency=adjacency, n=n if adjacency == "replace" else None, **budget)
+    operation = VectorMean(
+        dimension=7, norm=2.0, adjacency=adjacency, n=n if adjacency == "replace" else None, **budget
+    )
     truth = x.mean(axis=0)
     lengths = np.linalg.norm(answers(operation, x, runs=1000) - truth, axis=1)
     stated = operation.rmse(n=n, mean=np.linalg.norm(truth))
@@ -203,8 +210,11 @@ def populations():
     normal = lambda rng, n, tau: rng.normal(0.6, 0.8, n)  # noqa: E731
     student = lambda rng, n, tau: rng.standard_t(3, n) / math.sqrt(3)  # noqa: E731
     spike = lambda rng, n, tau: np.where(rng.random(n) < 1 / (4 * tau**2), 2 * tau, 0.0)  # noqa: E731
-    return {"normal": (normal, lambda tau: 0.6), "student": (student, lambda tau: 0.0),
-            "spike": (spike, lambda tau: 1 / (2 * tau))}
+    return {
+        "normal": (normal, lambda tau: 0.6),
+        "student": (student, lambda tau: 0.0),
+        "spike": (spike, lambda tau: 1 / (2 * tau)),
+    }
 
 
 @pytest.mark.parametrize("name", populations())
@@ -236,8 +246,10 @@ def test_the_bounded_variance_mean_of_vectors(d, adjacency):
     if adjacency == "replace":
         assert operation.tau == pytest.approx(one.tau * d**-0.25, rel=1e-6)
     data, rng = np.random.default_rng(7), seeded(7)
-    squares = [((operation.release(data.normal(0.1, 0.9, (n, d)) / math.sqrt(d), rng).value
-                 - 0.1 / math.sqrt(d)) ** 2).sum() for _ in range(60)]
+    squares = [
+        ((operation.release(data.normal(0.1, 0.9, (n, d)) / math.sqrt(d), rng).value - 0.1 / math.sqrt(d)) ** 2).sum()
+        for _ in range(60)
+    ]
     assert np.mean(squares) - SIGMAS * np.std(squares) / math.sqrt(60) <= operation.mse()
 
 
@@ -287,12 +299,16 @@ def test_quantiles():
             for _ in range(20):
                 found = operation.release(values, rng).value
                 assert (np.diff(found) >= 0).all()
-                assert max(rank_error(values, x, share) for x, share in zip(found, q, strict=True)) <= operation.error(1 - 1e-7)
+                assert max(rank_error(values, x, share) for x, share in zip(found, q, strict=True)) <= operation.error(
+                    1 - 1e-7
+                )
 
 
 def test_an_atom_serves_many_quantiles():
     """All records equal: every quantile is that value, although the first choice splits the records there."""
-    found = Quantiles(q=(0.1, 0.3, 0.5, 0.7, 0.9), bounds=(0, 100), epsilon=2.0).release(np.full(5000, 42.0), rng=1).value
+    found = (
+        Quantiles(q=(0.1, 0.3, 0.5, 0.7, 0.9), bounds=(0, 100), epsilon=2.0).release(np.full(5000, 42.0), rng=1).value
+    )
     assert np.abs(found - 42.0).max() < 1e-3
 
 
@@ -313,6 +329,11 @@ def test_quantile_has_its_exact_law(q):
 
 def test_functions_and_operations_agree():
     values = np.arange(100) % 7
-    assert dp.statistics.mean(values, (0, 6), epsilon=1.0, rng=1).value == Mean(bounds=(0, 6), epsilon=1.0).release(
-        values, rng=1).value
-    assert dp.statistics.sum(values, (0, 6), rho=1.0, rng=1).value == Sum(bounds=(0, 6), rho=1.0).release(values, rng=1).value
+    assert (
+        dp.statistics.mean(values, (0, 6), epsilon=1.0, rng=1).value
+        == Mean(bounds=(0, 6), epsilon=1.0).release(values, rng=1).value
+    )
+    assert (
+        dp.statistics.sum(values, (0, 6), rho=1.0, rng=1).value
+        == Sum(bounds=(0, 6), rho=1.0).release(values, rng=1).value
+    )

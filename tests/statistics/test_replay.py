@@ -91,8 +91,15 @@ class Evil:
 
 
 # A list may hold anything; NumPy would pick one type for all entries and so let one record round another.
-ANYTHING = st.one_of(awkward_floats(), awkward_integers(), st.none(), st.text(max_size=2), st.booleans(),
-                     st.sampled_from([10**400, -(10**400), 2**64, "1.5", b"2", 1j, (1,), [1.0], {}]), st.builds(Evil))
+ANYTHING = st.one_of(
+    awkward_floats(),
+    awkward_integers(),
+    st.none(),
+    st.text(max_size=2),
+    st.booleans(),
+    st.sampled_from([10**400, -(10**400), 2**64, "1.5", b"2", 1j, (1,), [1.0], {}]),
+    st.builds(Evil),
+)
 
 
 @pytest.mark.parametrize(("name", "kind"), [case for case in CASES if case[1] == "pure"])
@@ -116,10 +123,12 @@ def test_replace(name, pair):
 @brief
 @given(values=st.lists(awkward_floats(), min_size=5, max_size=5), position=st.integers(0, 4), new=awkward_floats())
 def test_replace_with_public_size(kind, values, position, new):
-    other = [*values[:position], new, *values[position + 1:]]
-    for operation in (Mean(bounds=(-1, 0.3), n=5, adjacency="replace", **BUDGETS[kind]),
-                      Variance(bounds=(-2, 5), n=5, adjacency="replace", **BUDGETS[kind]),
-                      BoundedVarianceMean(sd=2.0, n=5, adjacency="replace", **BUDGETS[kind])):
+    other = [*values[:position], new, *values[position + 1 :]]
+    for operation in (
+        Mean(bounds=(-1, 0.3), n=5, adjacency="replace", **BUDGETS[kind]),
+        Variance(bounds=(-2, 5), n=5, adjacency="replace", **BUDGETS[kind]),
+        BoundedVarianceMean(sd=2.0, n=5, adjacency="replace", **BUDGETS[kind]),
+    ):
         both_ways(operation.release, values, other)
 
 
@@ -139,8 +148,11 @@ def test_rows_of_anything(kind, pair):
 def test_rows(kind, pair):
     operations = [Covariance(bounds=((-1, 1), (0.1, 7)), **BUDGETS[kind])]
     if kind != "pure":
-        operations += [VectorMean(dimension=2, norm=0.7, **BUDGETS[kind]), VectorMean(dimension=2, norm=1e200, **BUDGETS[kind]),
-                       BoundedVarianceMean(sd=1.0, n=5, dimension=2, centre=(0.5, -1e200), **BUDGETS[kind])]
+        operations += [
+            VectorMean(dimension=2, norm=0.7, **BUDGETS[kind]),
+            VectorMean(dimension=2, norm=1e200, **BUDGETS[kind]),
+            BoundedVarianceMean(sd=1.0, n=5, dimension=2, centre=(0.5, -1e200), **BUDGETS[kind]),
+        ]
     for operation in operations:
         both_ways(operation.release, *(np.array(x, float).reshape(-1, 2) for x in pair))
         both_ways(operation.release, *pair)
@@ -149,20 +161,27 @@ def test_rows(kind, pair):
 @brief
 @given(rows=st.lists(ROW, min_size=4, max_size=4), position=st.integers(0, 3), new=ROW)
 def test_rows_under_replace(rows, position, new):
-    other = [*rows[:position], new, *rows[position + 1:]]
+    other = [*rows[:position], new, *rows[position + 1 :]]
     both_ways(VectorMean(dimension=2, norm=0.7, rho=0.5, n=4, adjacency="replace").release, rows, other)
 
 
 @brief
 @given(pair=neighbours(st.one_of(st.sampled_from(["a", "b", "zzz", ""]), ANYTHING)))
 def test_categories(pair):
-    for operation in (Histogram(categories=("a", "b", None, 1), **PURE), Mode(categories=("a", "b", 1), **PURE),
-                      TopK(k=2, categories=("a", "b", 1, 0.5), **CONCENTRATED)):
+    for operation in (
+        Histogram(categories=("a", "b", None, 1), **PURE),
+        Mode(categories=("a", "b", 1), **PURE),
+        TopK(k=2, categories=("a", "b", 1, 0.5), **CONCENTRATED),
+    ):
         both_ways(operation.release, *pair)
 
 
-@given(values=st.lists(st.integers(0, 12), max_size=8), extra=st.integers(0, 12), other=st.integers(0, 12),
-       q=st.sampled_from([0.0, 0.1, 0.5, 0.75, 1.0]))
+@given(
+    values=st.lists(st.integers(0, 12), max_size=8),
+    extra=st.integers(0, 12),
+    other=st.integers(0, 12),
+    q=st.sampled_from([0.0, 0.1, 0.5, 0.75, 1.0]),
+)
 def test_scores_of_ranks_keep_their_sensitivity_everywhere(values, extra, other, q):
     """Every point of the range, not only the probes of replay."""
     points = np.arange(13)
@@ -185,7 +204,7 @@ def test_the_pair_made_of_doubles_is_found():
         return noise.release(np.array([(x / 3).sum(), ((3 - x) / 3).sum()]))
 
     data = np.random.default_rng(0).uniform(0, 3, 2000).tolist()
-    neighbours_of_it = [data[:i] + data[i + 1:] for i in range(60)]
+    neighbours_of_it = [data[:i] + data[i + 1 :] for i in range(60)]
 
     def found(operation):
         try:

@@ -41,7 +41,8 @@ def data_for(name):
     return ROWS if name in ("covariance", "vector mean") else VALUES
 
 
-# --- budgets -----------------------------------------------------------------------------------------------------------
+# --- budgets
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() - GAUSSIAN_ONLY))
@@ -62,8 +63,9 @@ def test_epsilon_and_delta_are_never_exceeded_and_hardly_wasted(name, epsilon):
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_rho_is_never_exceeded(name):
     event = OPERATIONS[name](rho=0.3).event
-    assert dp.epsilon(event, delta=1e-6, accountant="zcdp") <= dp.epsilon(dp.events.ZCDP(rho=0.3), delta=1e-6,
-                                                                          accountant="zcdp") * (1 + 1e-9)
+    assert dp.epsilon(event, delta=1e-6, accountant="zcdp") <= dp.epsilon(
+        dp.events.ZCDP(rho=0.3), delta=1e-6, accountant="zcdp"
+    ) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["count", "sum", "histogram", "cdf", "top k", "mode", "quantile"])
@@ -78,7 +80,8 @@ def test_many_selections_profit_from_composition():
     assert approximate.error() < pure.error() / 2
 
 
-# --- values, charging, releases ----------------------------------------------------------------------------------------
+# --- values, charging, releases
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
@@ -141,7 +144,8 @@ def test_the_book_is_charged_before_data_is_read(name):
     assert answer.label == "mine"
 
 
-# --- what awkward records mean ------------------------------------------------------------------------------------------
+# --- what awkward records mean
+# ------------------------------------------------------------------------------------------
 
 TIGHT = {"epsilon": 500.0}
 MISSING = [math.nan, None, "text", b"1", 1j]
@@ -154,8 +158,12 @@ def test_a_missing_record_contributes_nothing(missing):
         inner = getattr(operation, "inner", operation)
         assert np.array_equal(inner.totals([1.0, missing, 4.0]), inner.totals([1.0, 4.0]))
     pair = s.Covariance(bounds=((0, 5), (0, 5)), **TIGHT)
-    assert np.array_equal(pair.totals([[1.0, 2.0], [missing, 3.0], [3.0, missing], [1.0], 5.0]), pair.totals([[1.0, 2.0]]))
-    assert s.quantile([missing] * 10 + [2.0] * 50, 0.5, (0, 5), epsilon=10.0, rng=1).value == pytest.approx(2.0, abs=0.1)
+    assert np.array_equal(
+        pair.totals([[1.0, 2.0], [missing, 3.0], [3.0, missing], [1.0], 5.0]), pair.totals([[1.0, 2.0]])
+    )
+    assert s.quantile([missing] * 10 + [2.0] * 50, 0.5, (0, 5), epsilon=10.0, rng=1).value == pytest.approx(
+        2.0, abs=0.1
+    )
 
 
 def test_an_infinity_lies_beyond_every_bound():
@@ -235,7 +243,9 @@ def test_integers_are_added_exactly():
     assert s.Mean(bounds=(0, 1), epsilon=1.0).totals(np.array([True, False, True])).tolist() == [2, 1]
 
 
-@given(st.lists(awkward_floats(), max_size=6), st.sampled_from([(0.0, 1.0), (-1e200, 1e200), (1e16, 1e16 + 2), (0.1, 0.3)]))
+@given(
+    st.lists(awkward_floats(), max_size=6), st.sampled_from([(0.0, 1.0), (-1e200, 1e200), (1e16, 1e16 + 2), (0.1, 0.3)])
+)
 def test_the_pair_adds_up_to_the_number_of_records_exactly(values, bounds):
     """The proof that its L1 sensitivity is 1: both parts are sums of terms that are not negative and add up to 1."""
     pair = s.Mean(bounds=bounds, epsilon=1.0).totals(np.array(values, float))
@@ -257,49 +267,65 @@ def test_shortened_rows_keep_their_norm(row, norm):
         assert length >= 1 - Fraction(1, 2**40)
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------------
+# --- refusals
+# ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda: s.Mean(bounds=(0, 1)), "nothing given, but exactly one of epsilon, rho"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, rho=1.0), "epsilon and rho given"),
-    (lambda: s.Mean(bounds=(0, 1), rho=1.0, delta=1e-6), "delta given with rho"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=-1.0), "epsilon is -1.0"),
-    (lambda: s.Mean(bounds=(1, 0), epsilon=1.0), "the lower end must come first"),
-    (lambda: s.Mean(bounds=(1, 1), epsilon=1.0), "the lower end must come first"),
-    (lambda: s.Mean(bounds=(0, math.inf), epsilon=1.0), "bounds is inf"),
-    (lambda: s.Mean(bounds=None, epsilon=1.0), "bounds is None, but must be a pair"),
-    (lambda: s.Mean(bounds=(0, 2**53 + 1), epsilon=1.0), "must be doubles exactly"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, n=5), "n is given, but the number of records is private"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, adjacency="replace"), "n is missing"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, adjacency="near"), "adjacency is 'near'"),
-    (lambda: s.Mean(bounds=(0, 1), epsilon=1.0).error(), "n is missing, but the error depends"),
-    (lambda: s.Variance(bounds=(0, 1), epsilon=1.0).error(), "n is missing, but the error depends"),
-    (lambda: s.VectorMean(dimension=2, norm=1.0, epsilon=1.0), "add delta=, or use rho="),
-    (lambda: s.VectorMean(dimension=2**21, norm=1.0, rho=1.0), "at most 1048576"),
-    (lambda: s.BoundedVarianceMean(sd=1.0, n=5, dimension=2, epsilon=1.0), "add delta=, or use rho="),
-    (lambda: s.Covariance(bounds=((0, 1),), rho=1.0, adjacency="replace"), "proved under 'add-remove'"),
-    (lambda: s.Covariance(bounds=(), rho=1.0), "sequence of pairs"),
-    (lambda: s.Histogram(epsilon=1.0), "exactly one of bins, categories"),
-    (lambda: s.Histogram(bins=(0, 1), categories="a", epsilon=1.0), "bins and categories given"),
-    (lambda: s.Histogram(bins=(0, 0), epsilon=1.0), "increasing order"),
-    (lambda: s.Histogram(categories="aa", epsilon=1.0), "repeated entry"),
-    (lambda: s.Mode(categories="ab", epsilon=1.0, delta=0.1), "leave delta out"),
-    (lambda: s.TopK(k=3, categories="ab", epsilon=1.0), "only 2 parts"),
-    (lambda: s.Quantile(bounds=(0, 1), epsilon=1.0, delta=0.1), "leave delta out"),
-    (lambda: s.Quantile(bounds=(0, 1), epsilon=1e-12), "epsilon of one selection"),
-    (lambda: s.Quantile(q=1.5, bounds=(0, 1), epsilon=1.0), r"q is 1.5"),
-    (lambda: s.Quantiles(q=(0.5, 0.5), bounds=(0, 1), epsilon=1.0), "increasing order"),
-    (lambda: s.Quantiles(q=(0.2, 0.5), bounds=(0, 1), epsilon=1.0, adjacency="replace"), "proved under 'add-remove' only"),
-    (lambda: s.Quantile(bounds=(0, 1), epsilon=1.0, steps=2**33), "at most 2\\^32"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: s.Mean(bounds=(0, 1)), "nothing given, but exactly one of epsilon, rho"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, rho=1.0), "epsilon and rho given"),
+        (lambda: s.Mean(bounds=(0, 1), rho=1.0, delta=1e-6), "delta given with rho"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=-1.0), "epsilon is -1.0"),
+        (lambda: s.Mean(bounds=(1, 0), epsilon=1.0), "the lower end must come first"),
+        (lambda: s.Mean(bounds=(1, 1), epsilon=1.0), "the lower end must come first"),
+        (lambda: s.Mean(bounds=(0, math.inf), epsilon=1.0), "bounds is inf"),
+        (lambda: s.Mean(bounds=None, epsilon=1.0), "bounds is None, but must be a pair"),
+        (lambda: s.Mean(bounds=(0, 2**53 + 1), epsilon=1.0), "must be doubles exactly"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, n=5), "n is given, but the number of records is private"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, adjacency="replace"), "n is missing"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=1.0, adjacency="near"), "adjacency is 'near'"),
+        (lambda: s.Mean(bounds=(0, 1), epsilon=1.0).error(), "n is missing, but the error depends"),
+        (lambda: s.Variance(bounds=(0, 1), epsilon=1.0).error(), "n is missing, but the error depends"),
+        (lambda: s.VectorMean(dimension=2, norm=1.0, epsilon=1.0), "add delta=, or use rho="),
+        (lambda: s.VectorMean(dimension=2**21, norm=1.0, rho=1.0), "at most 1048576"),
+        (lambda: s.BoundedVarianceMean(sd=1.0, n=5, dimension=2, epsilon=1.0), "add delta=, or use rho="),
+        (lambda: s.Covariance(bounds=((0, 1),), rho=1.0, adjacency="replace"), "proved under 'add-remove'"),
+        (lambda: s.Covariance(bounds=(), rho=1.0), "sequence of pairs"),
+        (lambda: s.Histogram(epsilon=1.0), "exactly one of bins, categories"),
+        (lambda: s.Histogram(bins=(0, 1), categories="a", epsilon=1.0), "bins and categories given"),
+        (lambda: s.Histogram(bins=(0, 0), epsilon=1.0), "increasing order"),
+        (lambda: s.Histogram(categories="aa", epsilon=1.0), "repeated entry"),
+        (lambda: s.Mode(categories="ab", epsilon=1.0, delta=0.1), "leave delta out"),
+        (lambda: s.TopK(k=3, categories="ab", epsilon=1.0), "only 2 parts"),
+        (lambda: s.Quantile(bounds=(0, 1), epsilon=1.0, delta=0.1), "leave delta out"),
+        (lambda: s.Quantile(bounds=(0, 1), epsilon=1e-12), "epsilon of one selection"),
+        (lambda: s.Quantile(q=1.5, bounds=(0, 1), epsilon=1.0), r"q is 1.5"),
+        (lambda: s.Quantiles(q=(0.5, 0.5), bounds=(0, 1), epsilon=1.0), "increasing order"),
+        (
+            lambda: s.Quantiles(q=(0.2, 0.5), bounds=(0, 1), epsilon=1.0, adjacency="replace"),
+            "proved under 'add-remove' only",
+        ),
+        (lambda: s.Quantile(bounds=(0, 1), epsilon=1.0, steps=2**33), "at most 2\\^32"),
+    ],
+)
 def test_wrong_public_facts_are_refused_by_name(make, text):
     with pytest.raises(ValueError, match=text):
         make()
 
 
-@pytest.mark.parametrize("values", [np.zeros((2, 2)), np.array(["12345"]), np.array([12345j]), np.array(3.0),
-                                    np.array(["2020-01-01"], "datetime64[D]"), np.zeros(2, np.longdouble)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros((2, 2)),
+        np.array(["12345"]),
+        np.array([12345j]),
+        np.array(3.0),
+        np.array(["2020-01-01"], "datetime64[D]"),
+        np.zeros(2, np.longdouble),
+    ],
+)
 def test_shape_and_type_are_refused_without_showing_a_record(values):
     with pytest.raises(ValueError, match=r"dimensions|dtype") as caught:
         s.mean(values, (0, 1), epsilon=1.0)
@@ -311,7 +337,9 @@ def test_rows_of_another_width_are_refused():
         s.vector_mean(np.zeros((4, 3)), 1.0, 2, rho=1.0)
 
 
-# --- the census example ---------------------------------------------------------------------------------------------------
+# --- the census example
+# ---------------------------------------------------------------------------------------------------
+
 
 def test_mean_income_by_education():
     """Sixteen public groups at ε = 1 each (they are disjoint): mean absolute error of about $320 over 200 runs."""
@@ -323,6 +351,9 @@ def test_mean_income_by_education():
     groups = [people["income"][people["educ"] == key] for key in range(1, 17)]
     truth = [np.clip(group, 0, 200_000).mean() for group in groups]
     totals = [operation.totals(group) for group in groups]
-    errors = [abs(operation.answer(operation.mechanism.release(total).value) - mean)
-              for _ in range(200) for total, mean in zip(totals, truth, strict=True)]
+    errors = [
+        abs(operation.answer(operation.mechanism.release(total).value) - mean)
+        for _ in range(200)
+        for total, mean in zip(totals, truth, strict=True)
+    ]
     assert np.mean(errors) <= 345

@@ -1,4 +1,6 @@
-"""A container's type and shape are public: what is wrong about them is refused before the charge; single records never are."""
+"""A container's type and shape are public: what is wrong about them is refused before the charge;
+single records never are.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,19 @@ WRONG = {
     "two dimensions": np.ones((3, 1)),
 }
 RIGHT = {
-    "a list": NUMBERS, "a tuple": tuple(NUMBERS), "an array": np.array(NUMBERS), "float32": np.array(NUMBERS, "f4"),
-    "objects": np.array(NUMBERS, object), "pandas": pd.Series(NUMBERS), "pandas nullable": pd.Series(NUMBERS, dtype="Float64"),
+    "a list": NUMBERS,
+    "a tuple": tuple(NUMBERS),
+    "an array": np.array(NUMBERS),
+    "float32": np.array(NUMBERS, "f4"),
+    "objects": np.array(NUMBERS, object),
+    "pandas": pd.Series(NUMBERS),
+    "pandas nullable": pd.Series(NUMBERS, dtype="Float64"),
     "pandas integers": pd.Series([1, 2, 3], dtype="Int64"),
     "Arrow in pandas": pd.Series(NUMBERS, dtype=pd.ArrowDtype(pa.float64())),
-    "polars": pl.Series(NUMBERS), "Arrow": pa.array(NUMBERS), "chunks": pa.chunked_array([NUMBERS]), "a generator": range(1, 4),
+    "polars": pl.Series(NUMBERS),
+    "Arrow": pa.array(NUMBERS),
+    "chunks": pa.chunked_array([NUMBERS]),
+    "a generator": range(1, 4),
     "decimals": [decimal.Decimal(x) for x in NUMBERS],
     "decimals of Arrow": pa.array(map(decimal.Decimal, NUMBERS), pa.decimal128(5, 2)),
 }
@@ -95,9 +105,11 @@ def test_one_odd_record_is_missing_and_says_nothing(odd):
 
 def test_a_public_size_is_checked_before_the_charge():
     book = Book()
-    for ask in (lambda: statistics.mean(NUMBERS, (0, 10), epsilon=1.0, adjacency="replace", n=4, book=book),
-                lambda: statistics.variance(NUMBERS, (0, 10), epsilon=1.0, adjacency="replace", n=4, book=book),
-                lambda: statistics.vector_mean(np.ones((3, 2)), 1.0, 2, rho=1.0, adjacency="replace", n=4, book=book)):
+    for ask in (
+        lambda: statistics.mean(NUMBERS, (0, 10), epsilon=1.0, adjacency="replace", n=4, book=book),
+        lambda: statistics.variance(NUMBERS, (0, 10), epsilon=1.0, adjacency="replace", n=4, book=book),
+        lambda: statistics.vector_mean(np.ones((3, 2)), 1.0, 2, rho=1.0, adjacency="replace", n=4, book=book),
+    ):
         with pytest.raises(ValueError, match="values has 3 records, but n=4 was declared"):
             ask()
     assert book.charged == 0
@@ -109,7 +121,13 @@ def test_text_is_refused_where_no_category_is_text():
         for ask in (statistics.histogram, statistics.mode):
             with pytest.raises(ValueError, match="no record could be one of them"):
                 ask(values, categories=[1, 2], epsilon=1.0)
-    for values in (["a", 1], np.array(["a", 1], object), pl.Series(["a", "c"]), pa.array(["a", None]), pd.Series(["a", "c"])):
+    for values in (
+        ["a", 1],
+        np.array(["a", 1], object),
+        pl.Series(["a", "c"]),
+        pa.array(["a", None]),
+        pd.Series(["a", "c"]),
+    ):
         assert statistics.histogram(values, categories=["a", "b"], epsilon=1e5, rng=1).value.tolist() == [1, 0]
 
 

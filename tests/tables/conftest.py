@@ -13,8 +13,14 @@ def spark_session():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sql = pytest.importorskip("pyspark.sql", reason='pyspark is missing: pip install "discreet[spark]"')
-        quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1",
-                 "spark.driver.bindAddress": "127.0.0.1", "spark.log.level": "OFF", "spark.sql.codegen.wholeStage": "false"}
+        quick = {
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.log.level": "OFF",
+            "spark.sql.codegen.wholeStage": "false",
+        }
         builder = sql.SparkSession.builder.master("local[2]").appName("discreet")
         for name, value in quick.items():
             builder = builder.config(name, value)

@@ -17,8 +17,17 @@ SCHEMA = dp.Schema(
     x=dp.Bounded(0, 10),
     y=dp.Bounded(-5, 100, missing=1.5),
 )
-TYPES = pa.schema([("unit", pa.int64()), ("educ", pa.int64()), ("city", pa.string()), ("code", pa.float64()),
-                   ("name", pa.string()), ("x", pa.float64()), ("y", pa.int64())])
+TYPES = pa.schema(
+    [
+        ("unit", pa.int64()),
+        ("educ", pa.int64()),
+        ("city", pa.string()),
+        ("code", pa.float64()),
+        ("name", pa.string()),
+        ("x", pa.float64()),
+        ("y", pa.int64()),
+    ]
+)
 
 # A row without its unit: values inside and outside of what the schema declares.
 rows = st.tuples(
@@ -38,7 +47,8 @@ def frame(records):
     return pa.table({field.name: pa.array(column, field.type) for field, column in zip(TYPES, columns, strict=True)})
 
 
-CONNECTION = duckdb.connect(config={"threads": 1})  # one for all tests of a process: opening one takes longer than a query
+# one for all tests of a process: opening one takes longer than a query
+CONNECTION = duckdb.connect(config={"threads": 1})
 
 
 def table(records, **options):

@@ -25,12 +25,19 @@ SCHEMA = dp.Schema(educ=dp.Categories([1, 2, 3]), sex=dp.Categories(["f", "m"]),
 
 def people(n=3000):
     rng = np.random.default_rng(5)
-    return pd.DataFrame({"educ": rng.integers(1, 4, n), "sex": rng.choice(["f", "m"], n), "x": rng.gamma(4.0, 12.0, n),
-                         "id": np.arange(n)})
+    return pd.DataFrame(
+        {
+            "educ": rng.integers(1, 4, n),
+            "sex": rng.choice(["f", "m"], n),
+            "x": rng.gamma(4.0, 12.0, n),
+            "id": np.arange(n),
+        }
+    )
 
 
 def test_the_contract_runs_as_written(tmp_path):
     """The lines of the design."""
+
     class Book:
         charged = ()
 
@@ -40,8 +47,11 @@ def test_the_contract_runs_as_written(tmp_path):
     book = Book()
     frame = people().rename(columns={"x": "income", "id": "person_id"})
     frame.to_parquet(tmp_path / "people.parquet")
-    people_ = dp.table(str(tmp_path / "people.parquet"),
-                       schema=dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000)), unit="person_id")
+    people_ = dp.table(
+        str(tmp_path / "people.parquet"),
+        schema=dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000)),
+        unit="person_id",
+    )
     r = people_.group_by("educ").mean("income").release(epsilon=1.0, book=book)
     assert isinstance(r.value, pl.DataFrame)
     assert r.value["educ"].to_list() == list(range(1, 17))
@@ -62,17 +72,33 @@ def sources(frame, folder):
     frame.tail(-1000).to_parquet(folder / "part2.parquet")
     frame.to_csv(folder / "a.csv", index=False)
     frame.to_csv(folder / "a.tsv.gz", index=False, sep="\t")
-    return {"parquet": folder / "a.parquet", "glob": str(folder / "part*.parquet"), "csv": str(folder / "a.csv"),
-            "tsv": folder / "a.tsv.gz", "pandas": frame, "objects": frame.astype(object), "polars": pl.from_pandas(frame),
-            "lazy": pl.from_pandas(frame).lazy(),
-            "categorical": pl.from_pandas(frame).with_columns(pl.col("sex").cast(pl.Categorical)),
-            "pyarrow": pa.Table.from_pandas(frame), "relation": duckdb.connect().from_arrow(pa.Table.from_pandas(frame))}
+    return {
+        "parquet": folder / "a.parquet",
+        "glob": str(folder / "part*.parquet"),
+        "csv": str(folder / "a.csv"),
+        "tsv": folder / "a.tsv.gz",
+        "pandas": frame,
+        "objects": frame.astype(object),
+        "polars": pl.from_pandas(frame),
+        "lazy": pl.from_pandas(frame).lazy(),
+        "categorical": pl.from_pandas(frame).with_columns(pl.col("sex").cast(pl.Categorical)),
+        "pyarrow": pa.Table.from_pandas(frame),
+        "relation": duckdb.connect().from_arrow(pa.Table.from_pandas(frame)),
+    }
 
 
 def test_every_source_gives_the_same_answer(tmp_path):
     """Under one seed, with and without units, to the last bit; pandas for pandas, otherwise polars."""
+
     def ask(source, **unit):
-        q = dp.table(source, schema=SCHEMA, **unit).filter(col("x") < 90).group_by("sex", "educ").mean("x").count().median("x")
+        q = (
+            dp.table(source, schema=SCHEMA, **unit)
+            .filter(col("x") < 90)
+            .group_by("sex", "educ")
+            .mean("x")
+            .count()
+            .median("x")
+        )
         return q.release(epsilon=1.0, rng=3).value
 
     frame = people()
@@ -97,8 +123,19 @@ def test_every_aggregate_is_close_to_the_truth():
     frame = people()
     frame.loc[::50, "x"] = np.nan
     clipped = frame.assign(x=frame.x.clip(0, 100))
-    q = (dp.table(frame, schema=SCHEMA).group_by("educ").count().count("x").sum("x").mean("x").variance("x")
-         .median("x", bins=4096).quantile("x", 0.9, bins=4096).histogram("x", [0, 20, 50, 100]).count_distinct("id"))
+    q = (
+        dp.table(frame, schema=SCHEMA)
+        .group_by("educ")
+        .count()
+        .count("x")
+        .sum("x")
+        .mean("x")
+        .variance("x")
+        .median("x", bins=4096)
+        .quantile("x", 0.9, bins=4096)
+        .histogram("x", [0, 20, 50, 100])
+        .count_distinct("id")
+    )
     found = q.release(**SHARP).value.set_index("educ")
     groups = clipped.groupby("educ").x
     assert (found["count"] == clipped.groupby("educ").size()).all()
@@ -144,15 +181,21 @@ def pair_error(shares, sizes, epsilon):
 
 
 def test_the_mean_of_groups_has_the_error_of_the_joint_pair():
-    """On synthetic incomes of 16 groups: as good as theory says, and well below what a noisy sum over a noisy count gives."""
+    """On synthetic incomes of 16 groups: as good as theory says,
+    and well below what a noisy sum over a noisy count gives.
+    """
     rng = np.random.default_rng(0)
     sizes = rng.integers(200, 3000, 16)
     educ = np.repeat(np.arange(1, 17), sizes)
     frame = pd.DataFrame({"educ": educ, "income": rng.gamma(2.0, 9_000 * np.log2(educ + 2))})
     truth = frame.assign(income=frame.income.clip(0, 200_000)).groupby("educ").income.mean().to_numpy()
     table = dp.table(frame, schema=dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000)))
-    errors = np.array([np.abs(table.group_by("educ").mean("income").release(epsilon=1.0, rng=seed).value["income_mean"] - truth)
-                       for seed in range(60)])
+    errors = np.array(
+        [
+            np.abs(table.group_by("educ").mean("income").release(epsilon=1.0, rng=seed).value["income_mean"] - truth)
+            for seed in range(60)
+        ]
+    )
     expected = 200_000 * pair_error(truth / 200_000, sizes, 1.0)
     # an absolute value of Laplace noise has a deviation of about its mean: 60 runs of 16 groups
     spread = 6 * np.sqrt((expected**2).sum() / 60) / 16
@@ -175,8 +218,9 @@ def test_mean_income_by_education_is_five_lines_and_precise():
 # --- cost ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 0.7}, {"epsilon": 0.7, "delta": 1e-6},
-                                    {"epsilon": 0.7, "delta": 1e-6, "noise": "gaussian"}])
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 0.7}, {"epsilon": 0.7, "delta": 1e-6}, {"epsilon": 0.7, "delta": 1e-6, "noise": "gaussian"}]
+)
 def test_several_aggregates_cost_what_was_asked(budget):
     """One charge for all, never above the request."""
     q = dp.table(people(), schema=SCHEMA).group_by("educ").count().mean("x").median("x").histogram("x")
@@ -202,6 +246,7 @@ def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
 
 def test_a_refused_charge_reads_nothing(monkeypatch):
     """The book comes first: the engine has planned the scan, and is never asked for a row."""
+
     class Full:
         def charge(self, event, label="", *, unit="one record"):
             raise dp.BudgetExceeded("no")
@@ -223,46 +268,57 @@ def test_explain_shows_plan_cost_and_error_before_spending():
     q = table.filter(col("x") > 1).group_by("educ").mean("x").count()
     told = q.explain(epsilon=1.0)
     assert told.event == q.operation(epsilon=1.0).event
-    for part in ("'id', of which at most 2 count", "by educ (3 public)", "1 filter", "Laplace(noise_multiplier=2)", "x_mean: ±",
-                 "at 1,000 rows", "count: ±"):
+    for part in (
+        "'id', of which at most 2 count",
+        "by educ (3 public)",
+        "1 filter",
+        "Laplace(noise_multiplier=2)",
+        "x_mean: ±",
+        "at 1,000 rows",
+        "count: ±",
+    ):
         assert part in str(told)
     error = float(told.errors["count"].lstrip("±"))
-    assert error == math.ceil(2 * 2 / 1.0 * math.log(20 * 2 / (1 + math.exp(-1 / 4))) - 1)  # of whole noise: a whole number
+    # of whole noise: a whole number
+    assert error == math.ceil(2 * 2 / 1.0 * math.log(20 * 2 / (1 + math.exp(-1 / 4))) - 1)
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda t: t.group_by("educ").release(epsilon=1.0), "no aggregate"),
-    (lambda t: t.mean("x").release(), "exactly one of epsilon"),
-    (lambda t: t.mean("x").release(epsilon=1.0, rho=1.0), "exactly one of epsilon"),
-    (lambda t: t.mean("x").release(epsilon=-1.0), "epsilon is -1.0"),
-    (lambda t: t.mean("x").release(epsilon=1.0, delta=1.5), "delta is 1.5"),
-    (lambda t: t.mean("x").release(rho=1.0, delta=1e-6), "delta given with rho"),
-    (lambda t: t.mean("x").release(epsilon=1.0, noise="gaussian"), "needs delta= or rho="),
-    (lambda t: t.mean("x").release(epsilon=1.0, noise="cauchy"), "noise is 'cauchy'"),
-    (lambda t: t.mean("educ"), "needs Bounded"),
-    (lambda t: t.mean("height"), "'height' is not declared"),
-    (lambda t: t.group_by("x"), "'x' is Bounded, but keys are"),
-    (lambda t: t.group_by("educ", "educ"), "twice"),
-    (lambda t: t.count_distinct("x"), "count_distinct needs"),
-    (lambda t: t.quantile("x", 1.5), "q is 1.5"),
-    (lambda t: t.histogram("x", [3, 2]), "edges that rise"),
-    (lambda t: t.histogram("x", True), "bins is True"),
-    (lambda t: t.median("x", bins=10**9), "bins is 1,000,000,000, but may be 1,048,576 at most"),
-    (lambda t: t.histogram("x", [0, 1000]), "bins is 1000"),
-    (lambda t: t.mean("x").mean("x"), "Two columns of the answer are called 'x_mean'"),
-    (lambda t: t.select("educ").mean("x"), "left out by select"),
-    (lambda t: t.group_by("id").count().release(epsilon=1.0), "needs delta="),
-    (lambda t: t.group_by("id").count().release(rho=1.0), "delta is missing"),
-    (lambda t: t.derive(x=col("x")), "There is a column 'x' already"),
-    (lambda t: t.derive(z=3), "is no expression"),
-    (lambda t: t.derive(z=1 / col("x")), r"end the expression with .clip\(low, high\)"),
-    (lambda t: t.filter(col("x")), "A value stands where a condition"),
-    (lambda t: t.filter(True), "takes conditions"),
-    (lambda t: t.filter(col("sex") > 1), "'sex' is text"),
-    (lambda t: t.filter(col("sex") == "x"), "'x' is not among the Categories of 'sex'"),
-    (lambda t: t.filter(col("id") == 3), "'id' is Unlisted"),
-    (lambda t: t.filter(col("x") == "f"), "not a column of text Categories"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: t.group_by("educ").release(epsilon=1.0), "no aggregate"),
+        (lambda t: t.mean("x").release(), "exactly one of epsilon"),
+        (lambda t: t.mean("x").release(epsilon=1.0, rho=1.0), "exactly one of epsilon"),
+        (lambda t: t.mean("x").release(epsilon=-1.0), "epsilon is -1.0"),
+        (lambda t: t.mean("x").release(epsilon=1.0, delta=1.5), "delta is 1.5"),
+        (lambda t: t.mean("x").release(rho=1.0, delta=1e-6), "delta given with rho"),
+        (lambda t: t.mean("x").release(epsilon=1.0, noise="gaussian"), "needs delta= or rho="),
+        (lambda t: t.mean("x").release(epsilon=1.0, noise="cauchy"), "noise is 'cauchy'"),
+        (lambda t: t.mean("educ"), "needs Bounded"),
+        (lambda t: t.mean("height"), "'height' is not declared"),
+        (lambda t: t.group_by("x"), "'x' is Bounded, but keys are"),
+        (lambda t: t.group_by("educ", "educ"), "twice"),
+        (lambda t: t.count_distinct("x"), "count_distinct needs"),
+        (lambda t: t.quantile("x", 1.5), "q is 1.5"),
+        (lambda t: t.histogram("x", [3, 2]), "edges that rise"),
+        (lambda t: t.histogram("x", True), "bins is True"),
+        (lambda t: t.median("x", bins=10**9), "bins is 1,000,000,000, but may be 1,048,576 at most"),
+        (lambda t: t.histogram("x", [0, 1000]), "bins is 1000"),
+        (lambda t: t.mean("x").mean("x"), "Two columns of the answer are called 'x_mean'"),
+        (lambda t: t.select("educ").mean("x"), "left out by select"),
+        (lambda t: t.group_by("id").count().release(epsilon=1.0), "needs delta="),
+        (lambda t: t.group_by("id").count().release(rho=1.0), "delta is missing"),
+        (lambda t: t.derive(x=col("x")), "There is a column 'x' already"),
+        (lambda t: t.derive(z=3), "is no expression"),
+        (lambda t: t.derive(z=1 / col("x")), r"end the expression with .clip\(low, high\)"),
+        (lambda t: t.filter(col("x")), "A value stands where a condition"),
+        (lambda t: t.filter(True), "takes conditions"),
+        (lambda t: t.filter(col("sex") > 1), "'sex' is text"),
+        (lambda t: t.filter(col("sex") == "x"), "'x' is not among the Categories of 'sex'"),
+        (lambda t: t.filter(col("id") == 3), "'id' is Unlisted"),
+        (lambda t: t.filter(col("x") == "f"), "not a column of text Categories"),
+    ],
+)
 def test_what_makes_no_sense_is_refused_before_data_is_read(make, message):
     """Each with what to do instead."""
     with pytest.raises(ValueError, match=message):

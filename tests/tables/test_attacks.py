@@ -1,4 +1,6 @@
-"""What once went wrong, or would: names that engines confuse, identifiers that merge, types that overflow, files that talk."""
+"""What once went wrong, or would: names that engines confuse, identifiers that merge, types that overflow,
+files that talk.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def said(failed):
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("odd", ["V0", "v0", "K0", "Unit_", "unit_", "B", "D", "One_", "T0", "Z0", "C0", "c1", "rows", "S"])
+@pytest.mark.parametrize(
+    "odd", ["V0", "v0", "K0", "Unit_", "unit_", "B", "D", "One_", "T0", "Z0", "C0", "c1", "rows", "S"]
+)
 def test_no_column_of_the_table_stands_for_one_of_ours(odd):
     """To the engines V0 and v0 are one name; what is summed is the clipped column, and who is bounded is the unit."""
     frame = pl.DataFrame({odd: [1e9, 2e9, 3e9, 4e9], "k": [1, 1, 2, 2], "x": [5.0] * 4, "who": [7, 7, 7, 8]})
@@ -51,8 +55,20 @@ def test_no_column_of_the_table_stands_for_one_of_ours(odd):
 # --- identifiers -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("identifier", ["uuid()", "i", "i + 0.25", "i::HUGEINT + 18446744073709551616", "i::VARCHAR",
-                                        "(i / 4)::DECIMAL(18, 2)", "i::UTINYINT", "(1000 + i)::BIT", "1e300 * (1 + i)"])
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "uuid()",
+        "i",
+        "i + 0.25",
+        "i::HUGEINT + 18446744073709551616",
+        "i::VARCHAR",
+        "(i / 4)::DECIMAL(18, 2)",
+        "i::UTINYINT",
+        "(1000 + i)::BIT",
+        "1e300 * (1 + i)",
+    ],
+)
 def test_units_of_every_type_stay_apart(identifier):
     """Two units read as one would replace each other's rows, and one of them would move two counts."""
     relation = duckdb.connect().sql(f"SELECT {identifier} AS who, 1.0 AS x FROM range(10) t(i)")
@@ -81,7 +97,9 @@ def test_rows_that_hash_alike_are_told_apart_by_their_values():
 
 
 def test_a_unit_is_counted_by_one_scan_only():
-    """Medians need a scan of their own, in which a unit's other row may be chosen: its other group gains no count by that."""
+    """Medians need a scan of their own, in which a unit's other row may be chosen:
+    its other group gains no count by that.
+    """
     frame = pl.DataFrame({"who": np.repeat(np.arange(400), 2), "name": ["a", "b"] * 400, "x": [1.0, 9.0] * 400})
     table = dp.table(frame, schema=dp.Schema(name=dp.Unlisted(), x=dp.Bounded(0, 10)), unit="who")
     found = table.group_by("name").count().median("x").release(epsilon=500.0, delta=1e-6, rng=1).value
@@ -106,7 +124,13 @@ def test_arithmetic_is_on_doubles_whatever_the_type_of_a_column(dtype):
     """1 - 16 and 16·16 do not fit in a byte, and an engine that fails on some rows tells about them."""
     frame = pl.DataFrame({"a": pl.Series([1, 16], dtype=dtype), "b": pl.Series([16, 16], dtype=dtype)})
     table = dp.table(frame, schema=dp.Schema(a=dp.Categories(range(1, 17)), b=dp.Categories(range(1, 17))))
-    found = table.derive(less=col("a") - col("b"), times=col("a") * col("b")).sum("less").sum("times").release(**SHARP).value
+    found = (
+        table.derive(less=col("a") - col("b"), times=col("a") * col("b"))
+        .sum("less")
+        .sum("times")
+        .release(**SHARP)
+        .value
+    )
     assert found["less_sum"][0] == pytest.approx(-15, abs=0.5)
     assert found["times_sum"][0] == pytest.approx(272, abs=5)
 
@@ -115,8 +139,13 @@ def test_what_is_not_a_number_on_the_way_is_missing():
     """∞ - ∞ and 0·∞ have no value, in derived columns and in conditions; infinities are clipped."""
     table = dp.table(pl.DataFrame({"x": [1e150, -1e150, 1.0]}), schema=dp.Schema(x=dp.Bounded(-1e150, 1e150)))
     cube = col("x") * col("x") * col("x")
-    derived = table.derive(none=(cube - cube).clip(0, 1), zero=(cube * 0).clip(0, 1), ends=cube.clip(0, 1),
-                           floor=cube.floor().clip(-2, 2), root=cube.sqrt().clip(0, 1))
+    derived = table.derive(
+        none=(cube - cube).clip(0, 1),
+        zero=(cube * 0).clip(0, 1),
+        ends=cube.clip(0, 1),
+        floor=cube.floor().clip(-2, 2),
+        root=cube.sqrt().clip(0, 1),
+    )
     found = derived.count("none").count("zero").count("ends").count("floor").count("root").release(**SHARP).value
     assert found.row(0) == (1, 1, 3, 3, 2)
     assert table.filter(cube - cube >= 0).count().release(**SHARP).value["count"][0] == 1
@@ -132,7 +161,9 @@ def test_long_chains_of_expressions_stay_short_queries():
     assert lengths[-1] < 20 * lengths[0]
 
 
-@pytest.mark.parametrize("values", [[1.0, 1e300, math.nan, math.inf, -1e300, None, 2.5], [1, 2**63 - 1, -(2**63), None]])
+@pytest.mark.parametrize(
+    "values", [[1.0, 1e300, math.nan, math.inf, -1e300, None, 2.5], [1, 2**63 - 1, -(2**63), None]]
+)
 @pytest.mark.parametrize("unit", [None, "who"])
 def test_odd_numbers_as_consecutive_keys_go_to_other_or_nowhere(values, unit):
     """A key's code is a cast that only known values reach."""
@@ -142,11 +173,14 @@ def test_odd_numbers_as_consecutive_keys_go_to_other_or_nowhere(values, unit):
         assert table.group_by("k").count().release(**SHARP).value["count"].to_list() == expected
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda t: t.filter(col("city").is_in([1])), "text Categories: write the values as text"),
-    (lambda t: t.filter(col("x").is_in([None])), "operand is None"),
-    (lambda t: t.filter(col("x").is_in([math.nan])), "operand is nan"),
-])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: t.filter(col("city").is_in([1])), "text Categories: write the values as text"),
+        (lambda t: t.filter(col("x").is_in([None])), "operand is None"),
+        (lambda t: t.filter(col("x").is_in([math.nan])), "operand is nan"),
+    ],
+)
 def test_comparisons_that_an_engine_might_fail_on_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make(frames.table([]))
@@ -156,8 +190,13 @@ def test_more_rows_a_unit_than_an_engine_counts_are_refused():
     """It would fail for a unit with rows, and not for an empty table."""
     with pytest.raises(ValueError, match="max_rows_per_unit is 1,000,000, but may be 999,999 at most"):
         frames.table([], unit="unit", max_rows_per_unit=10**6)
-    assert frames.table([(1, (1, "a", 1.0, "p", 1.0, 1))], unit="unit", max_rows_per_unit=999_999).count().release(
-        epsilon=1e9, rng=1).value["count"][0] == 1
+    assert (
+        frames.table([(1, (1, "a", 1.0, "p", 1.0, 1))], unit="unit", max_rows_per_unit=999_999)
+        .count()
+        .release(epsilon=1e9, rng=1)
+        .value["count"][0]
+        == 1
+    )
 
 
 # --- files and frames that talk --------------------------------------------------------------------------------------
@@ -177,8 +216,14 @@ def test_bytes_that_are_no_text_spoil_their_own_line_alone(tmp_path):
     assert table.group_by("k").count().release(**SHARP).value["count"][0] == 100
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.csv.gz", b"x\n1\n"), ("a.csv.gz", gzip.compress(b"x\n1\n" * 99, mtime=0)[:12]),
-                                               ("a.parquet", SECRET.encode())])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv.gz", b"x\n1\n"),
+        ("a.csv.gz", gzip.compress(b"x\n1\n" * 99, mtime=0)[:12]),
+        ("a.parquet", SECRET.encode()),
+    ],
+)
 def test_a_file_that_is_not_what_its_name_says_is_refused_quietly(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises((ValueError, EngineFailed)) as failed:
@@ -195,7 +240,9 @@ def test_text_files_read_together_have_the_same_names_in_the_same_order(tmp_path
         dp.table(str(tmp_path / "*.csv"), schema=X, unit="who")
 
 
-@pytest.mark.parametrize("other", [pl.DataFrame({"x": [SECRET]}), pl.DataFrame({"x": [2**40]}), pl.DataFrame({"y": [1]})])
+@pytest.mark.parametrize(
+    "other", [pl.DataFrame({"x": [SECRET]}), pl.DataFrame({"x": [2**40]}), pl.DataFrame({"y": [1]})]
+)
 def test_parquet_files_read_together_have_the_same_types(tmp_path, other):
     """A cast from one to the other could fail on some value."""
     pl.DataFrame({"x": pl.Series([1], dtype=pl.Int8)}).write_parquet(tmp_path / "1.parquet")

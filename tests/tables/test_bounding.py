@@ -1,4 +1,6 @@
-"""Contributions: at most so many rows and groups of a unit, chosen evenly, whatever the order and whoever else is there."""
+"""Contributions: at most so many rows and groups of a unit, chosen evenly,
+whatever the order and whoever else is there.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ WIDE = [Field("k0", size=5), Field("v0")]  # without a size, a field is carried 
 def crowd(units, rows, seed=0):
     rng = np.random.default_rng(seed)
     n = units * rows
-    return pl.DataFrame({"unit_": np.repeat(np.arange(units), rows), "k0": rng.integers(0, 5, n),
-                         "v0": rng.integers(0, 2**30 + 1, n)})
+    return pl.DataFrame(
+        {"unit_": np.repeat(np.arange(units), rows), "k0": rng.integers(0, 5, n), "v0": rng.integers(0, 2**30 + 1, n)}
+    )
 
 
 @pytest.mark.parametrize("fields", [PACKED, WIDE], ids=["packed", "carried whole"])
@@ -80,29 +83,42 @@ def test_a_unit_appears_in_few_groups():
 
 def shares(units, key, fields, text=False):
     """How often each of five rows of equal units is the one that stays."""
-    frame = pl.DataFrame({"unit_": np.repeat(np.arange(units), 5), "k0": np.tile([0, 0, 0, 1, 4], units),
-                          "v0": np.tile([0, 1, 7, 7, 2**30], units)})
+    frame = pl.DataFrame(
+        {
+            "unit_": np.repeat(np.arange(units), 5),
+            "k0": np.tile([0, 0, 0, 1, 4], units),
+            "v0": np.tile([0, 1, 7, 7, 2**30], units),
+        }
+    )
     if text:
         frame = frame.with_columns(pl.format("person {}", "unit_").alias("unit_"))
     found = kept(frame, fields, key=key, text=text)
     return [found.count(row) for row in [(0, 0), (0, 1), (0, 7), (1, 7), (4, 2**30)]]
 
 
-@pytest.mark.parametrize(("fields", "text"), [(PACKED, False), (WIDE, False), (PACKED, True)], ids=["packed", "whole", "text"])
+@pytest.mark.parametrize(
+    ("fields", "text"), [(PACKED, False), (WIDE, False), (PACKED, True)], ids=["packed", "whole", "text"]
+)
 @pytest.mark.parametrize("key", [1, 2, 3])
 def test_every_row_of_a_unit_is_equally_likely_to_stay(key, fields, text, monkeypatch):
-    """Rows that differ in one bit or in all: even shares, for each of several keys; a single round would be found out."""
+    """Rows that differ in one bit or in all: even shares, for each of several keys;
+    a single round would be found out.
+    """
     assert stats.chisquare(shares(6000, key, fields, text)).pvalue > FALSE_ALARM
     monkeypatch.setattr(bounding, "ROUNDS", 1)
     assert fields is WIDE or stats.chisquare(shares(6000, key, fields, text)).pvalue < FALSE_ALARM
 
 
-@pytest.mark.parametrize(("kind", "values"), [("integer", [2**60, 2**60 + 1, 2**60 + 7, -(2**62), 3]),
-                                              ("number", [0.25, 0.5, 0.75, -1e9, 7.125])])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("integer", [2**60, 2**60 + 1, 2**60 + 7, -(2**62), 3]), ("number", [0.25, 0.5, 0.75, -1e9, 7.125])],
+)
 def test_values_that_only_their_last_bits_tell_apart_are_chosen_evenly(kind, values):
-    """Whole numbers beyond 2^53, and fractions: each is hashed by all of its bits, or the smallest would always stay."""
+    """Whole numbers beyond 2^53, and fractions: each is hashed by all of its bits,
+    or the smallest would always stay.
+    """
     frame = pl.DataFrame({"unit_": np.repeat(np.arange(3000), 5), "v0": values * 3000})
-    found = [value for value, in kept(frame, [Field("v0", kind=kind)])]
+    found = [value for (value,) in kept(frame, [Field("v0", kind=kind)])]
     assert stats.chisquare([found.count(value) for value in values]).pvalue > FALSE_ALARM
 
 
@@ -114,7 +130,9 @@ def test_another_key_chooses_other_rows():
 
 @pytest.mark.parametrize("room", [21, 31])
 def test_every_bit_of_the_hash_is_a_fair_coin(room):
-    """Of the rows of one unit, which differ by one: each bit is set in half of them, and none beyond the room there is."""
+    """Of the rows of one unit, which differ by one: each bit is set in half of them,
+    and none beyond the room there is.
+    """
     engine, key = DuckDB(), SecretKey.draw(seeded(4))
     frame = pl.DataFrame({"p": np.arange(6000), "unit_": np.full(6000, 12345)})
     word = bounding._unit_word(engine, "integer", key)

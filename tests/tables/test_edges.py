@@ -1,4 +1,6 @@
-"""What happens at the edges is stated and happens: missing keys, unknown categories, NaN, nothing at all, bad sources."""
+"""What happens at the edges is stated and happens: missing keys, unknown categories, NaN, nothing at all,
+bad sources.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_numeric_keys_mean_their_value_whatever_the_type(unit):
     for values in ([1, 2, 3], [1, 3, 7]):
         for column in ([1, 1, 9], [1.0, 1.5, math.nan, 1.0], ["1", "1.0", "1.5", "x", None]):
             frame = pl.DataFrame({"k": column, "u": range(len(column))})
-            assert counts(frame, "k", dp.Categories(values), unit=unit) == {values[0]: 2, values[1]: 0, values[2]: 0}, column
+            assert counts(frame, "k", dp.Categories(values), unit=unit) == {values[0]: 2, values[1]: 0, values[2]: 0}, (
+                column
+            )
     other = counts(pl.DataFrame({"k": [1, 5, None], "u": [1, 2, 3]}), "k", dp.Categories([1, 2], other=-1), unit=unit)
     assert other == {1: 1, 2: 0, -1: 2}
     truths = pl.DataFrame({"k": [True, False, True], "u": [1, 2, 3]})
@@ -74,7 +78,7 @@ def test_missing_values_are_dropped_or_filled_and_infinities_clipped(unit):
 def test_text_that_is_no_number_is_missing(tmp_path):
     """In a text file every value is text first; one odd line changes nothing but itself."""
     path = tmp_path / "a.csv"
-    path.write_text("x,k\n" + "1,a\n" * 30_000 + f"{SECRET},a\n,b\n2,\"b\"\nshort\n4,a,surplus\n\n3,\"a\nb\"\n")
+    path.write_text("x,k\n" + "1,a\n" * 30_000 + f'{SECRET},a\n,b\n2,"b"\nshort\n4,a,surplus\n\n3,"a\nb"\n')
     table = dp.table(path, schema=dp.Schema(x=dp.Bounded(0, 10), k=dp.Categories(["a", "b"])))
     found = table.group_by("k").count().sum("x").release(**SHARP).value
     assert found["count"].to_list() == [30_002, 2]
@@ -90,12 +94,17 @@ def test_a_text_file_needs_a_line_of_names(tmp_path, text):
 
 def test_a_text_file_with_names_alone_is_an_empty_table(tmp_path):
     (tmp_path / "a.csv").write_text("x\n")
-    assert dp.table(tmp_path / "a.csv", schema=dp.Schema(x=dp.Bounded(0, 1))).count().release(**SHARP).value["count"][0] == 0
+    assert (
+        dp.table(tmp_path / "a.csv", schema=dp.Schema(x=dp.Bounded(0, 1))).count().release(**SHARP).value["count"][0]
+        == 0
+    )
 
 
 def test_objects_in_pandas_are_read_one_by_one():
     """A list, a number and a text in one column: none of them stops the others, and 7 is not "7" as an identifier."""
-    frame = pd.DataFrame({"x": [1, "2", [3], None, object()], "k": ["a", 1, None, "a", "b"], "u": [7, "7", 7.5, None, "b"]})
+    frame = pd.DataFrame(
+        {"x": [1, "2", [3], None, object()], "k": ["a", 1, None, "a", "b"], "u": [7, "7", 7.5, None, "b"]}
+    )
     table = dp.table(frame, schema=dp.Schema(x=dp.Bounded(0, 10), k=dp.Categories(["a", "b"]), u=dp.Unlisted()))
     found = table.count("x").sum("x").count_distinct("u").release(**SHARP).value
     assert found["x_count"][0] == 2
@@ -113,7 +122,10 @@ def test_an_empty_table_is_answered_like_any_other():
         empty = frames.table([], **options)
         assert empty.group_by("educ").count().release(**SHARP).value["count"].to_list() == [0, 0, 0]
         assert empty.group_by("name").count().release(epsilon=1.0, delta=1e-6).value.shape == (0, 2)
-    assert frames.table([]).group_by("name").mean("x").median("x").release(epsilon=1.0, delta=1e-6).value.shape == (0, 3)
+    assert frames.table([]).group_by("name").mean("x").median("x").release(epsilon=1.0, delta=1e-6).value.shape == (
+        0,
+        3,
+    )
 
 
 # --- sums that would overflow ----------------------------------------------------------------------------------------
@@ -136,31 +148,38 @@ def test_extreme_bounds_and_values_give_finite_answers():
     assert np.isfinite(found.to_numpy()).all()
 
 
-# --- sources that do not suit ------------------------------------------------------------------------------------------
+# --- sources that do not suit
+# ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "kind", "message"), [
-    ("nowhere.parquet", FileNotFoundError, "There is no file 'nowhere.parquet'"),
-    ("no*where.csv", FileNotFoundError, r"There is no file 'no\*where.csv'"),
-    (__file__, ValueError, "no known ending"),
-    ([1, 2], ValueError, "source is a list, but must be a path, a pandas"),
-    (pl.DataFrame({"y": [1]}), ValueError, "There is no column 'x'. The table has: y."),
-    (pl.DataFrame({"x": [[1]]}), ValueError, "Column 'x' has type List"),
-    (pl.DataFrame({"x": ["2020-01-01"]}).with_columns(pl.col("x").str.to_date()), ValueError, "cast it first"),
-])
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("nowhere.parquet", FileNotFoundError, "There is no file 'nowhere.parquet'"),
+        ("no*where.csv", FileNotFoundError, r"There is no file 'no\*where.csv'"),
+        (__file__, ValueError, "no known ending"),
+        ([1, 2], ValueError, "source is a list, but must be a path, a pandas"),
+        (pl.DataFrame({"y": [1]}), ValueError, "There is no column 'x'. The table has: y."),
+        (pl.DataFrame({"x": [[1]]}), ValueError, "Column 'x' has type List"),
+        (pl.DataFrame({"x": ["2020-01-01"]}).with_columns(pl.col("x").str.to_date()), ValueError, "cast it first"),
+    ],
+)
 def test_a_source_that_does_not_suit_is_refused_by_name(source, kind, message):
     with pytest.raises(kind, match=message):
         dp.table(source, schema=dp.Schema(x=dp.Bounded(0, 1)))
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"unit": "nobody"}, "There is no column 'nobody'"),
-    ({"unit": "x"}, "declares as Bounded, but an identifier is Unlisted"),
-    ({"unit": 3}, "name of a column"),
-    ({"max_rows_per_unit": 2}, "no unit="),
-    ({"unit": "u", "max_rows_per_unit": 0}, "max_rows_per_unit is 0"),
-    ({"unit": "u", "max_groups_per_unit": 0}, "max_groups_per_unit is 0"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": "nobody"}, "There is no column 'nobody'"),
+        ({"unit": "x"}, "declares as Bounded, but an identifier is Unlisted"),
+        ({"unit": 3}, "name of a column"),
+        ({"max_rows_per_unit": 2}, "no unit="),
+        ({"unit": "u", "max_rows_per_unit": 0}, "max_rows_per_unit is 0"),
+        ({"unit": "u", "max_groups_per_unit": 0}, "max_groups_per_unit is 0"),
+    ],
+)
 def test_a_unit_that_does_not_suit_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         dp.table(pl.DataFrame({"x": [1.0], "u": [1]}), schema=dp.Schema(x=dp.Bounded(0, 1)), **options)
@@ -204,6 +223,12 @@ def test_nothing_shows_rows():
 
 def test_a_memory_limit_spills_instead_of_failing(tmp_path):
     """Grouping by more units than fit in memory, with a folder to spill to."""
-    table = dp.table(pl.DataFrame({"u": np.arange(2_000_000), "x": np.ones(2_000_000)}), schema=dp.Schema(x=dp.Bounded(0, 1)),
-                     unit="u", memory_limit="64MB", temp_directory=str(tmp_path), threads=1)
+    table = dp.table(
+        pl.DataFrame({"u": np.arange(2_000_000), "x": np.ones(2_000_000)}),
+        schema=dp.Schema(x=dp.Bounded(0, 1)),
+        unit="u",
+        memory_limit="64MB",
+        temp_directory=str(tmp_path),
+        threads=1,
+    )
     assert table.sum("x").release(**SHARP).value["x_sum"][0] == pytest.approx(2_000_000, abs=1)

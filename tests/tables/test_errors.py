@@ -1,4 +1,6 @@
-"""Stated errors are what is measured: counts have the error of whole noise, quantiles that of their ranks, however heaped."""
+"""Stated errors are what is measured: counts have the error of whole noise, quantiles that of their ranks,
+however heaped.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,13 @@ def noise(epsilon, make=lambda t: t.count(), **budget):
     """The noise on the counts of groups without rows, and what was stated of it."""
     schema = dp.Schema(k=dp.Categories(range(GROUPS)), x=dp.Bounded(0, 1))
     query = make(dp.table(pl.DataFrame({"k": [0], "x": [0]}).clear(), schema=schema).group_by("k"))
-    name, = query.explain(epsilon, **budget).errors
+    (name,) = query.explain(epsilon, **budget).errors
     stated = float(query.explain(epsilon, **budget).errors[name].lstrip("±"))
-    return query.release(epsilon, rng=5, **budget).value[name].to_numpy(), stated, query.operation(epsilon, **budget).event
+    return (
+        query.release(epsilon, rng=5, **budget).value[name].to_numpy(),
+        stated,
+        query.operation(epsilon, **budget).event,
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "expected", "rounded"), [(1.0, 0.851, 0.970), (3.0, 0.100, 0.235)])
@@ -92,7 +98,7 @@ def test_the_stated_error_of_a_quantile_is_kept(name, q):
     frame = pl.DataFrame({"k": np.repeat(np.arange(COPIES), values.size), "x": np.tile(values, COPIES)})
     table = dp.table(frame, schema=dp.Schema(k=dp.Categories(range(COPIES)), x=dp.Bounded(0, 1e5)))
     query = table.group_by("k").quantile("x", q)
-    told, = query.explain(epsilon=1.0).errors.values()
+    (told,) = query.explain(epsilon=1.0).errors.values()
     stated, width = float(told.split()[5]), 1e5 / 1024
     answers = query.release(epsilon=1.0, rng=3).value.to_numpy()[:, 1]
     low, high = answers - width / 2 - 1e-6, answers + width / 2 + 1e-6
@@ -108,8 +114,10 @@ def test_quantiles_of_units_with_several_rows_pass_replay():
     schema = dp.Schema(x=dp.Bounded(0, 10))
 
     def operation(units):
-        frame = pl.DataFrame({"u": np.repeat(units, 3), "x": np.tile([8.0, 8.0, 1.0], len(units))},
-                             schema={"u": pl.Int64, "x": pl.Float64})
+        frame = pl.DataFrame(
+            {"u": np.repeat(units, 3), "x": np.tile([8.0, 8.0, 1.0], len(units))},
+            schema={"u": pl.Int64, "x": pl.Float64},
+        )
         table = dp.table(frame, schema=schema, unit="u", max_rows_per_unit=2)
         return table.quantile("x", 0.9, bins=16).release(epsilon=1.0).value.to_dicts()
 
@@ -135,23 +143,40 @@ def test_the_printed_errors_are_the_theorems(m):
     schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Bounded(-100.5, 5), name=dp.Unlisted())
     frame = pl.DataFrame({"u": [1], "x": [1.5], "y": [2.5], "name": ["a"]})
     table = dp.table(frame, schema=schema, unit="u", max_rows_per_unit=m)
-    count = math.ceil(2 * m * math.log(20 * 2 / (1 + math.exp(-1 / (2 * m)))) - 1)  # the least whole number that suffices
+    # the least whole number that suffices
+    count = math.ceil(2 * m * math.log(20 * 2 / (1 + math.exp(-1 / (2 * m)))) - 1)
     wanted = {
-        "count": f"±{count}", "x_sum": f"±{20 * m * LOG:.4g}", "y_sum": f"±{201 * m * LOG:.4g}",
-        "x_mean": by_rows(20 * m * LOG, 10), "y_mean": by_rows(211 * m * LOG, 105.5), "x_variance": by_rows(200 * m * LOG, 25),
+        "count": f"±{count}",
+        "x_sum": f"±{20 * m * LOG:.4g}",
+        "y_sum": f"±{201 * m * LOG:.4g}",
+        "x_mean": by_rows(20 * m * LOG, 10),
+        "y_mean": by_rows(211 * m * LOG, 105.5),
+        "x_variance": by_rows(200 * m * LOG, 25),
         "x_median": f"rank off by at most {2 * m * math.log(2000):.4g} rows, and half a bin of 0.1",
         "x_q0.9": f"rank off by at most {3.6 * m * math.log(2000):.4g} rows, and half a bin of 0.1",
-        "x_histogram": f"±{count} in each of 5 bins", "name_distinct": f"±{count}",
+        "x_histogram": f"±{count} in each of 5 bins",
+        "name_distinct": f"±{count}",
     }
-    queries = [table.count(), table.sum("x"), table.sum("y"), table.mean("x"), table.mean("y"), table.variance("x"),
-               table.median("x", bins=100), table.quantile("x", 0.9, bins=100), table.histogram("x", 5),
-               table.count_distinct("name")]
+    queries = [
+        table.count(),
+        table.sum("x"),
+        table.sum("y"),
+        table.mean("x"),
+        table.mean("y"),
+        table.variance("x"),
+        table.median("x", bins=100),
+        table.quantile("x", 0.9, bins=100),
+        table.histogram("x", 5),
+        table.count_distinct("name"),
+    ]
     told = {name: error for query in queries for name, error in query.explain(epsilon=0.5).errors.items()}
     assert told == wanted
 
 
 def test_a_group_that_noise_has_emptied_is_answered_with_the_middle():
-    """No positive part, zero included: the middle of the bounds, half of the largest variance; otherwise what the parts say."""
+    """No positive part, zero included: the middle of the bounds, half of the largest variance;
+    otherwise what the parts say.
+    """
     rows = dp.table(pl.DataFrame({"x": [1.5]}), schema=dp.Schema(x=dp.Bounded(2, 10))).count().rows
     nothing, signs = [[-3.0, -1.0], [0.0, 0.0]], [[-3.0, 1.0], [5.0, -5.0], [5.0, -1.0], [-1.0, 5.0]]
     assert Mean("x").estimate(rows, np.array([*nothing, *signs, [1.0, 3.0]])).tolist() == [6, 6, 2, 10, 10, 2, 4]

@@ -12,8 +12,11 @@ from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.passes import Pass
 
 ends = st.floats(-1e150, 1e150)
-grids = st.builds(lambda a, b, steps: (min(a, b), max(a, b), steps), ends, ends, st.sampled_from([FINE, COARSE])).filter(
-    lambda made: made[1] - made[0] >= 1e-290).map(lambda made: FixedPoint(dp.Bounded(made[0], made[1]), made[2]))
+grids = (
+    st.builds(lambda a, b, steps: (min(a, b), max(a, b), steps), ends, ends, st.sampled_from([FINE, COARSE]))
+    .filter(lambda made: made[1] - made[0] >= 1e-290)
+    .map(lambda made: FixedPoint(dp.Bounded(made[0], made[1]), made[2]))
+)
 
 
 @given(grid=grids, x=st.floats(allow_nan=False), y=st.floats(allow_nan=False))
@@ -40,8 +43,10 @@ def test_whole_numbers_are_read_exactly():
 
 
 @settings(max_examples=15)
-@given(values=st.lists(awkward_floats(), min_size=1, max_size=20),
-       ends=st.tuples(ends, ends).filter(lambda pair: abs(pair[0] - pair[1]) >= 1e-290))
+@given(
+    values=st.lists(awkward_floats(), min_size=1, max_size=20),
+    ends=st.tuples(ends, ends).filter(lambda pair: abs(pair[0] - pair[1]) >= 1e-290),
+)
 def test_the_engine_computes_the_same_steps(values, ends):
     """Bit for bit what Python computes, for both grids."""
     bounds = dp.Bounded(min(ends), max(ends))

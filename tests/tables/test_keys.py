@@ -16,7 +16,9 @@ from discreet.tables.keys import KeySelection
 @pytest.mark.parametrize(("rows", "groups"), [(1, 1), (2, 1), (2, 2), (5, 3), (6, 6)])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-9), (5.0, 0.05)])
 def test_the_threshold_is_the_least_that_hides_a_lone_unit(rows, groups, epsilon, delta):
-    """Every way to divide a unit's rows among its groups is shown with probability at most delta; one less is too low."""
+    """Every way to divide a unit's rows among its groups is shown with probability at most delta;
+    one less is too low.
+    """
     selection = KeySelection(epsilon, delta, rows, groups)
 
     def shown(threshold):
@@ -42,7 +44,9 @@ def answer(frame, **options):
 
 def test_large_groups_are_shown_and_small_ones_are_not():
     """Counts come from the selection itself; names are sorted; NULL is nobody's name."""
-    frame = pl.DataFrame({"name": ["b"] * 500 + ["a"] * 400 + ["lone", "pair", "pair"] + [None] * 300, "x": [5.0] * 1203})
+    frame = pl.DataFrame(
+        {"name": ["b"] * 500 + ["a"] * 400 + ["lone", "pair", "pair"] + [None] * 300, "x": [5.0] * 1203}
+    )
     found = answer(frame)
     assert found.value["name"].to_list() == ["a", "b"]
     assert found.value["count"].to_list() == pytest.approx([400, 500], abs=15)
@@ -52,8 +56,13 @@ def test_large_groups_are_shown_and_small_ones_are_not():
 
 def test_one_unit_with_many_rows_does_not_show_its_group():
     """Bounded contributions come before the threshold."""
-    frame = pl.DataFrame({"name": ["mine"] * 5000 + ["ours"] * 500, "x": [1.0] * 5500,
-                          "who": np.r_[np.zeros(5000), np.arange(1, 501)].astype(int)})
+    frame = pl.DataFrame(
+        {
+            "name": ["mine"] * 5000 + ["ours"] * 500,
+            "x": [1.0] * 5500,
+            "who": np.r_[np.zeros(5000), np.arange(1, 501)].astype(int),
+        }
+    )
     assert answer(frame, unit="who").value["name"].to_list() == ["ours"]
     assert answer(frame, unit="who", max_rows_per_unit=5, max_groups_per_unit=1).value["name"].to_list() == ["ours"]
 

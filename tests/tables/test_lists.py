@@ -1,4 +1,6 @@
-"""Long lists and long chains: planned in milliseconds, or refused in a sentence, and always before a book is charged."""
+"""Long lists and long chains: planned in milliseconds, or refused in a sentence,
+and always before a book is charged.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def counted(table):
 
 
 def test_membership_is_equality_with_one_of_the_values(people):
-    """Zeros of both signs are one value; a missing value is neither in a list nor outside it; text is text, quotes included."""
+    """Zeros of both signs are one value; a missing value is neither in a list nor outside it; text is text,
+    quotes included.
+    """
     assert counted(people.filter(col("x").is_in([0.0, 2.0]))) == 300
     assert counted(people.filter(col("x").is_in([-0.0, 2]))) == 300
     assert counted(people.filter(~col("x").is_in([-0.0, 2.0]))) == 200
@@ -54,9 +58,16 @@ def test_a_long_chain_of_or_is_not_nested(people):
     assert int(people.sql(f"SELECT COUNT(*) FROM people WHERE {chain}", HUGE).value["count"][0]) == 400
 
 
-@pytest.mark.parametrize("condition", [
-    "x = " + "(" * 500 + "1" + ")" * 500, "NOT " * 3000 + "x = 1", "x > " + "+".join(["x"] * 3000), "x > x" + " - x" * 150,
-    " OR ".join(["x = 1"] * 2000)])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x = " + "(" * 500 + "1" + ")" * 500,
+        "NOT " * 3000 + "x = 1",
+        "x > " + "+".join(["x"] * 3000),
+        "x > x" + " - x" * 150,
+        " OR ".join(["x = 1"] * 2000),
+    ],
+)
 def test_what_is_nested_too_deeply_is_refused_before_the_charge(people, condition):
     """One sentence, and the book stays as it was."""
     book = dp.Ledger("sqlite://").open("b", epsilon=1.0)
@@ -76,8 +87,11 @@ def test_what_the_engine_cannot_plan_is_not_charged(people, monkeypatch):
 
 
 QUOTED = st.text("ab', ()1", max_size=5)
-CONSTANTS = st.lists(st.one_of(st.integers(-99, 99).map(str), QUOTED.map(lambda text: "'" + text.replace("'", "''") + "'")),
-                     min_size=1, max_size=5)
+CONSTANTS = st.lists(
+    st.one_of(st.integers(-99, 99).map(str), QUOTED.map(lambda text: "'" + text.replace("'", "''") + "'")),
+    min_size=1,
+    max_size=5,
+)
 
 
 @given(CONSTANTS, QUOTED)

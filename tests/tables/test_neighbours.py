@@ -1,4 +1,5 @@
-"""Hostile neighbours, generated: a record more of anything, in any container, changes what its cost covers and nothing else.
+"""Hostile neighbours, generated: a record more of anything, in any container, changes what its cost covers and nothing
+else.
 
 Hundreds here; thousands by ``python -m searches neighbours``.
 """
@@ -20,14 +21,18 @@ TABLES = {name: found for name, found in CONTAINERS.items() if found[0] == "tabl
 ARRAYS = {name: found for name, found in CONTAINERS.items() if found[0] != "table"}
 
 
-@pytest.mark.parametrize(("containers", "size"), [(TABLES, 8 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"])
+@pytest.mark.parametrize(
+    ("containers", "size"), [(TABLES, 8 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"]
+)
 def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for(containers, size):
     """Every operation and every container is among the cases, and they answer."""
     with one_connection():
         tried = cases(size, seed=13, containers=containers)
         assert all(check(case) for case in tried)
     held = {found[0] for found in containers.values()}
-    assert {case.operation.name for case in tried} == {operation.name for operation in OPERATIONS if operation.takes in held}
+    assert {case.operation.name for case in tried} == {
+        operation.name for operation in OPERATIONS if operation.takes in held
+    }
     assert {case.container for case in tried} == set(containers)
 
 

@@ -1,4 +1,6 @@
-"""Values are read by their own worth: no file statistic, collation, folder or grammar of an engine changes what one means."""
+"""Values are read by their own worth: no file statistic, collation,
+folder or grammar of an engine changes what one means.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,19 @@ def written(tmp_path, writer, values, dtype=None):
 
 
 def asked(path):
-    """What could be folded by statistics: clips, fills, filters, bins, private keys, units. Tests share a connection."""
+    """What could be folded by statistics: clips, fills, filters, bins, private keys, units.
+    Tests share a connection.
+    """
+
     def table(**unit):
         return dp.table(CONNECTION.read_parquet(str(path)), schema=SCHEMA, **unit)
-    answers = [table().sum("x").count("x").sum("y").histogram("x", 2).release(epsilon=1.0),
-               table(unit="u").filter(~(col("x") < 50)).count().sum("x").release(epsilon=1.0),
-               table().filter(col("x").is_missing()).group_by("u").count().sum("y").release(epsilon=1.0, delta=0.1),
-               table().group_by("u").count().release(epsilon=1.0, delta=0.1)]
+
+    answers = [
+        table().sum("x").count("x").sum("y").histogram("x", 2).release(epsilon=1.0),
+        table(unit="u").filter(~(col("x") < 50)).count().sum("x").release(epsilon=1.0),
+        table().filter(col("x").is_missing()).group_by("u").count().sum("y").release(epsilon=1.0, delta=0.1),
+        table().group_by("u").count().release(epsilon=1.0, delta=0.1),
+    ]
     return [answer.value.to_dicts() for answer in answers]
 
 
@@ -111,20 +119,29 @@ class Old(DuckDB):
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
 def test_what_is_added_up_is_verified_where_it_is_added_up(tmp_path, monkeypatch, unit):
-    """An engine whose optimiser drops the reading of NaN is stopped by one sentence, and without it replay sees the harm."""
+    """An engine whose optimiser drops the reading of NaN is stopped by one sentence,
+    and without it replay sees the harm.
+    """
     from discreet.encoding import sources
     from discreet.tables import passes
 
     monkeypatch.setattr(sources, "DuckDB", Old)
     path = written(tmp_path, "polars", [NAN] * 500 + [1.0])
-    for make in (lambda t: t.sum("x"), lambda t: t.histogram("x", 3), lambda t: t.filter(col("x") > 50).count(),
-                 lambda t: t.derive(z=col("x") / 2).mean("z")):
+    for make in (
+        lambda t: t.sum("x"),
+        lambda t: t.histogram("x", 3),
+        lambda t: t.filter(col("x") > 50).count(),
+        lambda t: t.derive(z=col("x") / 2).mean("z"),
+    ):
         with pytest.raises(EngineFailed, match=re.escape(MISREAD)):
             make(dp.table(path, schema=SCHEMA, **unit)).release(epsilon=1.0)
     monkeypatch.setattr(passes.GroupedRows, "_verify", lambda *found: None)
     with pytest.raises(ReplayError, match="differs by"):
-        replay(lambda values: dp.table(written(tmp_path, "polars", values), schema=SCHEMA).sum("x").release(epsilon=1.0),
-               [NAN] * 500 + [1.0], [NAN] * 500)
+        replay(
+            lambda values: dp.table(written(tmp_path, "polars", values), schema=SCHEMA).sum("x").release(epsilon=1.0),
+            [NAN] * 500 + [1.0],
+            [NAN] * 500,
+        )
 
 
 @pytest.mark.parametrize("unit", [{}, {"unit": "u"}])
@@ -174,8 +191,27 @@ def test_collations_merge_neither_keys_nor_units(collation):
 
 
 ONE = [1, 1.0, np.int64(1), np.float32(1), True, np.True_, decimal.Decimal("1.00"), decimal.Decimal(1)]
-OTHERS = ["1", "number:1", "int:1", "text:number:1", b"1", 2, 1.5, decimal.Decimal("1.1"), 1.1, INF, -INF, 2**70, 2**70 + 1,
-          uuid.UUID(int=1), datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1), (1,), decimal.Decimal("1e9999"), 10**400]
+OTHERS = [
+    "1",
+    "number:1",
+    "int:1",
+    "text:number:1",
+    b"1",
+    2,
+    1.5,
+    decimal.Decimal("1.1"),
+    1.1,
+    INF,
+    -INF,
+    2**70,
+    2**70 + 1,
+    uuid.UUID(int=1),
+    datetime.date(2020, 1, 1),
+    datetime.datetime(2020, 1, 1),
+    (1,),
+    decimal.Decimal("1e9999"),
+    10**400,
+]
 MISSING = [None, NAN, pd.NA, pd.NaT, np.float64("nan"), decimal.Decimal("nan"), decimal.Decimal("snan")]
 
 
@@ -193,11 +229,53 @@ def test_identifiers_are_equal_as_numbers_or_as_texts():
     assert table.count().release(**SHARP).value["count"][0] == 1 + len(OTHERS) + 1
 
 
-SPELLED = {"1": 1.0, " 1.5\t": 1.5, "+5": 5.0, "-.5": -0.5, "1.": 1.0, "1e2": 100.0, "1E-2": 0.01, "inf": INF,
-           "-Infinity": -INF, "1e400": INF, "1e-400": 0.0, "007": 7.0, "0" * 400 + "3": 3.0,
-           **dict.fromkeys(["1_0", "5d", "5f", "٥", "\uff11", "0x1F", "nan", "NaN", "1e", "e5", "--1", "+-1", "1,5", "1 0", "",
-                            " ", "true", "1\u00a0", "1\u2028", "1\u0085", "\ufeff1", "infin", "1\x00", "NULL", "½", "1.2.3",
-                            "1e5.0", "$1"])}
+SPELLED = {
+    "1": 1.0,
+    " 1.5\t": 1.5,
+    "+5": 5.0,
+    "-.5": -0.5,
+    "1.": 1.0,
+    "1e2": 100.0,
+    "1E-2": 0.01,
+    "inf": INF,
+    "-Infinity": -INF,
+    "1e400": INF,
+    "1e-400": 0.0,
+    "007": 7.0,
+    "0" * 400 + "3": 3.0,
+    **dict.fromkeys(
+        [
+            "1_0",
+            "5d",
+            "5f",
+            "٥",
+            "\uff11",
+            "0x1F",
+            "nan",
+            "NaN",
+            "1e",
+            "e5",
+            "--1",
+            "+-1",
+            "1,5",
+            "1 0",
+            "",
+            " ",
+            "true",
+            "1\u00a0",
+            "1\u2028",
+            "1\u0085",
+            "\ufeff1",
+            "infin",
+            "1\x00",
+            "NULL",
+            "½",
+            "1.2.3",
+            "1e5.0",
+            "$1",
+        ]
+    ),
+}
 
 
 def test_text_is_a_number_by_one_grammar(tmp_path):
@@ -243,10 +321,13 @@ def test_a_file_that_exists_is_opened_by_its_name(tmp_path, name):
 
 @pytest.mark.parametrize("lines", [3, 400])
 def test_lines_inside_of_a_quoted_entry_are_no_rows_wherever_in_a_large_file_the_entry_stands(tmp_path, lines):
-    """A reader that starts a thread every 8,000,000 bytes lost 2,000,000 rows, or found some, for one well-written record."""
+    """A reader that starts a thread every 8,000,000 bytes lost 2,000,000 rows, or found some,
+    for one well-written record.
+    """
     path, row, entry = tmp_path / "large.csv", "1," + "a" * 795 + "\n", '1,"' + "1,a\n" * lines + '"\n'
     before = (8_000_000 - len("x,k\n") - len(entry) // 2) // len(row)
-    filling = 8_000_000 - len("x,k\n") - len(entry) // 2 - before * len(row) - 3  # the entry's middle is at the boundary
+    # the entry's middle is at the boundary
+    filling = 8_000_000 - len("x,k\n") - len(entry) // 2 - before * len(row) - 3
     path.write_text("x,k\n" + row * before + "1," + "a" * filling + "\n" + entry + row * 2000)
     people = dp.table(path, schema=dp.Schema(x=dp.Bounded(0, 1)))
     assert people.count().release(**SHARP).value["count"].to_list() == [before + 1 + 1 + 2000]

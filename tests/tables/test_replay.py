@@ -33,8 +33,9 @@ QUESTIONS = {
     "several": lambda t: t.group_by("city", "educ").count().mean("x").sum("x").variance("y"),
     "sparse keys": lambda t: t.group_by("code").mean("y").count(),
     "filtered": lambda t: t.filter((col("x") > 1) & ~(col("city") == "a"), col("y") / col("x") < 50).mean("y"),
-    "derived": lambda t: (t.derive(z=(col("x") / col("y")).clip(-1, 1), w=col("x").log().clip(0, 1))
-                          .group_by("educ").mean("z").sum("w")),
+    "derived": lambda t: (
+        t.derive(z=(col("x") / col("y")).clip(-1, 1), w=col("x").log().clip(0, 1)).group_by("educ").mean("z").sum("w")
+    ),
     "everything": lambda t: t.count(),
 }
 
@@ -52,7 +53,8 @@ def test_every_aggregate_passes_when_a_row_is_protected(name, pair):
     replay(lambda records: answer(QUESTIONS[name], records), *pair)
 
 
-# Records are units here, each with all of its rows; identifiers are made distinct, so that a neighbour differs by one unit.
+# Records are units here, each with all of its rows; identifiers are made distinct, so that a neighbour differs by one
+# unit.
 people = neighbours(st.tuples(frames.units, st.lists(frames.rows, min_size=1, max_size=4)), max_size=4)
 
 
@@ -93,8 +95,37 @@ def test_private_keys_pass(bounds, pair):
     replay(lambda records: answer(question, records, budget=budget, **bounds), first, second)
 
 
-fields = st.one_of(st.sampled_from(["1", "2.5", "nan", "1e400", '"', '""', '"a', 'a"b', "a\nb", "\r", "\r\n", "\\", '\\"', "\0",
-                                    "#", "'", ";", "\t", "\ufeff", "NULL", "a", "b", "", "1,5"]), st.text(max_size=5))
+fields = st.one_of(
+    st.sampled_from(
+        [
+            "1",
+            "2.5",
+            "nan",
+            "1e400",
+            '"',
+            '""',
+            '"a',
+            'a"b',
+            "a\nb",
+            "\r",
+            "\r\n",
+            "\\",
+            '\\"',
+            "\0",
+            "#",
+            "'",
+            ";",
+            "\t",
+            "\ufeff",
+            "NULL",
+            "a",
+            "b",
+            "",
+            "1,5",
+        ]
+    ),
+    st.text(max_size=5),
+)
 
 
 @settings(max_examples=4 * EXAMPLES)
@@ -106,7 +137,10 @@ def test_text_files_pass(tmp_path_factory, pair):
     for path, records in zip(paths, pair, strict=True):
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("x", "k"), *records])
-    replay(lambda path: dp.table(path, schema=schema, threads=1).group_by("k").count().sum("x").release(epsilon=1.0), *paths)
+    replay(
+        lambda path: dp.table(path, schema=schema, threads=1).group_by("k").count().sum("x").release(epsilon=1.0),
+        *paths,
+    )
 
 
 @brief
@@ -123,6 +157,8 @@ def test_replay_has_power_here(monkeypatch):
     row = (1, "a", 10.0, "p", 5.0, 3)
     one, none = [(7, row)] * 3, []
     replay(lambda records: answer(QUESTIONS["count"], records, unit="unit"), one, none)
-    monkeypatch.setattr(passes, "bound", lambda engine, frame, fields, *rest: engine.project(frame, [f.name for f in fields]))
+    monkeypatch.setattr(
+        passes, "bound", lambda engine, frame, fields, *rest: engine.project(frame, [f.name for f in fields])
+    )
     with pytest.raises(ReplayError, match="differs by 3"):
         replay(lambda records: answer(QUESTIONS["count"], records, unit="unit"), one, none)

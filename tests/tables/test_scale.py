@@ -1,9 +1,11 @@
-"""Ten million rows: a private group-by costs little more than the same query written by hand, in the memory it is given.
+"""Ten million rows: a private group-by costs little more than the same query written by hand, in the memory it is
+given.
 
-What is compared is processor time, of all threads and of the kernel, in one process: it does not count what else the machine
-does meanwhile, nor the disk. The queries take turns on one thread, and each counts with the least it ever took, because
-what disturbs a run (a cold cache, a neighbour's memory traffic) only ever adds. Turns end once the least times fit; a
-query that is really too slow stays too slow in all of them. Seconds at 10⁸ rows are measured by benchmarks/tables.py.
+What is compared is processor time, of all threads and of the kernel, in one process: it does not count what else the
+machine does meanwhile, nor the disk. The queries take turns on one thread, and each counts with the least it ever took,
+because what disturbs a run (a cold cache, a neighbour's memory traffic) only ever adds. Turns end once the least times
+fit; a query that is really too slow stays too slow in all of them. Seconds at 10⁸ rows are measured by
+benchmarks/tables.py.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def test_a_long_scan_says_how_far_it_is(people):
     """In both passes of a mean and a median; nothing is printed by DuckDB itself."""
     schema = dp.Schema(educ=dp.Categories(range(1, 17)), income=dp.Bounded(0, 200_000))
     seen: list = []
-    dp.table(people, schema=schema, threads=1).mean("income").median("income").release(epsilon=1.0, progress=seen.append)
+    dp.table(people, schema=schema, threads=1).mean("income").median("income").release(
+        epsilon=1.0, progress=seen.append
+    )
     assert seen == sorted(seen)
     assert {0.5, 1.0} < set(seen)
     assert any(0 < share < 0.5 for share in seen)

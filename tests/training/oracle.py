@@ -22,7 +22,7 @@ def gradients(model, inputs, loss):
     """Each record's gradient, one backward pass a record."""
     parameters = list(trained(model).values())
     for i in range(inputs[0].shape[0]):
-        found = torch.autograd.grad(loss(model, *(x[i:i + 1] for x in inputs)), parameters, allow_unused=True)
+        found = torch.autograd.grad(loss(model, *(x[i : i + 1] for x in inputs)), parameters, allow_unused=True)
         yield [(torch.zeros_like(p) if g is None else g).double() for g, p in zip(found, parameters, strict=True)]
 
 

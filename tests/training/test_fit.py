@@ -112,9 +112,15 @@ def test_the_command_charges_the_whole_plan(tmp_path):
     assert not (tmp_path / "m.pt").exists()
 
 
-@pytest.mark.parametrize(("line", "reason"), [("[privcy]", "privcy"), ("[privacy]\nsigma = 1", "sigma"),
-                                              ("[model]\nlayers = [4]", "two sizes"),
-                                              ("[model]\nfactory = 'x'", "module:function")])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[privcy]", "privcy"),
+        ("[privacy]\nsigma = 1", "sigma"),
+        ("[model]\nlayers = [4]", "two sizes"),
+        ("[model]\nfactory = 'x'", "module:function"),
+    ],
+)
 def test_a_wrong_file_is_refused_in_one_sentence(line, reason, tmp_path, capsys):
     (tmp_path / "run.toml").write_text(line + "\n")
     assert discreet("train", str(tmp_path / "run.toml")) == 2

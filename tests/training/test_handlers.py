@@ -130,7 +130,11 @@ class Shapely(nn.Module):
         self.w, self.b = nn.Parameter(torch.randn(6, 4)), nn.Parameter(torch.randn(2, 8))
 
     def forward(self, x):
-        y = x @ self.w.t() + torch.einsum("bti,oi->bto", x, self.w) + F.linear(x, self.w * self.b.view(4, 4)[:, :1].mean())
+        y = (
+            x @ self.w.t()
+            + torch.einsum("bti,oi->bto", x, self.w)
+            + F.linear(x, self.w * self.b.view(4, 4)[:, :1].mean())
+        )
         return y[:, 0] + self.b[0, :6] + self.b.repeat(x.shape[0], 1, 1)[:, 1, :6]
 
 
@@ -224,8 +228,10 @@ LAYERS = {
     "conv1d": lambda: (nn.Conv1d(4, 6, 3), x4(B, 4, 9)),
     "conv1d strided": lambda: (nn.Conv1d(4, 6, 3, stride=2, padding=2, dilation=2, groups=2), x4(B, 4, 11)),
     "conv2d": lambda: (nn.Conv2d(3, 4, 3, padding=1), x4(B, 3, 6, 5)),
-    "conv2d options": lambda: (nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2),
-                               x4(B, 4, 7, 8)),
+    "conv2d options": lambda: (
+        nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2),
+        x4(B, 4, 7, 8),
+    ),
     "conv2d depthwise": lambda: (nn.Conv2d(4, 4, 3, groups=4, bias=False), x4(B, 4, 5, 5)),
     "conv2d circular": lambda: (nn.Conv2d(3, 4, 3, padding=1, padding_mode="circular"), x4(B, 3, 6, 6)),
     "conv2d reflect": lambda: (nn.Conv2d(3, 4, 3, padding=2, padding_mode="reflect"), x4(B, 3, 6, 6)),
@@ -256,7 +262,11 @@ LAYERS = {
     "attention with extra keys": lambda: (Cross(add_bias_kv=True, add_zero_attn=True), x4(B, 3, 4), x4(B, 5, 4)),
     "attention of other widths": lambda: (Cross(kdim=3, vdim=3, bias=False), x4(B, 3, 4), x4(B, 5, 3)),
     "encoder layer": lambda: (nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), x4(B, 3, 4)),
-    "decoder layer": lambda: (nn.TransformerDecoderLayer(4, 2, 8, dropout=0.0, batch_first=True), x4(B, 3, 4), x4(B, 2, 4)),
+    "decoder layer": lambda: (
+        nn.TransformerDecoderLayer(4, 2, 8, dropout=0.0, batch_first=True),
+        x4(B, 3, 4),
+        x4(B, 2, 4),
+    ),
     "lstm": lambda: (recurrent(nn.LSTM), x4(B, 6, 4)),
     "lstm stack": lambda: (recurrent(nn.LSTM, num_layers=2, bidirectional=True), x4(B, 3, 4)),
     "lstm projected": lambda: (recurrent(nn.LSTM, proj_size=2, bias=False), x4(B, 3, 4)),
@@ -274,8 +284,17 @@ LAYERS = {
     "slices and views": lambda: (Shapely(), x4(B, 3, 4)),
     "weight norm": lambda: (nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), x4(B, 4)),
     "spectral norm, evaluated": lambda: (nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3)).eval(), x4(B, 4)),
-    "conv net": lambda: (nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(inplace=True), nn.GroupNorm(2, 4), nn.MaxPool2d(2),
-                                       nn.Flatten(), nn.Linear(16, 3)), x4(B, 1, 10, 10)),
+    "conv net": lambda: (
+        nn.Sequential(
+            nn.Conv2d(1, 4, 3, stride=2),
+            nn.ReLU(inplace=True),
+            nn.GroupNorm(2, 4),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16, 3),
+        ),
+        x4(B, 1, 10, 10),
+    ),
 }
 
 
@@ -292,8 +311,12 @@ REDUCTIONS = {"mean": lambda m, *a: losses(m, *a).mean(), "sum": lambda m, *a: l
 def scopes(model):
     """Every way to cut a gradient into blocks, and the two factors."""
     names = list(trained(model))
-    return {"flat": Clipping(), "per-layer": Clipping(scope="per-layer"), "groups": Clipping(scope={"": 0.6, names[-1]: 0.8}),
-            "automatic": Clipping(factor="automatic")}
+    return {
+        "flat": Clipping(),
+        "per-layer": Clipping(scope="per-layer"),
+        "groups": Clipping(scope={"": 0.6, names[-1]: 0.8}),
+        "automatic": Clipping(factor="automatic"),
+    }
 
 
 quietly = pytest.mark.filterwarnings("ignore:Using padding=:UserWarning", "ignore:LSTM with projections:UserWarning")
@@ -357,6 +380,7 @@ def test_parameters_as_long_as_the_batch_are_not_taken_for_records(records):
 @pytest.mark.parametrize("training", [True, False])
 def test_time_first_layers_with_as_many_steps_as_records(training):
     """Also in evaluation, where some modules take another way through fused code without gradients."""
+
     class Encoder(nn.Module):
         def __init__(self):
             super().__init__()
@@ -415,7 +439,9 @@ def test_short_and_long_sequences(name, length):
     for dtype in (torch.float32, torch.float64):
         model = model.to(dtype)
         given = tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
-        close(ours(model, given, square_loss, Clipping(), 1.0), naive(model, given, square_loss, Clipping(), 1.0), dtype)
+        close(
+            ours(model, given, square_loss, Clipping(), 1.0), naive(model, given, square_loss, Clipping(), 1.0), dtype
+        )
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
@@ -521,6 +547,7 @@ def test_parts_are_shared_evenly_among_threads(monkeypatch):
 
 def test_layers_of_two_precisions_in_one_model():
     """The sum is kept in the finer one, and a coarser layer's bias has its place in it."""
+
     class Mixed(nn.Module):
         def __init__(self):
             super().__init__()

@@ -75,8 +75,14 @@ def test_a_parameter_put_into_the_model_later_is_refused_by_name():
 def test_a_parameter_of_the_optimizer_alone_is_refused_by_place():
     model, stranger = network(), nn.Parameter(torch.ones(3))
     with pytest.raises(ValueError, match=r"parameter 4 of group 0, of shape \(3,\), is not in the model"):
-        make_private(model, torch.optim.SGD([*model.parameters(), stranger], lr=0.1), DataLoader(data(), 10), epochs=1,
-                     noise_multiplier=1.0, loss_reduction="mean")
+        make_private(
+            model,
+            torch.optim.SGD([*model.parameters(), stranger], lr=0.1),
+            DataLoader(data(), 10),
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="mean",
+        )
 
 
 def test_a_parameter_frozen_later_gets_neither_gradient_nor_noise():
@@ -92,10 +98,14 @@ def test_a_gradient_set_by_hand_is_refused_by_name():
     model, optimizer, loader = private()
     for x, y in loader:
         values = {name: p.detach() for name, p in model.named_parameters()}
-        found = torch.func.grad(lambda v, x=x, y=y: F.cross_entropy(torch.func.functional_call(model, v, (x,)), y))(values)
+        found = torch.func.grad(lambda v, x=x, y=y: F.cross_entropy(torch.func.functional_call(model, v, (x,)), y))(
+            values
+        )
         for name, p in model.named_parameters():
             p.grad = found[name]
-        with pytest.raises(PrivateTrainingError, match=r"'0\.weight' has a gradient that no handler saw: it was set by hand"):
+        with pytest.raises(
+            PrivateTrainingError, match=r"'0\.weight' has a gradient that no handler saw: it was set by hand"
+        ):
             optimizer.step()
         break
 
@@ -184,8 +194,16 @@ def test_two_forward_passes_and_two_backward_passes_are_one_gradient():
     for together in (True, False):
         model, optimizer, loader = private(noise_multiplier=QUIET)
         for x, y in loader:
-            wanted = naive(copy_of(model), (x, y), lambda m, a, b: F.cross_entropy(m(a), b) + F.cross_entropy(m(-a), b),
-                           Clipping(), 1.0) / 10
+            wanted = (
+                naive(
+                    copy_of(model),
+                    (x, y),
+                    lambda m, a, b: F.cross_entropy(m(a), b) + F.cross_entropy(m(-a), b),
+                    Clipping(),
+                    1.0,
+                )
+                / 10
+            )
             optimizer.zero_grad()
             one, other = F.cross_entropy(model(x), y), F.cross_entropy(model(-x), y)
             if together:
@@ -260,8 +278,15 @@ def test_a_backward_pass_of_ones_own_that_mixes_is_refused():
         run(*private(Two(lambda layer, x: Centre.apply(layer(x)))))
 
 
-@pytest.mark.parametrize("mix", [lambda x: 0.5 * x + 0.5 * x[torch.randperm(len(x))], lambda x: x - x.mean(0),
-                                 lambda x: (x + x.roll(1, 0)).detach()], ids=["mixup", "centred", "neighbours"])
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x: 0.5 * x + 0.5 * x[torch.randperm(len(x))],
+        lambda x: x - x.mean(0),
+        lambda x: (x + x.roll(1, 0)).detach(),
+    ],
+    ids=["mixup", "centred", "neighbours"],
+)
 def test_records_mixed_before_the_model_are_refused(mix):
     model, optimizer, loader = private()
     with pytest.raises(MixedRecords, match="several rows"):
@@ -394,8 +419,12 @@ def test_buffers_that_keep_what_records_say_are_refused_by_name():
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_gradient_checkpointing_is_exact(reentrant):
     straight = run(*private(Two(lambda layer, x: layer(x)), noise_multiplier=QUIET), 1)
-    recomputed = run(*private(Two(lambda layer, x: checkpoint(layer, x.requires_grad_(), use_reentrant=reentrant)),
-                              noise_multiplier=QUIET), 1)
+    recomputed = run(
+        *private(
+            Two(lambda layer, x: checkpoint(layer, x.requires_grad_(), use_reentrant=reentrant)), noise_multiplier=QUIET
+        ),
+        1,
+    )
     torch.testing.assert_close(weights(recomputed), weights(straight))
 
 
@@ -406,13 +435,19 @@ def test_control_flow_that_looks_at_the_data_is_exact_where_it_looks_at_a_record
     torch.manual_seed(0)
     with pytest.raises(PrivateTrainingError):  # one record at a time has no row of the batch
         run(*private(Two(between)))
-    agree(Two(lambda layer, x: torch.where(x.sum(1, keepdim=True) > 0, layer(x), -layer(x))), (torch.randn(5, 4),),
-          lambda m, x: m(x).square().sum())
+    agree(
+        Two(lambda layer, x: torch.where(x.sum(1, keepdim=True) > 0, layer(x), -layer(x))),
+        (torch.randn(5, 4),),
+        lambda m, x: m(x).square().sum(),
+    )
 
 
 def test_forward_without_call_functional_call_evaluation_and_no_grad():
     straight = weights(run(*private(), 1))
-    for way in (lambda m, x: m.forward(x), lambda m, x: torch.func.functional_call(m, dict(m.named_parameters()), (x,))):
+    for way in (
+        lambda m, x: m.forward(x),
+        lambda m, x: torch.func.functional_call(m, dict(m.named_parameters()), (x,)),
+    ):
         model, optimizer, loader = private()
         for x, y in loader:
             with torch.no_grad():
@@ -509,6 +544,7 @@ def test_a_checkpoint_cannot_reset_a_book():
 
 def test_a_wrong_argument_costs_nothing():
     """The book is charged after everything that needs no data was looked at, and before data is."""
+
     class Book:
         charged = 0
 
@@ -520,8 +556,14 @@ def test_a_wrong_argument_costs_nothing():
             raise AssertionError("data was read")
 
     book = Book()
-    for wrong in ({"speed": Speed}, {"loss_reduction": "max"}, {"sampler": "any"}, {"clipping": "none"},
-                  {"max_grad_norm": -1.0}, {"clipping": Clipping(scope={"head": 1.0})}):
+    for wrong in (
+        {"speed": Speed},
+        {"loss_reduction": "max"},
+        {"sampler": "any"},
+        {"clipping": "none"},
+        {"max_grad_norm": -1.0},
+        {"clipping": Clipping(scope={"head": 1.0})},
+    ):
         with pytest.raises(ValueError, match=r"."):
             private(book=book, **wrong)
     assert book.charged == 0

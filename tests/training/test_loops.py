@@ -33,7 +33,10 @@ class Classifier(nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.embed, self.encoder = nn.Embedding(7, 8), nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True)
+        self.embed, self.encoder = (
+            nn.Embedding(7, 8),
+            nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True),
+        )
         self.head = nn.Linear(8, 2)
 
     def forward(self, input_ids, labels=None):
@@ -43,10 +46,16 @@ class Classifier(nn.Module):
 
 def test_a_loop_over_dictionaries_with_the_loss_inside_the_model():
     model = Classifier()
-    optimizer = torch.optim.AdamW([{"params": model.encoder.parameters(), "lr": 1e-3},
-                                   {"params": [*model.embed.parameters(), *model.head.parameters()]}], lr=1e-2)
-    model, optimizer, loader = make_private(model, optimizer, DataLoader(Dictionaries(), 8), epochs=2, noise_multiplier=1.0,
-                                            loss_reduction="mean", rng=1)
+    optimizer = torch.optim.AdamW(
+        [
+            {"params": model.encoder.parameters(), "lr": 1e-3},
+            {"params": [*model.embed.parameters(), *model.head.parameters()]},
+        ],
+        lr=1e-2,
+    )
+    model, optimizer, loader = make_private(
+        model, optimizer, DataLoader(Dictionaries(), 8), epochs=2, noise_multiplier=1.0, loss_reduction="mean", rng=1
+    )
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
     model.train()
     for _ in range(2):
@@ -61,6 +70,7 @@ def test_a_loop_over_dictionaries_with_the_loss_inside_the_model():
 def test_a_trainer_that_owns_the_loop():
     """A module with training_step and configure_optimizers, and a trainer that steps with closures and clips what it
     sees."""
+
     class Task(nn.Module):
         def __init__(self):
             super().__init__()
@@ -74,8 +84,15 @@ def test_a_trainer_that_owns_the_loop():
             return torch.optim.Adam(self.parameters(), lr=0.01)
 
     task = Task()
-    task, optimizer, loader = make_private(task, task.configure_optimizers(), DataLoader(data(), 10), epochs=2,
-                                           noise_multiplier=1.0, loss_reduction="mean", rng=1)
+    task, optimizer, loader = make_private(
+        task,
+        task.configure_optimizers(),
+        DataLoader(data(), 10),
+        epochs=2,
+        noise_multiplier=1.0,
+        loss_reduction="mean",
+        rng=1,
+    )
 
     def closure(batch):
         loss = task.training_step(batch)
@@ -112,8 +129,15 @@ def test_frozen_layers_with_adapters_are_exact_and_stay_frozen(merged):
     agree(copy.deepcopy(model), (torch.randn(5, 4),), lambda m, x: m(x).square().sum())
     frozen = model[0].layer.weight.clone()
     trained = [p for p in model.parameters() if p.requires_grad]
-    model, optimizer, loader = make_private(model, torch.optim.Adam(trained), DataLoader(data(), 10), epochs=1,
-                                            noise_multiplier=1.0, loss_reduction="mean", rng=1)
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.Adam(trained),
+        DataLoader(data(), 10),
+        epochs=1,
+        noise_multiplier=1.0,
+        loss_reduction="mean",
+        rng=1,
+    )
     run(model, optimizer, loader, 1)
     assert torch.equal(frozen, model[0].layer.weight)
 
@@ -186,14 +210,24 @@ def test_two_private_optimizers_of_one_game():
 
 
 def test_large_batches_in_pieces_are_gradient_accumulation():
-    whole, pieces = private(noise_multiplier=1e-9), private(noise_multiplier=1e-9, speed=Speed(max_physical_batch_size=4))
+    whole, pieces = (
+        private(noise_multiplier=1e-9),
+        private(noise_multiplier=1e-9, speed=Speed(max_physical_batch_size=4)),
+    )
     torch.testing.assert_close(weights(run(*whole, 1)), weights(run(*pieces, 1)), rtol=1e-5, atol=1e-6)
 
 
 def test_empty_batches_of_dictionaries_are_placeholders():
     model = Classifier()
-    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(Dictionaries(), 1),
-                                            epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=3)
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(Dictionaries(), 1),
+        epochs=1,
+        noise_multiplier=1.0,
+        loss_reduction="mean",
+        rng=3,
+    )
     empty = 0
     for batch in loader:
         empty += loader.run.batch.weights is not None
@@ -221,8 +255,9 @@ def test_a_loss_of_one_column_and_of_several_through_the_loop():
         records = TensorDataset(10 * torch.randn(60, 4), torch.randn(60, columns))
         model, optimizer, loader = private(model, records, noise_multiplier=1e-9, loss_reduction="none")
         for x, y in loader:
-            wanted = naive(twin, (x.double(), y.double()), lambda m, a, b: F.mse_loss(m(a), b, reduction="sum"), Clipping(),
-                           1.0)
+            wanted = naive(
+                twin, (x.double(), y.double()), lambda m, a, b: F.mse_loss(m(a), b, reduction="sum"), Clipping(), 1.0
+            )
             optimizer.zero_grad()
             loss = F.mse_loss(model(x), y, reduction="none")
             loss.backward(torch.ones_like(loss))

@@ -71,11 +71,20 @@ def test_a_new_noise_is_one_class_that_is_passed():
 def test_noise_of_neighbouring_steps_is_as_correlated_as_the_class_says():
     """Without records the gradients are the noise: r = -BACK/(1 + BACK²) with the toy, nothing with independent
     noise."""
+
     def correlation(given):
         model = nn.Linear(100, 100)
         records = TensorDataset(torch.zeros(40, 100))
-        model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(records, 10),
-                                                epochs=1, noise_multiplier=1.0, loss_reduction="sum", rng=3, noise=given)
+        model, optimizer, loader = make_private(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            DataLoader(records, 10),
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="sum",
+            rng=3,
+            noise=given,
+        )
         found = []
         for (x,) in loader:
             optimizer.zero_grad()
@@ -116,9 +125,17 @@ def trained(rows, given, widen=1.0):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2))
     x, y = torch.tensor([row[:2] for row in rows]), torch.tensor([row[2] for row in rows])
-    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1),
-                                            DataLoader(TensorDataset(x, y), 2), epochs=2, noise_multiplier=1.0, dataset_size=4,
-                                            loss_reduction="sum", rng=1, noise=given)
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(TensorDataset(x, y), 2),
+        epochs=2,
+        noise_multiplier=1.0,
+        dataset_size=4,
+        loss_reduction="sum",
+        rng=1,
+        noise=given,
+    )
     for _ in range(2):
         for a, b in loader:
             optimizer.zero_grad()
@@ -135,6 +152,7 @@ def test_replay_sees_one_step_over_all_parameters_and_one_price_for_steps_that_d
 
 def test_replay_finds_a_noise_that_claims_less_than_its_steps_cost():
     """Power: a correlated noise that is paid for step by step, at the price of one step."""
+
     class Cheap(Anticorrelated):
         correlated = False
 
@@ -150,9 +168,12 @@ def test_what_has_no_price_is_refused_before_the_charge():
         def charge(self, event, label="", *, unit="one record"):
             raise AssertionError("charged")
 
-    for wrong, reason in (({"noise": Anticorrelated(), "clipping": Clipping(adaptive=Quantile())}, "adaptive"),
-                          ({"noise": Anticorrelated(), "noise_schedule": lambda s: 1 + s}, "noise_schedule"),
-                          ({"noise": "banded"}, "must be a Noise"), ({"noise": noise.Independent}, "must be a Noise")):
+    for wrong, reason in (
+        ({"noise": Anticorrelated(), "clipping": Clipping(adaptive=Quantile())}, "adaptive"),
+        ({"noise": Anticorrelated(), "noise_schedule": lambda s: 1 + s}, "noise_schedule"),
+        ({"noise": "banded"}, "must be a Noise"),
+        ({"noise": noise.Independent}, "must be a Noise"),
+    ):
         with pytest.raises(ValueError, match=reason):
             private(book=Unpaid(), **wrong)
 

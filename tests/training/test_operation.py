@@ -76,8 +76,14 @@ def test_the_book_is_charged_once_and_before_a_record_is_read():
     assert set(SEEN[1:]) == {"read"}
     book = dp.Ledger("sqlite://").open("people", epsilon=0.1, delta=1e-6)
     with pytest.raises(dp.BudgetExceeded):
-        fit(nn.Linear(4, 2), Unread(*data().tensors), epochs=1, noise_multiplier=1.0, book=book,
-            placeholder=(torch.zeros(4), torch.tensor(0)))
+        fit(
+            nn.Linear(4, 2),
+            Unread(*data().tensors),
+            epochs=1,
+            noise_multiplier=1.0,
+            book=book,
+            placeholder=(torch.zeros(4), torch.tensor(0)),
+        )
 
 
 def test_what_is_publicly_wrong_is_found_before_the_charge():
@@ -103,14 +109,17 @@ def trained(target, model=None, **options):
 
 @pytest.mark.parametrize("odd", [2, -1, -100, 2**62])
 def test_a_target_that_is_no_class_of_the_model_contributes_nothing(odd):
-    """Whichever it is; its record is then as if it had no gradient. A class instead would be seen, which is the power."""
+    """Whichever it is; its record is then as if it had no gradient. A class instead would be seen,
+    which is the power.
+    """
     _, y = data().tensors
     wrong, other, right = y.clone(), y.clone(), y.clone()
     wrong[7], other[7], right[7] = odd, 5, 1 - y[7]
     assert torch.equal(trained(wrong), trained(other))
     assert not torch.equal(trained(wrong), trained(right))
-    assert torch.equal(trained(wrong, speed=Speed(max_physical_batch_size=3)),
-                       trained(other, speed=Speed(max_physical_batch_size=3)))
+    assert torch.equal(
+        trained(wrong, speed=Speed(max_physical_batch_size=3)), trained(other, speed=Speed(max_physical_batch_size=3))
+    )
 
 
 def test_a_record_with_an_odd_target_has_the_gradient_zero_and_the_others_have_theirs():
@@ -150,7 +159,9 @@ def test_a_loss_that_fails_on_whole_batches_alone_stops_with_one_fixed_sentence(
 
 
 def test_a_run_with_odd_records_passes_replay():
-    """With and without a record of no class and no finite input; sums, steps and errors are those that the price covers."""
+    """With and without a record of no class and no finite input; sums,
+    steps and errors are those that the price covers.
+    """
     x, y = data(12).tensors
     odd = torch.cat([torch.full((1, 4), torch.nan), x]), torch.cat([torch.tensor([-3]), y])
     operation = run(dataset_size=12, batch_size=4)

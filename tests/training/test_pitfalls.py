@@ -57,6 +57,7 @@ def test_22_losses_of_every_shape_keep_the_clip_bound_and_the_sum(shape):
 
 def test_3_nan_and_infinite_gradients_contribute_zero():
     """Also where a zero weight times not-a-number would poison a sum: weights, biases, tables, norms, convolutions."""
+
     class Net(nn.Module):
         def __init__(self):
             super().__init__()
@@ -176,6 +177,7 @@ def test_14_tokens_that_are_ignored_have_no_gradient():
 def test_11_tied_weights_whose_uses_cancel_are_not_undercounted():
     """Two uses whose gradients are opposite: the norm is that of the difference; equal ones: twice, not the root of
     two."""
+
     class Both(nn.Module):
         def __init__(self, sign):
             super().__init__()
@@ -249,8 +251,14 @@ def test_8_a_sampler_of_the_users_is_refused_and_named():
     model = network()
     loader = DataLoader(data(), 10, sampler=WeightedRandomSampler([1.0] * 60, 60))
     with pytest.raises(ValueError, match="WeightedRandomSampler, but the sampler decides what privacy costs"):
-        make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, epochs=1, noise_multiplier=1.0,
-                     loss_reduction="mean")
+        make_private(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            loader,
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="mean",
+        )
 
 
 def test_12_the_count_of_adaptive_clipping_is_noised_as_charged_and_divided_by_a_public_size():

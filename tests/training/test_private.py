@@ -45,8 +45,12 @@ def network(seed=0):
 def private(model=None, records=None, batch=10, optimizer=torch.optim.SGD, lr=0.1, **options):
     model = network() if model is None else model
     options = {"epochs": 2, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
-    return make_private(model, optimizer(model.parameters(), lr=lr), DataLoader(data() if records is None else records, batch),
-                        **options)
+    return make_private(
+        model,
+        optimizer(model.parameters(), lr=lr),
+        DataLoader(data() if records is None else records, batch),
+        **options,
+    )
 
 
 def step(model, optimizer, batch):
@@ -76,11 +80,14 @@ def test_the_contract():
     loss_fn = nn.CrossEntropyLoss()
     same, keys = model, list(model.state_dict())
     optimizer, loader = torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(data(), batch_size=10)
-    model, optimizer, loader = make_private(model, optimizer, loader, epsilon=3.0, delta=1e-5, epochs=10, max_grad_norm=1.0,
-                                            loss_reduction="mean")
+    model, optimizer, loader = make_private(
+        model, optimizer, loader, epsilon=3.0, delta=1e-5, epochs=10, max_grad_norm=1.0, loss_reduction="mean"
+    )
     for _ in range(10):
-        for x, y in loader:                                           # the user's own loop, unchanged, once per epoch
-            optimizer.zero_grad(); loss_fn(model(x), y).backward(); optimizer.step()  # noqa: E702
+        for x, y in loader:  # the user's own loop, unchanged, once per epoch
+            optimizer.zero_grad()
+            loss_fn(model(x), y).backward()
+            optimizer.step()
     assert model is same
     assert list(model.state_dict()) == keys
     assert isinstance(optimizer, torch.optim.Optimizer)
@@ -174,8 +181,10 @@ PRICES = {
     "fixed-size": ev.FixedSizeSampled(rate=1 / 6, event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 12,
     "shuffled": ev.Shuffled(event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 2,
     "balls-in-bins": ev.BallsInBins(bins=6, event=ev.Gaussian(noise_multiplier=1.0)) * 2,
-    "truncated-poisson": ev.TruncatedPoissonSampled(rate=1 / 6, max_batch_size=30, dataset_size=60,
-                                                    event=ev.Gaussian(noise_multiplier=1.0)) * 12,
+    "truncated-poisson": ev.TruncatedPoissonSampled(
+        rate=1 / 6, max_batch_size=30, dataset_size=60, event=ev.Gaussian(noise_multiplier=1.0)
+    )
+    * 12,
 }
 
 
@@ -244,7 +253,10 @@ def test_poisson_batches_have_binomial_sizes():
 
 
 def _draws(loader, steps):
-    return [loader.sampler.draw(s, loader.records, range(loader.records), None, loader.run.streams.sampling(s)) for s in steps]
+    return [
+        loader.sampler.draw(s, loader.records, range(loader.records), None, loader.run.streams.sampling(s))
+        for s in steps
+    ]
 
 
 def test_an_empty_draw_is_a_step_on_a_placeholder_of_weight_zero():
@@ -296,9 +308,15 @@ def test_dictionaries_and_custom_collate_and_workers():
 
     for workers, function in ((0, None), (0, collate), (1, collate)):
         model = nn.Linear(3, 1)
-        model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1),
-                                                DataLoader(Words(), 2, collate_fn=function, num_workers=workers),
-                                                epochs=1, noise_multiplier=1.0, loss_reduction="sum", rng=1)
+        model, optimizer, loader = make_private(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            DataLoader(Words(), 2, collate_fn=function, num_workers=workers),
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="sum",
+            rng=1,
+        )
         for batch in loader:
             optimizer.zero_grad()
             model(batch["x"]).sum().backward()
@@ -310,9 +328,12 @@ def test_loaders_with_an_order_of_their_own_are_refused():
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     options = {"epochs": 1, "noise_multiplier": 1.0, "loss_reduction": "mean"}
-    for loader, reason in ((DataLoader(data(), 10, sampler=WeightedRandomSampler([1.0] * N, N)), "WeightedRandomSampler"),
-                           (DataLoader(data(), batch_sampler=[[0, 1]]), "batch sampler"), ([1, 2], "list"),
-                           (DataLoader(Stream(), 4), "iterable")):
+    for loader, reason in (
+        (DataLoader(data(), 10, sampler=WeightedRandomSampler([1.0] * N, N)), "WeightedRandomSampler"),
+        (DataLoader(data(), batch_sampler=[[0, 1]]), "batch sampler"),
+        ([1, 2], "list"),
+        (DataLoader(Stream(), 4), "iterable"),
+    ):
         with pytest.raises(ValueError, match=reason):
             make_private(model, optimizer, loader, **options)
 
@@ -363,6 +384,7 @@ def test_a_closure_is_called_once_and_changes_nothing():
     """As some trainers do: the forward and backward pass inside step."""
     model, optimizer, loader = private()
     for x, y in loader:
+
         def closure(x=x, y=y):
             loss = F.cross_entropy(model(x), y)
             optimizer.zero_grad()
@@ -401,8 +423,14 @@ def test_a_gradient_from_elsewhere_is_refused_by_name():
 def test_parameters_outside_the_optimizer_are_refused_by_name():
     model = network()
     with pytest.raises(ValueError, match=r"'2\.weight'"):
-        make_private(model, torch.optim.SGD(model[0].parameters(), lr=0.1), DataLoader(data(), 10), epochs=1,
-                     noise_multiplier=1.0, loss_reduction="mean")
+        make_private(
+            model,
+            torch.optim.SGD(model[0].parameters(), lr=0.1),
+            DataLoader(data(), 10),
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="mean",
+        )
 
 
 def test_batch_norm_is_refused_by_name_and_replaced_in_one_line():
@@ -467,12 +495,14 @@ def test_schedules_enter_the_account():
     rate = 1 / 6
     assert ev.leaves(optimizer.privacy.planned) == {
         ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=1.0)): 6,
-        ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=2.0)): 6}
+        ev.PoissonSampled(rate=rate, event=ev.Gaussian(noise_multiplier=2.0)): 6,
+    }
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_resuming_is_bit_identical_under_a_seed(name, tmp_path):
     """Model, optimiser, sampler, noise, clip state and account, with dropout, from the middle of a pass."""
+
     def fresh():
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 2))
@@ -521,7 +551,10 @@ def test_without_a_seed_two_runs_differ_and_with_one_they_agree():
 def test_a_gan_trains_with_one_private_optimizer():
     """The discriminator sees private records; the generator's step leaves nothing behind in its account."""
     torch.manual_seed(0)
-    generator, critic = nn.Linear(2, 4), nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2, inplace=True), nn.Linear(8, 1))
+    generator, critic = (
+        nn.Linear(2, 4),
+        nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2, inplace=True), nn.Linear(8, 1)),
+    )
     theirs = torch.optim.Adam(generator.parameters())
     critic, ours, loader = private(critic, optimizer=torch.optim.Adam)
     for x, _ in loader:

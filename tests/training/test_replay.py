@@ -59,8 +59,18 @@ def training(rows, *, size, loss_reduction="mean", epochs=2, leave=False, **opti
     elif sampler in ("padded", "truncated"):
         sampler = TruncatedPoisson(batch_size=2, dataset_size=size, max_batch_size=size + 1, padded=sampler == "padded")
     model, optimizer, loader = make_private(
-        model, torch.optim.Adam(model.parameters(), lr=0.1), loader, epochs=epochs, noise_multiplier=1.0, sampler=sampler,
-        dataset_size=size, placeholder=(torch.zeros(2), 0), loss_reduction=loss_reduction, rng=7, **options)
+        model,
+        torch.optim.Adam(model.parameters(), lr=0.1),
+        loader,
+        epochs=epochs,
+        noise_multiplier=1.0,
+        sampler=sampler,
+        dataset_size=size,
+        placeholder=(torch.zeros(2), 0),
+        loss_reduction=loss_reduction,
+        rng=7,
+        **options,
+    )
     privacy, left = optimizer.privacy, False
     for _ in range(epochs + leave):
         for x, y in loader:
@@ -72,7 +82,8 @@ def training(rows, *, size, loss_reduction="mean", epochs=2, leave=False, **opti
             if leave and privacy.steps == 1:
                 leave, left = False, True
                 break
-            with suppress(BudgetExceeded) if left else nullcontext():  # a bin that was left is lost, and a step of the plan
+            # a bin that was left is lost, and a step of the plan
+            with suppress(BudgetExceeded) if left else nullcontext():
                 optimizer.step()
     return [p.detach().numpy().copy() for p in model.parameters()], optimizer.privacy.executed
 
@@ -98,9 +109,17 @@ MODES = {
     "balls in bins": {"sampler": "balls-in-bins"},
     "left early": {"leave": True},
     "left early, in pieces": {"leave": True, "speed": Speed(max_physical_batch_size=1), "clipping": ADAPTIVE},
-    "padded, adaptive, in pieces": {"sampler": "padded", "speed": Speed(max_physical_batch_size=2), "clipping": ADAPTIVE},
-    "balls in bins, adaptive, in pieces, left early": {"sampler": "balls-in-bins", "speed": Speed(max_physical_batch_size=2),
-                                                       "clipping": ADAPTIVE, "leave": True},
+    "padded, adaptive, in pieces": {
+        "sampler": "padded",
+        "speed": Speed(max_physical_batch_size=2),
+        "clipping": ADAPTIVE,
+    },
+    "balls in bins, adaptive, in pieces, left early": {
+        "sampler": "balls-in-bins",
+        "speed": Speed(max_physical_batch_size=2),
+        "clipping": ADAPTIVE,
+        "leave": True,
+    },
     "schedules": {"noise_schedule": lambda s: 1 + s, "clip_schedule": lambda s: 2.0 / (1 + s)},
 }
 
@@ -130,9 +149,12 @@ def test_any_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
     more_or_less(mode, pair)
 
 
-REPLACE = {"": {}, "left early": {"leave": True},
-           "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
-           "groups, none": {"clipping": Clipping(scope={"": 1.0, "a": 2.0}), "loss_reduction": "none"}}
+REPLACE = {
+    "": {},
+    "left early": {"leave": True},
+    "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
+    "groups, none": {"clipping": Clipping(scope={"": 1.0, "a": 2.0}), "loss_reduction": "none"},
+}
 
 
 def replaced(sampler, mode, pair):
@@ -166,7 +188,9 @@ def test_two_clip_norms_are_needed_and_priced():
     def first_sum(label):
         model, labels = Small(), torch.tensor([label, *(row[2] for row in ROWS[1:])])
         x = torch.tensor([[50.0, -50.0], *([a, b] for a, b, _ in ROWS[1:])])
-        return ours(model, (x, labels), lambda m, a, b: 100 * F.cross_entropy(m(a, b), b, reduction="sum"), Clipping(), 1.0)
+        return ours(
+            model, (x, labels), lambda m, a, b: 100 * F.cross_entropy(m(a, b), b, reduction="sum"), Clipping(), 1.0
+        )
 
     bound = ClippedSum(trained(Small()), Clipping(), "sum").sensitivity(1.0)
     assert bound < float((first_sum(0) - first_sum(2)).norm()) <= 2 * bound
@@ -174,8 +198,11 @@ def test_two_clip_norms_are_needed_and_priced():
         assert '"noise_multiplier":0.5' in training(ROWS, size=4, sampler=sampler)[1].to_json()
 
 
-USERS = {"": {}, "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
-         "left early": {"leave": True, "loss_reduction": "sum"}}
+USERS = {
+    "": {},
+    "adaptive, in pieces": {"clipping": ADAPTIVE, "speed": Speed(max_physical_batch_size=1)},
+    "left early": {"leave": True, "loss_reduction": "sum"},
+}
 
 
 @pytest.mark.parametrize("mode", USERS)
@@ -213,8 +240,15 @@ def test_replay_would_find_a_wrong_factor():
 def test_replay_finds_a_divisor_read_off_the_data():
     def leaky(rows):
         model = Small()
-        _, optimizer, _ = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(Records(rows), 2),
-                                       epochs=1, noise_multiplier=1.0, loss_reduction="mean", rng=1)
+        _, optimizer, _ = make_private(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            DataLoader(Records(rows), 2),
+            epochs=1,
+            noise_multiplier=1.0,
+            loss_reduction="mean",
+            rng=1,
+        )
         return [], optimizer.privacy.planned
 
     with pytest.raises(ReplayError, match="results differ"):

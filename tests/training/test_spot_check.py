@@ -19,9 +19,15 @@ def run(loss, *, reduction="mean", model=None, length=0, steps=3):
     x, y = torch.randn(*shape, 4), torch.randint(0, 3, shape)
     if length:
         y[torch.rand(shape) < 0.5] = -100
-    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1),
-                                            DataLoader(TensorDataset(x, y), 10), epochs=1, noise_multiplier=1.0,
-                                            loss_reduction=reduction, rng=1)
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(TensorDataset(x, y), 10),
+        epochs=1,
+        noise_multiplier=1.0,
+        loss_reduction=reduction,
+        rng=1,
+    )
     for i, (a, b) in enumerate(loader):
         if i == steps:
             break
@@ -71,8 +77,11 @@ def test_losses_that_keep_records_apart_pass(name):
     run(loss, reduction=reduction)
 
 
-MIXED = {"class weights": weighted, "contrastive": contrastive,
-         "batch spread": lambda o, y: F.cross_entropy((o - o.mean(0)) / o.std(0), y)}
+MIXED = {
+    "class weights": weighted,
+    "contrastive": contrastive,
+    "batch spread": lambda o, y: F.cross_entropy((o - o.mean(0)) / o.std(0), y),
+}
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -87,9 +96,15 @@ def test_token_means_under_ignore_index_are_refused_and_means_of_a_record_pass()
     run(token_sum, length=6)
 
 
-@pytest.mark.parametrize(("loss", "reduction"), [(F.cross_entropy, "sum"), (F.cross_entropy, "none"),
-                                                 (lambda o, y: F.cross_entropy(o, y, reduction="sum"), "mean"),
-                                                 (lambda o, y: F.mse_loss(o, one_hot(y), reduction="sum"), "mean")])
+@pytest.mark.parametrize(
+    ("loss", "reduction"),
+    [
+        (F.cross_entropy, "sum"),
+        (F.cross_entropy, "none"),
+        (lambda o, y: F.cross_entropy(o, y, reduction="sum"), "mean"),
+        (lambda o, y: F.mse_loss(o, one_hot(y), reduction="sum"), "mean"),
+    ],
+)
 def test_a_wrong_declaration_is_refused(loss, reduction):
     with pytest.raises(MixedRecords, match="loss_reduction"):
         run(loss, reduction=reduction)
@@ -123,4 +138,7 @@ def test_after_the_first_batches_and_an_early_end_nothing_is_left_behind():
 def test_weights_of_records_that_the_batch_decides_are_refused():
     """Each class weighs the inverse of how often the batch has it."""
     with pytest.raises(MixedRecords, match=r"several rows|other records"):
-        run(lambda o, y: (F.cross_entropy(o, y, reduction="none") / torch.bincount(y, minlength=3)[y]).sum(), reduction="sum")
+        run(
+            lambda o, y: (F.cross_entropy(o, y, reduction="none") / torch.bincount(y, minlength=3)[y]).sum(),
+            reduction="sum",
+        )

@@ -35,5 +35,7 @@ def test_a_failure_comes_back():
 
 def test_a_seed_gives_the_same_noise_on_any_team():
     size = 1 << 17
-    alone, together = (gaussian_noise(np.empty(size, np.float32), 1.0, 7, team=given) for given in (None, torch_threads))
+    alone, together = (
+        gaussian_noise(np.empty(size, np.float32), 1.0, 7, team=given) for given in (None, torch_threads)
+    )
     assert np.array_equal(alone, together)

@@ -63,4 +63,6 @@ STRATEGIES = {
 def matrix_of(linear, shape, dtype=float):
     """The dense matrix of a linear map over cells of a shape."""
     size = int(np.prod(shape))
-    return np.stack([np.asarray(linear(row.reshape(shape)), float).reshape(-1) for row in np.eye(size, dtype=dtype)], axis=1)
+    return np.stack(
+        [np.asarray(linear(row.reshape(shape)), float).reshape(-1) for row in np.eye(size, dtype=dtype)], axis=1
+    )

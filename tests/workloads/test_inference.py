@@ -22,17 +22,30 @@ from discreet.workloads import (
 )
 from discreet.workloads.strategy import answers
 
-FACTS = [{"nonnegative": True}, {"monotone": "increasing"}, {"monotone": "decreasing"}, {"total": 30.0},
-         {"nonnegative": True, "total": 30.0}, {"nonnegative": True, "monotone": "increasing"},
-         {"monotone": "decreasing", "total": 30.0}, {"nonnegative": True, "monotone": "increasing", "total": 30.0}]
-STRATEGIES = [hierarchy(8, 2), hierarchy(7, 3), wavelet(8), optimise(AllRanges(8)), optimise(AllRanges(8), noise="laplace")]
+FACTS = [
+    {"nonnegative": True},
+    {"monotone": "increasing"},
+    {"monotone": "decreasing"},
+    {"total": 30.0},
+    {"nonnegative": True, "total": 30.0},
+    {"nonnegative": True, "monotone": "increasing"},
+    {"monotone": "decreasing", "total": 30.0},
+    {"nonnegative": True, "monotone": "increasing", "total": 30.0},
+]
+STRATEGIES = [
+    hierarchy(8, 2),
+    hierarchy(7, 3),
+    wavelet(8),
+    optimise(AllRanges(8)),
+    optimise(AllRanges(8), noise="laplace"),
+]
 
 
 def truth(facts, seed, n):
     """A histogram that satisfies the constraints."""
     x = np.random.default_rng(seed).integers(0, 9, n).astype(float) - (0 if facts.get("nonnegative") else 2)
     if "monotone" in facts:
-        x = np.sort(x)[::1 if facts["monotone"] == "increasing" else -1]
+        x = np.sort(x)[:: 1 if facts["monotone"] == "increasing" else -1]
     if "total" in facts:
         x = np.maximum(x, 0.0) + 1e-3
         x *= facts["total"] / x.sum()
@@ -41,13 +54,20 @@ def truth(facts, seed, n):
 
 def satisfied(x, facts):
     step = np.diff(x) * (-1 if facts.get("monotone") == "decreasing" else 1)
-    return ((not facts.get("nonnegative") or x.min() >= -1e-9) and ("monotone" not in facts or step.min() >= -1e-9)
-            and ("total" not in facts or abs(x.sum() - facts["total"]) < 1e-5))
+    return (
+        (not facts.get("nonnegative") or x.min() >= -1e-9)
+        and ("monotone" not in facts or step.min() >= -1e-9)
+        and ("total" not in facts or abs(x.sum() - facts["total"]) < 1e-5)
+    )
 
 
 @settings(max_examples=60)
-@given(facts=st.sampled_from(FACTS), seed=st.integers(0, 2**32), scale=st.sampled_from([0.1, 3.0, 100.0]),
-       n=st.integers(2, 12))
+@given(
+    facts=st.sampled_from(FACTS),
+    seed=st.integers(0, 2**32),
+    scale=st.sampled_from([0.1, 3.0, 100.0]),
+    n=st.integers(2, 12),
+)
 def test_projecting_never_hurts(facts, seed, scale, n):
     """Euclidean norm on cells."""
     x = truth(facts, seed, n)
@@ -61,8 +81,12 @@ def test_projecting_never_hurts(facts, seed, scale, n):
 
 
 @settings(max_examples=40)
-@given(facts=st.sampled_from(FACTS), which=st.sampled_from(range(len(STRATEGIES))), seed=st.integers(0, 2**32),
-       scale=st.sampled_from([0.1, 3.0, 100.0]))
+@given(
+    facts=st.sampled_from(FACTS),
+    which=st.sampled_from(range(len(STRATEGIES))),
+    seed=st.integers(0, 2**32),
+    scale=st.sampled_from([0.1, 3.0, 100.0]),
+)
 def test_constrained_inference_never_hurts(facts, which, seed, scale):
     """The norm of the measurements: ‖A(x̂ - x)‖ is no larger with constraints than without."""
     strategy = STRATEGIES[which]
@@ -82,8 +106,12 @@ WORKLOADS = [Prefix(8), AllRanges(8), Identity(8), Explicit(np.random.default_rn
 
 
 @settings(max_examples=60)
-@given(facts=st.sampled_from(FACTS), workload=st.sampled_from(WORKLOADS), seed=st.integers(0, 2**32),
-       scale=st.sampled_from([0.1, 3.0, 100.0]))
+@given(
+    facts=st.sampled_from(FACTS),
+    workload=st.sampled_from(WORKLOADS),
+    seed=st.integers(0, 2**32),
+    scale=st.sampled_from([0.1, 3.0, 100.0]),
+)
 def test_constraints_never_raise_the_workloads_error(facts, workload, seed, scale):
     """In the norm of its answers, in every single run; given the total that the constraints know, if any."""
     strategy = hierarchy(8, 2)
@@ -114,7 +142,8 @@ def test_tables_take_constraints_too():
         p = fitted(strategy, y, Constraints(nonnegative=True), workload)
         assert p.shape == (3, 4)
         assert p.min() >= 0
-        assert np.linalg.norm(workload.apply(p)) <= np.linalg.norm(workload.apply(strategy.estimate(y)))  # truth: nothing
+        # truth: nothing
+        assert np.linalg.norm(workload.apply(p)) <= np.linalg.norm(workload.apply(strategy.estimate(y)))
 
 
 def matrix(strategy):
@@ -137,7 +166,9 @@ def test_nonnegative_least_squares_is_the_dense_solvers(strategy):
 
 def test_a_total_of_zero_leaves_nothing():
     strategy = hierarchy(8, 2)
-    found = fitted(strategy, np.random.default_rng(3).normal(size=strategy.rows), Constraints(nonnegative=True, total=0.0))
+    found = fitted(
+        strategy, np.random.default_rng(3).normal(size=strategy.rows), Constraints(nonnegative=True, total=0.0)
+    )
     assert np.allclose(found, 0.0, atol=1e-6)
 
 

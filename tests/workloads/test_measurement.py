@@ -45,12 +45,14 @@ def test_one_measurement_is_the_single_shot():
     query = Query(workload=AllRanges(12), rho=0.5)
     measured = measure(query.strategy, HISTOGRAM, rho=0.5, rng=7)
     assert measured.event == query.event
-    assert np.allclose(np.asarray(query.release(HISTOGRAM, rng=7).value),
-                       AllRanges(12).apply(infer(measured.value, AllRanges(12))))
+    assert np.allclose(
+        np.asarray(query.release(HISTOGRAM, rng=7).value), AllRanges(12).apply(infer(measured.value, AllRanges(12)))
+    )
     for constraints in (Constraints(nonnegative=True), Constraints(total=506.0)):
         known = Query(workload=AllRanges(12), rho=0.5, constraints=constraints)
-        assert np.allclose(known.release(HISTOGRAM, rng=7).value.estimate,
-                           infer([measured.value], AllRanges(12), constraints))
+        assert np.allclose(
+            known.release(HISTOGRAM, rng=7).value.estimate, infer([measured.value], AllRanges(12), constraints)
+        )
 
 
 def test_two_equal_measurements_are_averaged():
@@ -72,15 +74,22 @@ def test_a_noisier_measurement_counts_for_less():
 
 def test_joint_inference_is_weighted_least_squares():
     rng = np.random.default_rng(3)
-    parts = [Measurement(strategy, rng.normal(size=strategy.rows), variance) for strategy, variance in
-             ((identity(8), 3.0), (hierarchy(8), 0.5), (Matrix(rng.integers(-2, 3, (4, 8)).astype(float)), 1.5))]
+    parts = [
+        Measurement(strategy, rng.normal(size=strategy.rows), variance)
+        for strategy, variance in (
+            (identity(8), 3.0),
+            (hierarchy(8), 0.5),
+            (Matrix(rng.integers(-2, 3, (4, 8)).astype(float)), 1.5),
+        )
+    ]
     stacked = np.concatenate([_dense(part.strategy) / math.sqrt(part.variance) for part in parts])
     values = np.concatenate([part.values / math.sqrt(part.variance) for part in parts])
     assert np.allclose(infer(parts), np.linalg.lstsq(stacked, values, rcond=None)[0], atol=1e-7)
     query = rng.normal(size=8)
     assert math.isclose(Joint(parts).deviation(query), math.sqrt(query @ np.linalg.inv(stacked.T @ stacked) @ query))
-    assert math.isclose(Joint(parts).trace(Prefix(8)),
-                        np.trace(Prefix(8).gram() @ np.linalg.inv(stacked.T @ stacked)), rel_tol=1e-6)
+    assert math.isclose(
+        Joint(parts).trace(Prefix(8)), np.trace(Prefix(8).gram() @ np.linalg.inv(stacked.T @ stacked)), rel_tol=1e-6
+    )
 
 
 def _dense(strategy):
@@ -92,8 +101,13 @@ def test_the_stated_deviation_is_measured():
     query, tree, rng = AllRanges(8).row(3), hierarchy(8), np.random.default_rng(5)
     parts = [Measure(strategy=identity(8), rho=0.5), Measure(strategy=tree, rho=0.1)]
     stated = Joint([Measurement(p.strategy, np.zeros(p.strategy.rows), p.variance) for p in parts]).deviation(query)
-    found = [query @ infer([Measurement(p.strategy, rng.normal(0, math.sqrt(p.variance), p.strategy.rows), p.variance)
-                            for p in parts]) for _ in range(1000)]
+    found = [
+        query
+        @ infer(
+            [Measurement(p.strategy, rng.normal(0, math.sqrt(p.variance), p.strategy.rows), p.variance) for p in parts]
+        )
+        for _ in range(1000)
+    ]
     assert 0.9 < np.std(found) / stated < 1.1
     assert not 0.9 < np.std(found) / (1.25 * stated) < 1.1
 
@@ -105,8 +119,10 @@ def test_what_was_not_measured_stays_at_zero():
 
 
 def test_constraints_hold_for_joint_measurements():
-    parts = [measure(identity(12), HISTOGRAM // 20, rho=0.05, rng=1).value,
-             measure(hierarchy(12), HISTOGRAM // 20, rho=0.05, rng=2).value]
+    parts = [
+        measure(identity(12), HISTOGRAM // 20, rho=0.05, rng=1).value,
+        measure(hierarchy(12), HISTOGRAM // 20, rho=0.05, rng=2).value,
+    ]
     assert infer(parts, Identity(12), Constraints(nonnegative=True)).min() >= 0
     assert infer(parts).min() < 0
 
@@ -118,8 +134,10 @@ def test_measurements_over_different_cells_do_not_mix():
         infer([])
 
 
-@pytest.mark.parametrize(("data", "message"), [(np.zeros(5, int), "shape"), ([1, 2, 3], "shape"),
-                                               (np.array(list("abcd")), "dtype"), (np.zeros((4, 1)), "shape")])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(np.zeros(5, int), "shape"), ([1, 2, 3], "shape"), (np.array(list("abcd")), "dtype"), (np.zeros((4, 1)), "shape")],
+)
 def test_what_is_no_histogram_is_refused_before_the_charge(data, message):
     with pytest.raises(ValueError, match=message):
         Measure(strategy=identity(4), rho=1.0).prepared(data)
@@ -147,6 +165,8 @@ def test_a_loop_of_select_measure_infer_passes_replay():
 
 def test_an_optimised_strategy_and_its_queries_agree_on_the_answers():
     """Two views of one histogram with little noise."""
-    parts = [measure(optimise(Prefix(12)), HISTOGRAM, rho=1e4, rng=1).value,
-             measure(Prefix(12), HISTOGRAM, rho=1e4, rng=2).value]
+    parts = [
+        measure(optimise(Prefix(12)), HISTOGRAM, rho=1e4, rng=1).value,
+        measure(Prefix(12), HISTOGRAM, rho=1e4, rng=2).value,
+    ]
     assert np.allclose(infer(parts), HISTOGRAM, atol=0.2)

@@ -48,8 +48,9 @@ class Register:
 def test_the_contract():
     """The lines of the design, as written there."""
     histogram = np.arange(256)
-    w = dp.workloads.AllRanges(256); s = dp.workloads.optimise(w, noise="gaussian")  # noqa: E702
-    release = dp.workloads.answer(w, histogram, strategy=s, rho=0.5)        # Release of consistent answers
+    w = dp.workloads.AllRanges(256)
+    s = dp.workloads.optimise(w, noise="gaussian")
+    release = dp.workloads.answer(w, histogram, strategy=s, rho=0.5)  # Release of consistent answers
     answers = np.asarray(release.value)
     assert answers.shape == (w.queries,)
     assert not release.reproducible
@@ -136,7 +137,9 @@ def test_constraints_hold_in_the_release():
     w = Prefix(64)
     release = answer(w, np.zeros(64, int), epsilon=0.1, nonnegative=True, rng=1)
     assert (np.diff(np.asarray(release.value)) >= 0).all()
-    release = answer(Identity(6), [9, 7, 3, 3, 1, 0], epsilon=0.5, monotone="decreasing", total=23, adjacency="replace", rng=1)
+    release = answer(
+        Identity(6), [9, 7, 3, 3, 1, 0], epsilon=0.5, monotone="decreasing", total=23, adjacency="replace", rng=1
+    )
     values = np.asarray(release.value)
     assert (np.diff(values) <= 1e-9).all()
     assert values.sum() == pytest.approx(23)
@@ -149,7 +152,12 @@ def test_large_domains_never_build_a_dense_matrix(monkeypatch):
     release = answer(w, np.arange(16_384), rho=0.5, rng=1)
     assert release.value.estimate.shape == (16_384,)
     assert len(release.value) == 134_225_920
-    for strategy in (hierarchy(w), dp.workloads.wavelet(w), dp.workloads.fourier(w), hierarchy(w, None, noise="laplace")):
+    for strategy in (
+        hierarchy(w),
+        dp.workloads.wavelet(w),
+        dp.workloads.fourier(w),
+        hierarchy(w, None, noise="laplace"),
+    ):
         assert math.isfinite(strategy.trace(w))
     with pytest.raises(ValueError, match="measures 134,225,920 values"):
         answer(w, np.arange(16_384), strategy=dp.workloads.all_queries(w), epsilon=1.0)
@@ -199,7 +207,7 @@ def test_every_strategys_measurement_passes(name, replaced, data):
 @given(cells=st.lists(awkward_floats(), min_size=8, max_size=8), cell=st.integers(0, 7))
 def test_hostile_histograms_pass(cells, cell):
     """The histogram itself is hostile: NaN, infinities, fractions; a neighbour has one count more in one cell."""
-    x = np.floor(np.clip(np.nan_to_num(cells, nan=0.0), -2.0**52, 2.0**52))
+    x = np.floor(np.clip(np.nan_to_num(cells, nan=0.0), -(2.0**52), 2.0**52))
     y = x.copy()
     y[cell] += 1
     hostile = np.where(np.isfinite(cells), 0.0, cells)

@@ -133,11 +133,23 @@ def test_a_histogram_means_counts_and_nothing_is_shown():
 # --- errors in closed form ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workload", [AllRanges(23), Prefix(23), Identity(23), Explicit(np.tri(23)[::3] + np.eye(23)[:8])])
+@pytest.mark.parametrize(
+    "workload", [AllRanges(23), Prefix(23), Identity(23), Explicit(np.tri(23)[::3] + np.eye(23)[:8])]
+)
 def test_closed_forms_are_traces(workload):
     """Every strategy that knows a formula for a workload agrees with the dense trace."""
-    makers = [identity, wavelet, fourier, hierarchy, lambda w: hierarchy(w, 3), lambda w: hierarchy(w, None, weighted=True)]
-    for strategy in [make(workload) for make in makers] + [optimise(AllRanges(23)), optimise(AllRanges(23), noise="laplace")]:
+    makers = [
+        identity,
+        wavelet,
+        fourier,
+        hierarchy,
+        lambda w: hierarchy(w, 3),
+        lambda w: hierarchy(w, None, weighted=True),
+    ]
+    for strategy in [make(workload) for make in makers] + [
+        optimise(AllRanges(23)),
+        optimise(AllRanges(23), noise="laplace"),
+    ]:
         by_columns = float(np.trace(strategy.covariance(workload.gram())))
         assert strategy.trace(workload) == pytest.approx(by_columns, rel=1e-6)
 
@@ -153,9 +165,17 @@ def test_the_known_figures_for_all_ranges_of_256_cells():
     assert rmse(w, wavelet(w)) == pytest.approx(3.505, abs=5e-4)
 
 
-@pytest.mark.parametrize(("workload", "ratio"), [
-    (AllRanges(256), 1.010), (AllRanges(1024), 1.008), (Prefix(256), 1.023), (Prefix(1024), 1.018),
-    (AllRanges(16_384), 1.005), (Prefix(16_384), 1.011)])
+@pytest.mark.parametrize(
+    ("workload", "ratio"),
+    [
+        (AllRanges(256), 1.010),
+        (AllRanges(1024), 1.008),
+        (Prefix(256), 1.023),
+        (Prefix(1024), 1.018),
+        (AllRanges(16_384), 1.005),
+        (Prefix(16_384), 1.011),
+    ],
+)
 def test_the_optimised_strategy_is_near_the_bound(workload, ratio):
     """Owed: 3 % for ranges, 6 % for prefixes. The optimum itself is this close."""
     bound = math.sqrt(svd_bound(workload) / workload.queries)
@@ -168,8 +188,16 @@ def test_filters_are_the_dense_optimum():
         assert rmse(w, optimal_filters(w)) == pytest.approx(rmse(w, optimal_matrix(w)), rel=1e-3)
 
 
-@pytest.mark.parametrize("workload", [AllRanges(100), Prefix(100), Marginals((3, 4, 5), 2), Product((Prefix(5), AllRanges(7))),
-                                      Explicit(np.random.default_rng(4).normal(size=(30, 20)))])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        AllRanges(100),
+        Prefix(100),
+        Marginals((3, 4, 5), 2),
+        Product((Prefix(5), AllRanges(7))),
+        Explicit(np.random.default_rng(4).normal(size=(30, 20))),
+    ],
+)
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_nothing_named_beats_the_optimised_strategy_or_the_bound(workload, noise):
     table = compare(workload, noise=noise)
@@ -194,13 +222,16 @@ def test_a_tree_whose_noise_was_left_open_is_chosen_by_the_querys():
     w = AllRanges(4096)
     left_open = hierarchy(w, branching=None, weighted=True)
     assert Query(workload=w, strategy=left_open, epsilon=0.1).rmse == pytest.approx(161.3, abs=0.1)
-    assert Query(workload=w, strategy=left_open, rho=0.5).rmse == Query(
-        workload=w, strategy=hierarchy(w, None, noise="gaussian", weighted=True), rho=0.5).rmse
+    assert (
+        Query(workload=w, strategy=left_open, rho=0.5).rmse
+        == Query(workload=w, strategy=hierarchy(w, None, noise="gaussian", weighted=True), rho=0.5).rmse
+    )
     said = hierarchy(w, None, noise="gaussian", weighted=True)
     assert Query(workload=w, strategy=said, epsilon=0.1).rmse == pytest.approx(250.7, abs=0.1)
     table = Product((AllRanges(64), AllRanges(64)))
-    assert Query(workload=table, strategy=hierarchy(table, None), epsilon=1.0).rmse == pytest.approx(Query(
-        workload=table, strategy=hierarchy(table, None, noise="laplace"), epsilon=1.0).rmse)
+    assert Query(workload=table, strategy=hierarchy(table, None), epsilon=1.0).rmse == pytest.approx(
+        Query(workload=table, strategy=hierarchy(table, None, noise="laplace"), epsilon=1.0).rmse
+    )
 
 
 def test_the_gradient_of_p_identity_is_right():
@@ -217,16 +248,19 @@ def test_a_strategy_that_does_not_determine_the_queries_is_refused():
         optimise(Marginals((2, 3), [(0,)])).trace(Marginals((2, 3), [(1,)]))
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda: optimise(Prefix(4), noise="cauchy"), "noise is 'cauchy'"),
-    (lambda: hierarchy(8, 1), "branching is 1"),
-    (lambda: hierarchy(8, None), "need a workload"),
-    (lambda: fourier(Marginals((2, 2), 1)), "cells in a row"),
-    (lambda: all_queries(Marginals((2, 2), 1)), "no strategy of all queries"),
-    (lambda: optimal_filters(Identity(4)), "no tridiagonal inverse"),
-    (lambda: identity(3).trace(Prefix(4)), r"shape \(4,\), but the strategy is over \(3,\)"),
-    (lambda: Matrix(np.zeros((2, 2))).rows, "not all of them zero"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: optimise(Prefix(4), noise="cauchy"), "noise is 'cauchy'"),
+        (lambda: hierarchy(8, 1), "branching is 1"),
+        (lambda: hierarchy(8, None), "need a workload"),
+        (lambda: fourier(Marginals((2, 2), 1)), "cells in a row"),
+        (lambda: all_queries(Marginals((2, 2), 1)), "no strategy of all queries"),
+        (lambda: optimal_filters(Identity(4)), "no tridiagonal inverse"),
+        (lambda: identity(3).trace(Prefix(4)), r"shape \(4,\), but the strategy is over \(3,\)"),
+        (lambda: Matrix(np.zeros((2, 2))).rows, "not all of them zero"),
+    ],
+)
 def test_public_mistakes_are_named(make, text):
     with pytest.raises(ValueError, match=text):
         make()

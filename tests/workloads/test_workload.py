@@ -43,7 +43,7 @@ def test_ranges_are_found_by_their_ends():
     answers = w.apply(x)
     for first in range(9):
         for last in range(first, 9):
-            assert answers[w.index(first, last)] == x[first:last + 1].sum()
+            assert answers[w.index(first, last)] == x[first : last + 1].sum()
     with pytest.raises(ValueError, match="3 to 9 is not inside the cells 0 to 8"):
         w.index(3, 9)
 
@@ -55,19 +55,22 @@ def test_the_singular_value_bounds_of_the_literature():
         assert math.sqrt(dp.workloads.svd_bound(w) / w.queries) == pytest.approx(bound, abs=5e-4)
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda: AllRanges(0), "n is 0"),
-    (lambda: Prefix(2.5), "n is 2.5"),
-    (lambda: Explicit([1, 2]), "matrix has shape"),
-    (lambda: Explicit([[math.nan]]), "finite"),
-    (lambda: Product(()), "factors"),
-    (lambda: Product((Identity((2, 2)),)), "factors"),
-    (lambda: Marginals((2, 3), [(2,)]), "attributes 0 to 1"),
-    (lambda: Marginals((2, 3), []), "at least one"),
-    (lambda: Marginals((2, 3), [(1, 1)]), "attributes 0 to 1"),
-    (lambda: Marginals((64, 65), 1).gram(), "limited to 4096"),
-    (lambda: Product((Prefix(64), Prefix(65))).gram(), "limited to 4096"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: AllRanges(0), "n is 0"),
+        (lambda: Prefix(2.5), "n is 2.5"),
+        (lambda: Explicit([1, 2]), "matrix has shape"),
+        (lambda: Explicit([[math.nan]]), "finite"),
+        (lambda: Product(()), "factors"),
+        (lambda: Product((Identity((2, 2)),)), "factors"),
+        (lambda: Marginals((2, 3), [(2,)]), "attributes 0 to 1"),
+        (lambda: Marginals((2, 3), []), "at least one"),
+        (lambda: Marginals((2, 3), [(1, 1)]), "attributes 0 to 1"),
+        (lambda: Marginals((64, 65), 1).gram(), "limited to 4096"),
+        (lambda: Product((Prefix(64), Prefix(65))).gram(), "limited to 4096"),
+    ],
+)
 def test_public_mistakes_are_named(make, text):
     with pytest.raises(ValueError, match=text):
         make()

@@ -49,7 +49,6 @@ ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType(
 """The views, tightest first."""
 
 
-
 class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 

@@ -1,8 +1,8 @@
 """Does the declared cost cover what was drawn?
 
-For two neighbours only those steps cost anything in which the values to be noised differ: of disjoint groups, the one that
-holds the record. Their events, taken together, must be covered by the declared one; samplers are taken off it first,
-because replay gives a record the same coin on both sides and so looks at batches that are already drawn.
+For two neighbours only those steps cost anything in which the values to be noised differ: of disjoint groups, the one
+that holds the record. Their events, taken together, must be covered by the declared one; samplers are taken off it
+first, because replay gives a record the same coin on both sides and so looks at batches that are already drawn.
 
 The noise itself is looked at too. Where a step declares Laplace or Gaussian noise of some scale, the size of what was
 added has a known law, and noise that is too small shows in Fisher's statistic, with a false alarm of ``ALARM`` a run.
@@ -48,8 +48,8 @@ _COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
 def covered(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool:
     """Whether ``declared`` costs at least as much as ``drawn`` together: leaf by leaf, or else by their price.
 
-    Of parallel events only so many ``parts`` cover something: that of the one record in which the neighbours differ, or the
-    two that a replaced record leaves and enters.
+    Of parallel events only so many ``parts`` cover something: that of the one record in which the neighbours differ, or
+    the two that a replaced record leaves and enters.
 
     >>> one = events.Laplace(noise_multiplier=1.0)
     >>> covered(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
@@ -79,7 +79,9 @@ def _ways(event: Event, parts: int) -> list[Counter[Event]]:
             inside = [sum(chosen, Counter()) for chosen in combinations_with_replacement(inside, parts)]
         if len(ways) * len(inside) > _MOST:
             raise NotCertified(f"there are more than {_MOST:,} choices of parallel parts.")
-        ways = _distinct(way + Counter({each: n * count for each, n in more.items()}) for way in ways for more in inside)
+        ways = _distinct(
+            way + Counter({each: n * count for each, n in more.items()}) for way in ways for more in inside
+        )
     return ways
 
 
@@ -112,8 +114,11 @@ def _cost(event: Event) -> tuple[float, ...]:
 def _at_most(leaf: Event, other: Event) -> bool:
     if leaf == other:
         return True
-    return type(leaf) is type(other) and bool(_cost(leaf)) and all(
-        x <= y * _ROOM for x, y in zip(_cost(leaf), _cost(other), strict=True))
+    return (
+        type(leaf) is type(other)
+        and bool(_cost(leaf))
+        and all(x <= y * _ROOM for x, y in zip(_cost(leaf), _cost(other), strict=True))
+    )
 
 
 def _square(counts: Counter[Event]) -> float:
@@ -128,8 +133,11 @@ def _priced(wanted: Counter[Event], given: Counter[Event]) -> bool:
     adjacency = "replace" if any(str(getattr(e, "adjacency", "")) == "replace" for e in both) else "add-remove"
     spent, said = (events.Composed(events=tuple(e * n for e, n in counts.items() if n)) for counts in (wanted, given))
     try:
-        return all(epsilon_bounds(spent, delta=delta, adjacency=adjacency)[0]
-                   <= epsilon(said, delta=delta, adjacency=adjacency) * (1 + 1e-6) + 1e-9 for delta in _DELTAS)
+        return all(
+            epsilon_bounds(spent, delta=delta, adjacency=adjacency)[0]
+            <= epsilon(said, delta=delta, adjacency=adjacency) * (1 + 1e-6) + 1e-9
+            for delta in _DELTAS
+        )
     except DiscreetError:
         return False  # no theorem compares the two: what cannot be judged is not covered
 

@@ -24,8 +24,9 @@ def fresh(value: Any) -> Any:
         return _copied(value, {})
     except Exception as error:
         raise ValueError(
-            f"There is no copying a {type(value).__name__} that holds what cannot be copied ({type(error).__name__}), so what "
-            "one run keeps would reach the next unseen. Make such things inside the operation, or say fresh=False."
+            f"There is no copying a {type(value).__name__} that holds what cannot be copied ({type(error).__name__}), "
+            "so what one run keeps would reach the next unseen. Make such things inside the operation, or say "
+            "fresh=False."
         ) from None
 
 
@@ -39,8 +40,11 @@ def _copied(value: Any, memo: dict[int, Any]) -> Any:
     if isinstance(value, MethodType):
         return MethodType(_copied(value.__func__, memo), _copied(value.__self__, memo))
     if isinstance(value, functools.partial):
-        return functools.partial(_copied(value.func, memo), *(_copied(x, memo) for x in value.args),
-                                 **{name: _copied(x, memo) for name, x in value.keywords.items()})
+        return functools.partial(
+            _copied(value.func, memo),
+            *(_copied(x, memo) for x in value.args),
+            **{name: _copied(x, memo) for name, x in value.keywords.items()},
+        )
     return value if isinstance(value, (ModuleType, type)) else copy.deepcopy(value, memo)
 
 
@@ -55,7 +59,10 @@ def _function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
         except ValueError:
             continue  # not filled yet
         cell.cell_contents = _copied(held, memo)
-    twin.__defaults__, twin.__kwdefaults__ = _copied(function.__defaults__, memo), _copied(function.__kwdefaults__, memo)
+    twin.__defaults__, twin.__kwdefaults__ = (
+        _copied(function.__defaults__, memo),
+        _copied(function.__kwdefaults__, memo),
+    )
     twin.__dict__.update(_copied(function.__dict__, memo))
     for name in _names(function.__code__):
         if name in world and _may_keep(world[name], function.__module__):

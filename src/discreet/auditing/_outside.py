@@ -21,8 +21,18 @@ from typing import Any
 
 __all__ = ["Traces", "difference", "left_behind", "traced"]
 
-_REACHES_OUT = {"socket.connect", "socket.sendto", "socket.sendmsg", "subprocess.Popen", "os.system", "os.exec", "os.spawn",
-                "os.posix_spawn", "os.fork", "os.forkpty"}
+_REACHES_OUT = {
+    "socket.connect",
+    "socket.sendto",
+    "socket.sendmsg",
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.spawn",
+    "os.posix_spawn",
+    "os.fork",
+    "os.forkpty",
+}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
 

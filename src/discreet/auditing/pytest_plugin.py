@@ -1,7 +1,7 @@
 """The ``replay`` fixture. In a conftest: ``from discreet.auditing.pytest_plugin import replay``.
 
-    def test_my_pipeline(replay):
-        replay(my_pipeline, data, neighbour)      # both orders are tried; options as for ``auditing.replay``
+def test_my_pipeline(replay):
+    replay(my_pipeline, data, neighbour)      # both orders are tried; options as for ``auditing.replay``
 """
 
 from __future__ import annotations

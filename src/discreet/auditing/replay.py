@@ -6,17 +6,18 @@ noise that lie within the declared sensitivity of those on D, and return the ver
 instead of the same outputs a correct multi-step algorithm would look broken, because its iterates drift apart.
 
 Each run gets copies of the operation and its data (``_fresh``), so that nothing kept from one reaches the other. Noise
-must come from the system's source, not from a seed; it must be as large as its step declares; and the steps in which the
-neighbours differ must cost no more together than the result says (a ``Release``, or ``event=``): see ``_charges``. Files,
-prints and warnings must agree, and nothing may reach outside: see ``_outside``. An operation that fails shows nothing.
+must come from the system's source, not from a seed; it must be as large as its step declares; and the steps in which
+the neighbours differ must cost no more together than the result says (a ``Release``, or ``event=``): see ``_charges``.
+Files, prints and warnings must agree, and nothing may reach outside: see ``_outside``. An operation that fails shows
+nothing.
 
 It finds violations; it proves nothing. Not seen are: state in other modules or in classes; what compiled code writes;
-memory shared with others, environment variables, the log, the time a run takes; a thread that ends before the run
-does; the scale of noise in a choice (``Exponential`` and its kin) or in a step that is named by text; what a result holds
-in objects without an equality; and whatever two given data sets do not bring out.
+memory shared with others, environment variables, the log, the time a run takes; a thread that ends before the run does;
+the scale of noise in a choice (``Exponential`` and its kin) or in a step that is named by text; what a result holds in
+objects without an equality; and whatever two given data sets do not bring out.
 
-Random coins that belong to records (``random.tap.coins``) are keyed by record and step, so a record that is in both data
-sets is sampled in both. Public randomness (an initial guess) should come from a source of its own, seeded inside
+Random coins that belong to records (``random.tap.coins``) are keyed by record and step, so a record that is in both
+data sets is sampled in both. Public randomness (an initial guess) should come from a source of its own, seeded inside
 the operation, since forced outputs draw nothing; where one seed serves both, say ``seeded=True``.
 
 >>> import numpy as np
@@ -103,14 +104,23 @@ class _Recorder:
         self.transcript = Transcript()
         self._coin_step = 0
 
-    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any], event: Event | None,
-               once: object) -> Any:
+    def noised(
+        self,
+        what: object,
+        value: Any,
+        norm: Norm,
+        limit: Any,
+        draw: Callable[[], Any],
+        event: Event | None,
+        once: object,
+    ) -> Any:
         before = _copy(value)  # noise may be added in place
         with drawn_from() as kinds:
             output = draw()
         cost = event if event is not None else getattr(what, "event", None)
-        self.transcript.steps.append(Step(str(what), before, norm, limit, _copy(output), cost, frozenset(kinds),
-                                          isinstance(what, str)))
+        self.transcript.steps.append(
+            Step(str(what), before, norm, limit, _copy(output), cost, frozenset(kinds), isinstance(what, str))
+        )
         return output
 
     def coins(self, keys: Sequence[object]) -> NDArray[np.uint64]:
@@ -128,7 +138,9 @@ class _Recorder:
 
 
 class _Replayer(_Recorder):
-    """Forces the outputs of an earlier run, compares what would have been noised, and adds up what the difference costs."""
+    """Forces the outputs of an earlier run, compares what would have been noised,
+    and adds up what the difference costs.
+    """
 
     def __init__(self, first: Transcript) -> None:
         super().__init__()
@@ -136,12 +148,22 @@ class _Replayer(_Recorder):
         self._paid: list[object] = []
         self.cost: list[Event | None] = []
 
-    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any], event: Event | None,
-               once: object) -> Any:
+    def noised(
+        self,
+        what: object,
+        value: Any,
+        norm: Norm,
+        limit: Any,
+        draw: Callable[[], Any],
+        event: Event | None,
+        once: object,
+    ) -> Any:
         position = len(self.transcript.steps)
         if position >= len(self._first.steps):
-            raise ReplayError(f"Step {position + 1} ({what}) happens on the neighbour only: the number of noisy steps "
-                              "depends on the data.")
+            raise ReplayError(
+                f"Step {position + 1} ({what}) happens on the neighbour only: the number of noisy steps "
+                "depends on the data."
+            )
         before = self._first.steps[position]
         moved = _compare(position + 1, before, Step(str(what), value, norm, limit, before.output))
         self.transcript.steps.append(before)
@@ -156,15 +178,24 @@ def record(operation: Callable[[Any], Any], data: Any) -> Transcript:
     return _run(operation, data, _Recorder())
 
 
-def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event: Event | None = None,
-           allow: tuple[type[Exception], ...] = (), seeded: bool = False, fresh: bool = True,
-           reaches: Collection[str] = ()) -> Transcript:
+def replay(
+    operation: Callable[[Any], Any],
+    data: Any,
+    neighbour: Any,
+    *,
+    event: Event | None = None,
+    allow: tuple[type[Exception], ...] = (),
+    seeded: bool = False,
+    fresh: bool = True,
+    reaches: Collection[str] = (),
+) -> Transcript:
     """Record on ``data``, replay on ``neighbour``; raise ``ReplayError`` at the first thing the cost does not cover.
 
     ``neighbour`` must be one under the adjacency the operation states. Replay is not symmetric: try both orders.
-    ``event`` is what the operation is charged, if its result does not say so; ``allow`` names errors that it may raise, if
-    it raises them on both sides; ``seeded`` lets noise come from a seed; without ``fresh`` nothing is copied. ``reaches``
-    names ways out that you answer for, as Python audits them: ``("socket.connect",)`` for an engine behind a connection.
+    ``event`` is what the operation is charged, if its result does not say so; ``allow`` names errors that it may raise,
+    if it raises them on both sides; ``seeded`` lets noise come from a seed; without ``fresh`` nothing is copied.
+    ``reaches`` names ways out that you answer for, as Python audits them: ``("socket.connect",)`` for an engine behind
+    a connection.
     """
     found: str | None = None
     for _ in range(2):  # a second look at what happens once in a process: imports, compilation, pools of threads
@@ -181,9 +212,12 @@ def replay(operation: Callable[[Any], Any], data: Any, neighbour: Any, *, event:
     raise ReplayError(found)
 
 
-def _pair(operation: Callable[[Any], Any], data: Any, neighbour: Any, fresh: bool) -> tuple[Transcript, Transcript, list[Any]]:
-    (one, here), (other, there) = [(copied(operation), copied(records)) if fresh else (operation, records)
-                                   for records in (data, neighbour)]  # both copies before either runs
+def _pair(
+    operation: Callable[[Any], Any], data: Any, neighbour: Any, fresh: bool
+) -> tuple[Transcript, Transcript, list[Any]]:
+    (one, here), (other, there) = [
+        (copied(operation), copied(records)) if fresh else (operation, records) for records in (data, neighbour)
+    ]  # both copies before either runs
     first = record(one, here)
     replayer = _Replayer(first)
     return first, _run(other, there, replayer), replayer.cost
@@ -206,21 +240,27 @@ def _judge(first: Transcript, second: Transcript, allow: tuple[type[Exception], 
         kinds = " and ".join(error.split(":")[0] if error else "no error" for error in (first.error, second.error))
         raise ReplayError(f"The two runs ended differently ({kinds}): whether or how it fails depends on the data.")
     if first.failure is not None and not issubclass(first.failure, allow):
-        raise ReplayError(f"Both runs failed ({first.failure.__name__}), which shows nothing. If the operation is meant to "
-                          f"fail here, say allow=({first.failure.__name__},).")
+        raise ReplayError(
+            f"Both runs failed ({first.failure.__name__}), which shows nothing. If the operation is meant to "
+            f"fail here, say allow=({first.failure.__name__},)."
+        )
     if first.elsewhere or second.elsewhere:
         raise ReplayError("Noise was drawn in another thread, where replay can neither see nor force it.")
     if len(second.steps) != len(first.steps):
-        raise ReplayError(f"{len(first.steps)} noisy steps on the data, {len(second.steps)} on the neighbour: the "
-                          "number of noisy steps depends on the data.")
+        raise ReplayError(
+            f"{len(first.steps)} noisy steps on the data, {len(second.steps)} on the neighbour: the "
+            "number of noisy steps depends on the data."
+        )
     try:
         equal = same(first.result, second.result)
     except Incomparable as error:
         raise ReplayError(f"The result holds a {error}, which has no equality: return what it publishes.") from None
     if not equal:
-        raise ReplayError("With every noisy output the same, the results differ: something reaches the result "
-                          "without noise (a shape, a key, a size, a value), or with noise that replay does not see "
-                          "(another library's generator).")
+        raise ReplayError(
+            "With every noisy output the same, the results differ: something reaches the result "
+            "without noise (a shape, a key, a size, a value), or with noise that replay does not see "
+            "(another library's generator)."
+        )
     _judge_noise(first.steps, seeded)
 
 
@@ -230,15 +270,21 @@ def _judge_noise(steps: list[Step], seeded: bool) -> None:
         if not step.releases:
             continue
         if not step.sources:
-            raise ReplayError(f"Step {position} ({step.what}): nothing was drawn from the library's sources, so there is no "
-                              "noise, or noise of unknown quality.")
+            raise ReplayError(
+                f"Step {position} ({step.what}): nothing was drawn from the library's sources, so there is no "
+                "noise, or noise of unknown quality."
+            )
         if True in step.sources and not seeded:
-            raise ReplayError(f"Step {position} ({step.what}): the noise comes from a seed, and who knows it can take the "
-                              "noise away. Leave rng= out; if public choices share the seed, say seeded=True.")
+            raise ReplayError(
+                f"Step {position} ({step.what}): the noise comes from a seed, and who knows it can take the "
+                "noise away. Leave rng= out; if public choices share the seed, say seeded=True."
+            )
         sizes += [] if step.named else size_of_noise(step.event, step.value, step.output, step.limit)
     if too_small(sizes):
-        raise ReplayError("The noise that was added is smaller than the steps declare: on honest noise this happens with "
-                          "probability below 1e-12.")
+        raise ReplayError(
+            "The noise that was added is smaller than the steps declare: on honest noise this happens with "
+            "probability below 1e-12."
+        )
 
 
 def _declared(result: Any) -> Event | None:
@@ -263,26 +309,33 @@ def _sizes(data: Any, neighbour: Any) -> bool:
 def _charged(declared: Event, cost: list[Event | None], parts: int) -> None:
     priced = [event for event in cost if event is not None]
     if len(priced) < len(cost):
-        raise ReplayError("A step does not say what it costs, so it cannot be compared with what is charged: "
-                          "give noised() an event=.")
+        raise ReplayError(
+            "A step does not say what it costs, so it cannot be compared with what is charged: give noised() an event=."
+        )
     if not covered(declared, priced, parts):
-        raise ReplayError(f"The neighbours differ in {len(cost)} noisy step(s), which together cost more than the event "
-                          "that is charged.")
+        raise ReplayError(
+            f"The neighbours differ in {len(cost)} noisy step(s), which together cost more than the event "
+            "that is charged."
+        )
 
 
 def _compare(position: int, before: Step, now: Step) -> bool:
     """Whether the value differs on the neighbour; an error if it does by too much."""
     head = f"Step {position} ({before.what})"
     if (before.what, before.norm) != (now.what, now.norm):
-        raise ReplayError(f"{head} is another step on the neighbour ({now.what}): the course of the run, or the noise, "
-                          "depends on the data.")
+        raise ReplayError(
+            f"{head} is another step on the neighbour ({now.what}): the course of the run, or the noise, "
+            "depends on the data."
+        )
     distance = _distance(before.value, now.value, before.norm)
     if distance is None:
         raise ReplayError(f"{head}: the value to be noised has another shape on the neighbour.")
     limit = min(before.limit, now.limit)  # a limit that depends on the data must hold from both sides
     if distance > limit:
-        raise ReplayError(f"{head}: the value to be noised differs by {float(distance):.6g} in {before.norm}, but the "
-                          f"declared sensitivity is {float(limit):.6g}.")
+        raise ReplayError(
+            f"{head}: the value to be noised differs by {float(distance):.6g} in {before.norm}, but the "
+            f"declared sensitivity is {float(limit):.6g}."
+        )
     return bool(distance > 0)
 
 

@@ -25,8 +25,26 @@ T = TypeVar("T")
 
 def awkward_floats() -> st.SearchStrategy[float]:
     """Ordinary numbers, NaN, infinities, zeros of both signs, denormals, the largest doubles, near-integers."""
-    special = [0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 5e-324, -5e-324, sys.float_info.max,
-               -sys.float_info.max, sys.float_info.min, 1e16, 1 - 2.0**-53, 1 + 2.0**-52, 0.1, 1e300]
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        np.nan,
+        np.inf,
+        -np.inf,
+        5e-324,
+        -5e-324,
+        sys.float_info.max,
+        -sys.float_info.max,
+        sys.float_info.min,
+        1e16,
+        1 - 2.0**-53,
+        1 + 2.0**-52,
+        0.1,
+        1e300,
+    ]
     return st.one_of(st.sampled_from(special), st.floats(-10, 10), st.floats())
 
 
@@ -36,8 +54,9 @@ def awkward_integers() -> st.SearchStrategy[int]:
 
 
 @st.composite
-def neighbours(draw: Any, records: st.SearchStrategy[T], *, replace: bool = False, max_size: int = 8
-               ) -> tuple[list[T], list[T]]:
+def neighbours(
+    draw: Any, records: st.SearchStrategy[T], *, replace: bool = False, max_size: int = 8
+) -> tuple[list[T], list[T]]:
     """Two lists that differ in one record: one has it more (add-remove), or another in its place (replace).
 
     Empty data, single records and duplicates are among them.

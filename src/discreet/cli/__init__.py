@@ -1,9 +1,9 @@
 """The command line: a thin skin over the library. Parse, call, print.
 
-``app`` gathers the commands; ``main`` runs them and turns every expected error into one sentence and exit code 2.
-A module of this package with a function ``register(app)`` brings commands: nothing else lists it. All of them are imported for
-``--help``, so what is heavy (numpy, torch, a database) is imported inside the functions that use it.
-Typer and rich load only here, when a command is run.
+``app`` gathers the commands; ``main`` runs them and turns every expected error into one sentence and exit code 2. A
+module of this package with a function ``register(app)`` brings commands: nothing else lists it. All of them are
+imported for ``--help``, so what is heavy (numpy, torch, a database) is imported inside the functions that use it. Typer
+and rich load only here, when a command is run.
 """
 
 from __future__ import annotations
@@ -30,15 +30,24 @@ def app() -> typer.Typer:
         import typer
 
         from discreet.cli.help import EXAMPLES, SUMMARY, Sections
-    commands = typer.Typer(name="discreet", cls=Sections, add_completion=False, rich_markup_mode=None,
-                           pretty_exceptions_enable=False, help=SUMMARY, epilog=EXAMPLES)
+    commands = typer.Typer(
+        name="discreet",
+        cls=Sections,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        help=SUMMARY,
+        epilog=EXAMPLES,
+    )
     for name in sorted(module.name for module in iter_modules(__path__)):
         _add(commands, name)
     return commands
 
 
 def _add(commands: typer.Typer, name: str) -> None:
-    """Add a module's commands. One whose extra is not installed keeps its name and answers with the line that installs it."""
+    """Add a module's commands. One whose extra is not installed keeps its name and answers with the line that
+    installs it.
+    """
     try:
         register = getattr(import_module(f"discreet.cli.{name}"), "register", None)
     except MissingExtra as missing:
@@ -66,13 +75,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (DiscreetError, MissingExtra, ValueError, OSError) as error:
         _refuse(str(error))
     except (ArithmeticError, MemoryError, RecursionError) as error:
-        _refuse(f"The numbers given are too large or small, or too deeply nested, to compute with ({type(error).__name__}).")
+        _refuse(
+            f"The numbers given are too large or small, or too deeply nested, to compute with ({type(error).__name__})."
+        )
     except KeyboardInterrupt:
         _refuse("Stopped. What was charged before stays charged.", STOPPED)
     except Exception as error:
         kind = type(error).__name__
-        _refuse(f"Something unexpected failed ({kind}). Its message is withheld because it may quote private values. The same "
-                "call in Python shows it; please report it.")
+        _refuse(
+            f"Something unexpected failed ({kind}). Its message is withheld because it may quote private values. The "
+            "same call in Python shows it; please report it."
+        )
 
 
 def _run(words: Sequence[str]) -> int:

@@ -52,10 +52,20 @@ def epsilon(
     upper = dp.epsilon(event, delta=delta, accountant=accountant, adjacency=adjacency)
     lower = None if accountant else _lower(event, delta, adjacency)
     if json:
-        show.as_json({"epsilon": upper, "lower": lower, "delta": delta, "adjacency": str(adjacency),
-                      "accountant": accountant, "event": event.to_dict()})
+        show.as_json(
+            {
+                "epsilon": upper,
+                "lower": lower,
+                "delta": delta,
+                "adjacency": str(adjacency),
+                "accountant": accountant,
+                "event": event.to_dict(),
+            }
+        )
         return
-    show.say(f"epsilon = {show.ceiling(upper)} at delta = {delta:g} ({adjacency}{', ' + accountant if accountant else ''})")
+    show.say(
+        f"epsilon = {show.ceiling(upper)} at delta = {delta:g} ({adjacency}{', ' + accountant if accountant else ''})"
+    )
     if lower is not None:
         show.say(f"certified: no smaller epsilon than {show.floor(min(lower, upper))} holds")
 
@@ -83,10 +93,19 @@ def delta(
     event = Description(expression, file, noise_multiplier, rate, steps).event()
     upper = dp.delta(event, epsilon=epsilon, accountant=accountant, adjacency=adjacency)
     if json:
-        show.as_json({"delta": upper, "epsilon": epsilon, "adjacency": str(adjacency), "accountant": accountant,
-                      "event": event.to_dict()})
+        show.as_json(
+            {
+                "delta": upper,
+                "epsilon": epsilon,
+                "adjacency": str(adjacency),
+                "accountant": accountant,
+                "event": event.to_dict(),
+            }
+        )
         return
-    show.say(f"delta = {show.ceiling(upper)} at epsilon = {epsilon:g} ({adjacency}{', ' + accountant if accountant else ''})")
+    show.say(
+        f"delta = {show.ceiling(upper)} at epsilon = {epsilon:g} ({adjacency}{', ' + accountant if accountant else ''})"
+    )
 
 
 def calibrate(
@@ -104,8 +123,15 @@ def calibrate(
     reached = dp.epsilon(family(found), delta=delta, adjacency=adjacency)
     name = "noise_multiplier" if expression is None else "x"
     if json:
-        show.as_json({name: found, "epsilon": reached, "delta": delta, "adjacency": str(adjacency),
-                      "event": family(found).to_dict()})
+        show.as_json(
+            {
+                name: found,
+                "epsilon": reached,
+                "delta": delta,
+                "adjacency": str(adjacency),
+                "event": family(found).to_dict(),
+            }
+        )
         return
     show.say(f"{name} = {show.ceiling(found)}: epsilon = {show.ceiling(reached)} at delta = {delta:g} ({adjacency})")
 
@@ -129,12 +155,16 @@ def compare(
         except dp.DiscreetError as reason:
             prices[name] = str(reason)
     if json:
-        answers = {name: {"epsilon": price} if isinstance(price, float) else {"reason": price}
-                   for name, price in prices.items()}
+        answers = {
+            name: {"epsilon": price} if isinstance(price, float) else {"reason": price}
+            for name, price in prices.items()
+        }
         show.as_json({"accountants": answers, "delta": delta, "adjacency": str(adjacency), "event": event.to_dict()})
         return
-    rows = [(name, show.ceiling(price) if isinstance(price, float) else "-", "" if isinstance(price, float) else price)
-            for name, price in prices.items()]
+    rows = [
+        (name, show.ceiling(price) if isinstance(price, float) else "-", "" if isinstance(price, float) else price)
+        for name, price in prices.items()
+    ]
     show.table(f"epsilon at delta = {delta:g} ({adjacency})", ("accountant", "epsilon", "why not"), rows, prose=True)
 
 
@@ -145,9 +175,15 @@ def tradeoff(
     rate: Rate = None,
     steps: Steps = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
-    fpr: Annotated[float, typer.Option("--fpr", help="The false-positive rate at which to give the attacker's power.")] = 0.01,
-    out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a PNG there instead of drawing in the "
-                                            "terminal.", show_default=False)] = None,
+    fpr: Annotated[
+        float, typer.Option("--fpr", help="The false-positive rate at which to give the attacker's power.")
+    ] = 0.01,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write a PNG there instead of drawing in the terminal.", show_default=False
+        ),
+    ] = None,
     force: ForceOption = False,
     json: AsJson = False,
 ) -> None:
@@ -162,10 +198,22 @@ def tradeoff(
         grid = [step / (POINTS - 1) for step in range(POINTS)]
         missed = [float(guarantee.tradeoff(at)) for at in grid]
     if json:
-        show.as_json({"fpr": grid, "fnr": missed, "advantage": advantage, "tpr_at": {"fpr": fpr, "tpr": power},
-                      "adjacency": str(adjacency), "event": event.to_dict()})
+        show.as_json(
+            {
+                "fpr": grid,
+                "fnr": missed,
+                "advantage": advantage,
+                "tpr_at": {"fpr": fpr, "tpr": power},
+                "adjacency": str(adjacency),
+                "event": event.to_dict(),
+            }
+        )
         return
-    drawn = [f"wrote {out}"] if out else show.curve(grid, missed, below="false-positive rate", beside="false-negative rate")
+    drawn = (
+        [f"wrote {out}"] if out else show.curve(grid, missed, below="false-positive rate", beside="false-negative rate")
+    )
     show.say(*drawn)
-    show.say(f"The best attacker gains at most {show.ceiling(advantage, 4)} over guessing, and finds at most a fraction "
-             f"{show.ceiling(power, 4)} at a false-positive rate of {fpr:g} ({adjacency}).")
+    show.say(
+        f"The best attacker gains at most {show.ceiling(advantage, 4)} over guessing, and finds at most a fraction "
+        f"{show.ceiling(power, 4)} at a false-positive rate of {fpr:g} ({adjacency})."
+    )

@@ -24,14 +24,27 @@ if TYPE_CHECKING:
 __all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "Recorded", "charged"]
 
 VARIABLE = "DISCREET_LEDGER"
-LedgerOption = Annotated[str | None, typer.Option(
-    "--ledger", "-l", envvar=VARIABLE, metavar="FILE", help="The ledger to charge: a file, or a URL.", show_default=False)]
-BookOption = Annotated[str | None, typer.Option("--book", help="The book in the ledger; not needed where it has only one.",
-                                                show_default=False)]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        "-l",
+        envvar=VARIABLE,
+        metavar="FILE",
+        help="The ledger to charge: a file, or a URL.",
+        show_default=False,
+    ),
+]
+BookOption = Annotated[
+    str | None,
+    typer.Option("--book", help="The book in the ledger; not needed where it has only one.", show_default=False),
+]
 NoBookOption = Annotated[bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, quietly.")]
 
-NOT_CHARGED = ("NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
-               f"with --ledger or {VARIABLE}; --no-book says that this is meant.")
+NOT_CHARGED = (
+    "NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
+    f"with --ledger or {VARIABLE}; --no-book says that this is meant."
+)
 
 
 @contextmanager
@@ -53,8 +66,9 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
 
 
 class Recorded:
-    """A book that remembers, after each charge, what a statement says of it: the book's name, and the ledger's head just then,
-    which ``ledger verify --head`` checks. Without a book it charges nothing, and remembers nothing."""
+    """A book that remembers, after each charge, what a statement says of it: the book's name, and the ledger's head
+    just then, which ``ledger verify --head`` checks. Without a book it charges nothing, and remembers nothing.
+    """
 
     def __init__(self, book: Book | None) -> None:
         self._book = book
@@ -73,6 +87,7 @@ def _only(books: Any) -> str:
     """The name of a ledger's one book."""
     names = [str(book.name) for book in books.books()]
     if len(names) != 1:
-        raise ValueError(f"The ledger has {len(names)} books ({', '.join(names) or 'none'}), so say which one to charge: "
-                         "--book.")
+        raise ValueError(
+            f"The ledger has {len(names)} books ({', '.join(names) or 'none'}), so say which one to charge: --book."
+        )
     return names[0]

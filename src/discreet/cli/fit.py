@@ -19,13 +19,20 @@ from discreet.schema import read_schema
 __all__ = ["Data", "fit", "register"]
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
-Target = Annotated[str, typer.Option("--target", help="The column to predict; the schema says whether it is a category or a "
-                                     "number.", show_default=False)]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        help="The column to predict; the schema says whether it is a category or a number.",
+        show_default=False,
+    ),
+]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
 DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
 Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)]
-Seed = Annotated[int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.",
-                                          show_default=False)]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.", show_default=False)
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +68,9 @@ def fit(
         show.as_json(model.statement | {"model": out})
         return
     stated = model.statement
-    show.say(f"wrote {out}: {target} from {', '.join(model.features)}",
-             f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}")
+    show.say(
+        f"wrote {out}: {target} from {', '.join(model.features)}",
+        f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}",
+    )
     if seed is not None:
         show.say("made with a seed: for tests, not private")

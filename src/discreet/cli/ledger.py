@@ -56,10 +56,14 @@ def open_book(
     epsilon: Annotated[float, typer.Option(help="Limit on epsilon.")],
     delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
-    unit: Annotated[str, typer.Option(help="Whom the book protects; charges for somebody else are refused.")] = ONE_RECORD,
+    unit: Annotated[
+        str, typer.Option(help="Whom the book protects; charges for somebody else are refused.")
+    ] = ONE_RECORD,
     rows_per_unit: Annotated[
-        int | None, typer.Option(min=1, help="The most rows of one unit: charges for one row are restated for so many.",
-                                 show_default=False)
+        int | None,
+        typer.Option(
+            min=1, help="The most rows of one unit: charges for one row are restated for so many.", show_default=False
+        ),
     ] = None,
     filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
     max_epsilon: Annotated[
@@ -77,8 +81,17 @@ def open_book(
             _refuse_own(own | {"max_epsilon": max_epsilon, "max_delta": max_delta}, holder)
             book = holder.sub(inner, epsilon=epsilon, delta=delta)
         else:
-            book = books.open(name, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, rows_per_unit=rows_per_unit,
-                              filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
+            book = books.open(
+                name,
+                epsilon=epsilon,
+                delta=delta,
+                adjacency=adjacency,
+                unit=unit,
+                rows_per_unit=rows_per_unit,
+                filter=filter,
+                max_epsilon=max_epsilon,
+                max_delta=max_delta,
+            )
         say(f"{book.name}: {book.terms.describe()}", f"head {books.head()}")
 
 
@@ -98,9 +111,11 @@ def raise_limit(
         seen = books.overview(name)
     (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
     _, shown, left = words.balance(proved, total)
-    say(f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
+    say(
+        f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
         *([] if delta else ["This raise has no delta: from now on the book admits pure events only."]),
-        f"head {seen.head}")  # fmt: skip
+        f"head {seen.head}",
+    )
 
 
 @app.command()
@@ -118,9 +133,22 @@ def show(
     if as_json:
         print_json({"head": seen.head, "books": rows})
         return
-    table("", ("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof"), [
-        (row["book"], *words.balance(row["epsilon"], row["limit"]), words.number(row["delta"]), f"{row['charges']:,}",
-         row["unit"], row["adjacency"], row["proof"]) for row in rows])  # fmt: skip
+    table(
+        "",
+        ("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof"),
+        [
+            (
+                row["book"],
+                *words.balance(row["epsilon"], row["limit"]),
+                words.number(row["delta"]),
+                f"{row['charges']:,}",
+                row["unit"],
+                row["adjacency"],
+                row["proof"],
+            )
+            for row in rows
+        ],
+    )
     say(f"head {seen.head}")
 
 
@@ -143,8 +171,19 @@ def history(
     for entry in entries:
         what = str(entry.cost) if entry.cost else words.agreed(entry)
         after = words.number(float(entry.epsilon)) if entry.epsilon else ""
-        rows.append((str(entry.seq), f"{entry.time:%Y-%m-%d %H:%M:%S}", entry.who, entry.book, entry.kind, entry.label,
-                     words.protected(entry), what, after))  # fmt: skip
+        rows.append(
+            (
+                str(entry.seq),
+                f"{entry.time:%Y-%m-%d %H:%M:%S}",
+                entry.who,
+                entry.book,
+                entry.kind,
+                entry.label,
+                words.protected(entry),
+                what,
+                after,
+            )
+        )
     table("", ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after"), rows)
 
 
@@ -200,13 +239,17 @@ def plot(
 
 
 def _refuse_own(asked: dict[str, object], holder: Book) -> None:
-    """Refuse what a sub-book cannot have of its own, rather than forget it; what the book above has may be said again."""
+    """Refuse what a sub-book cannot have of its own, rather than forget it;
+    what the book above has may be said again.
+    """
     usual = {"adjacency": "add-remove", "unit": ONE_RECORD, "filter": "mixed"}
     for name, value in asked.items():
         inherited = None if name.startswith("max_") else getattr(holder.terms, name)
         if value not in (usual.get(name), inherited):
-            raise ValueError(f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and filter from "
-                             f"{holder.name!r}, and has no ceiling of its own: leave it out.")
+            raise ValueError(
+                f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and filter from "
+                f"{holder.name!r}, and has no ceiling of its own: leave it out."
+            )
 
 
 def _ledger(address: str, create: bool = False) -> Ledger:

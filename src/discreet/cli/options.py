@@ -14,25 +14,59 @@ from discreet import events as ev
 from discreet.adjacency import Adjacency
 from discreet.cli.parse import mentions, parse
 
-__all__ = ["Accountant", "AsJson", "Delta", "Description", "Epsilon", "EventFile", "Expression", "Noise", "Rate", "Relation",
-           "Steps", "decode"]
+__all__ = [
+    "Accountant",
+    "AsJson",
+    "Delta",
+    "Description",
+    "Epsilon",
+    "EventFile",
+    "Expression",
+    "Noise",
+    "Rate",
+    "Relation",
+    "Steps",
+    "decode",
+]
 
-Expression = Annotated[str | None, typer.Argument(
-    metavar="[EVENT]", help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
-    show_default=False)]
-EventFile = Annotated[str | None, typer.Option(
-    "--event", metavar="FILE", help="The event as JSON, in a file; - reads standard input.", show_default=False)]
-Noise = Annotated[float | None, typer.Option(
-    "--noise-multiplier", help="Gaussian noise: standard deviation over L2 sensitivity.", show_default=False)]
-Rate = Annotated[float | None, typer.Option(
-    "--rate", help="Poisson sampling: each record joins a step with this probability.", show_default=False)]
+Expression = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[EVENT]",
+        help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
+        show_default=False,
+    ),
+]
+EventFile = Annotated[
+    str | None,
+    typer.Option(
+        "--event", metavar="FILE", help="The event as JSON, in a file; - reads standard input.", show_default=False
+    ),
+]
+Noise = Annotated[
+    float | None,
+    typer.Option(
+        "--noise-multiplier", help="Gaussian noise: standard deviation over L2 sensitivity.", show_default=False
+    ),
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        "--rate", help="Poisson sampling: each record joins a step with this probability.", show_default=False
+    ),
+]
 Steps = Annotated[int | None, typer.Option("--steps", help="How many times the step runs.", show_default=False)]
 Delta = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).", show_default=False)]
 Epsilon = Annotated[float, typer.Option("--epsilon", help="The epsilon of (epsilon, delta).", show_default=False)]
 Relation = Annotated[Adjacency, typer.Option("--adjacency", help="Which data sets are neighbours.")]
-Accountant = Annotated[str | None, typer.Option(
-    "--accountant", help="basic, advanced, optimal, zcdp, rdp, gdp or pld; without it, the tightest that applies.",
-    show_default=False)]
+Accountant = Annotated[
+    str | None,
+    typer.Option(
+        "--accountant",
+        help="basic, advanced, optimal, zcdp, rdp, gdp or pld; without it, the tightest that applies.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 
 
@@ -54,8 +88,10 @@ class Description:
         used = [name for name, value in flags.items() if value is not None]
         ways = [self.expression is not None, self.file is not None, bool(used)]
         if sum(ways) != 1:
-            raise ValueError("Give the event in exactly one way: as text ('gaussian(4) * 10'), with --event FILE, or with "
-                             "--noise-multiplier, --rate and --steps.")
+            raise ValueError(
+                "Give the event in exactly one way: as text ('gaussian(4) * 10'), with --event FILE, or with "
+                "--noise-multiplier, --rate and --steps."
+            )
 
     def event(self) -> ev.Event:
         """The event itself."""
@@ -70,8 +106,10 @@ class Description:
     def family(self) -> Callable[[float], ev.Event]:
         """The event as a function of what is to be found: ``x`` in an expression, or the noise multiplier."""
         if self.file is not None or self.noise is not None:
-            raise ValueError("calibrate looks for the noise, so write the event with x in its place, as in "
-                             "'poisson(0.01, gaussian(x)) * 10000', or give --rate and --steps alone.")
+            raise ValueError(
+                "calibrate looks for the noise, so write the event with x in its place, as in "
+                "'poisson(0.01, gaussian(x)) * 10000', or give --rate and --steps alone."
+            )
         text = self.expression
         if text is None:
             return self._step

@@ -1,7 +1,7 @@
 """Files that commands write: claimed before anything is charged, put in place when they are complete.
 
-A folder that is not there, a file that may not be written, one that exists: all of it is public, and all of it is found before
-a budget is spent. A ledger, or a file that the command reads, is never overwritten.
+A folder that is not there, a file that may not be written, one that exists: all of it is public, and all of it is found
+before a budget is spent. A ledger, or a file that the command reads, is never overwritten.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ _BESIDE_A_LEDGER = ("-journal", "-wal", "-shm")
 
 
 @contextmanager
-def claimed(path: str | os.PathLike[str], *, force: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> Iterator[Path]:
-    """A new file beside ``path``, to be written in the block; it takes the place of ``path`` when the block ends well."""
+def claimed(
+    path: str | os.PathLike[str], *, force: bool, inputs: Sequence[str | os.PathLike[str]] = ()
+) -> Iterator[Path]:
+    """A new file beside ``path``, to be written in the block;
+    it takes the place of ``path`` when the block ends well.
+    """
     target = Path(path)
     part = target.parent / f".{target.stem}.{os.getpid()}.part{target.suffix}"  # the ending may decide what is written
     try:

@@ -27,7 +27,8 @@ from discreet import events as ev
 
 __all__ = ["NAMES", "mentions", "parse"]
 
-# A parameter without its name is taken in the order of the event's fields: poisson(rate, event), approx(epsilon, delta).
+# A parameter without its name is taken in the order of the event's fields: poisson(rate, event), approx(epsilon,
+# delta).
 NAMES: Mapping[str, type[ev.Event]] = {
     "approx": ev.ApproxDP,
     "balls_in_bins": ev.BallsInBins,
@@ -52,7 +53,11 @@ NAMES: Mapping[str, type[ev.Event]] = {
 LONGEST = 10_000  # characters; what is longer than a line of text belongs in a JSON file
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.BitOr: operator.or_,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.BitOr: operator.or_,
 }
 
 
@@ -126,7 +131,8 @@ def _usage(name: str) -> str:
 def _apply(act: Callable[[Any, Any], Any], left: Any, right: Any, node: ast.expr) -> Any:
     """Arithmetic on numbers, composition on events; 1e4 is as good a count as 10000."""
     left, right = _count(left, beside=right), _count(right, beside=left)
-    if not all(isinstance(side, (int, float, ev.Event)) for side in (left, right)):  # 'a' * 4000000000 is text, and 4 GB of it
+    # 'a' * 4000000000 is text, and 4 GB of it
+    if not all(isinstance(side, (int, float, ev.Event)) for side in (left, right)):
         raise ValueError(f"{_excerpt(ast.unparse(node))} has no meaning: numbers take + - * /, events take + * |.")
     numbers = all(isinstance(side, (int, float)) for side in (left, right))
     if act in (operator.sub, operator.truediv, operator.or_) and numbers is (act is operator.or_):

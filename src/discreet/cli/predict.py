@@ -22,11 +22,20 @@ __all__ = ["predict", "register"]
 SHOWN = 10  # numbers of lines in a warning
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.",
-                                         show_default=False)]
-Statement = Annotated[bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")]
-Trust = Annotated[bool, typer.Option("--trust-pickle", help="Read the model as joblib, which runs whatever code the file "
-                                     "holds: only for files that you made yourself.")]
+Out = Annotated[
+    str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False)
+]
+Statement = Annotated[
+    bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust-pickle",
+        help="Read the model as joblib, which runs whatever code the file "
+        "holds: only for files that you made yourself.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,8 +43,14 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=LEARN)(predict)
 
 
-def predict(model: Model, data: Data = "", out: Out = None, statement: Statement = False, force: ForceOption = False,
-            trust_pickle: Trust = False) -> None:
+def predict(
+    model: Model,
+    data: Data = "",
+    out: Out = None,
+    statement: Statement = False,
+    force: ForceOption = False,
+    trust_pickle: Trust = False,
+) -> None:
     """Predict with a saved model: one line a row. Predictions cost nothing more."""
     loaded = _pickled(model) if trust_pickle else _loaded(model)
     if statement:
@@ -60,8 +75,10 @@ def _tell_left_out(data: str) -> None:
 
     if lines := unreadable_lines(data):
         more = ", ..." if len(lines) > SHOWN else ""
-        show.warn(f"{len(lines)} lines cannot be read (too few fields, or bytes that are no text) and have no prediction: "
-                  f"{', '.join(map(str, lines[:SHOWN]))}{more}")
+        show.warn(
+            f"{len(lines)} lines cannot be read (too few fields, or bytes that are no text) and have no prediction: "
+            f"{', '.join(map(str, lines[:SHOWN]))}{more}"
+        )
 
 
 def _loaded(path: str) -> Any:
@@ -73,8 +90,10 @@ def _loaded(path: str) -> Any:
     except FileNotFoundError:
         raise ValueError(f"The model {path!r} is not there.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"The file {path!r} holds no model made by 'discreet fit': it is not text. If it is a pickle of "
-                         "yours, --trust-pickle reads it, and runs whatever code it holds.") from None
+        raise ValueError(
+            f"The file {path!r} holds no model made by 'discreet fit': it is not text. If it is a pickle of "
+            "yours, --trust-pickle reads it, and runs whatever code it holds."
+        ) from None
     if len(text) > LONGEST:
         raise ValueError(f"The file {path!r} is larger than any model.")
     return loads(text)

@@ -20,18 +20,31 @@ from discreet.schema import read_schema
 __all__ = ["query", "register"]
 
 Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)]
-SchemaFile = Annotated[str, typer.Option("--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.",
-                                         show_default=False)]
-Sql = Annotated[str, typer.Option("--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...].",
-                                  show_default=False)]
-EpsilonOption = Annotated[float | None, typer.Option("--epsilon", help="The budget; alone, pure DP.", show_default=False)]
-DeltaOption = Annotated[float | None, typer.Option("--delta", help="With --epsilon: the delta of (epsilon, delta).",
-                                                   show_default=False)]
-RhoOption = Annotated[float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")]
+SchemaFile = Annotated[
+    str,
+    typer.Option(
+        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
+    ),
+]
+Sql = Annotated[
+    str, typer.Option("--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...].", show_default=False)
+]
+EpsilonOption = Annotated[
+    float | None, typer.Option("--epsilon", help="The budget; alone, pure DP.", show_default=False)
+]
+DeltaOption = Annotated[
+    float | None, typer.Option("--delta", help="With --epsilon: the delta of (epsilon, delta).", show_default=False)
+]
+RhoOption = Annotated[
+    float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)
+]
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
-MemoryOption = Annotated[str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.",
-                                                  show_default=False)]
+MemoryOption = Annotated[
+    str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.", show_default=False)
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -57,8 +70,14 @@ def query(
     from discreet.tables import table
 
     declared = read_schema(schema)
-    people = table(source, schema=declared.schema, unit=declared.unit, max_rows_per_unit=declared.max_rows_per_unit,
-                   max_groups_per_unit=declared.max_groups_per_unit, memory_limit=memory_limit)
+    people = table(
+        source,
+        schema=declared.schema,
+        unit=declared.unit,
+        max_rows_per_unit=declared.max_rows_per_unit,
+        max_groups_per_unit=declared.max_groups_per_unit,
+        memory_limit=memory_limit,
+    )
     asked = people.parse(sql)
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())

@@ -1,4 +1,5 @@
-"""How answers look: numbers rounded to the safe side, JSON, tables that are never cut, and a trade-off curve in characters.
+"""How answers look: numbers rounded to the safe side, JSON, tables that are never cut, and a trade-off curve in
+characters.
 
 Names, labels and keys come from files and from other people. Before they reach a terminal, what would move its cursor,
 change its colours or turn the direction of writing is written as an escape.
@@ -65,7 +66,9 @@ def clean(text: str, keep: str = "") -> str:
     >>> print(clean("a\x1b[31m\u202eb\ud800\n"))
     a\x1b[31m\u202eb\ud800\n
     """
-    return "".join(sign if sign in keep or unicodedata.category(sign) not in _UNSEEN else _escaped(sign) for sign in text)
+    return "".join(
+        sign if sign in keep or unicodedata.category(sign) not in _UNSEEN else _escaped(sign) for sign in text
+    )
 
 
 def _escaped(sign: str) -> str:
@@ -114,8 +117,12 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, 
         widths[-1] = max(cell_len(word) for row in (headers, *rows) for word in row[-1].split(" "))
     if sum(widths) + 3 * len(widths) + 1 > shutil.get_terminal_size().columns:
         names = max(map(cell_len, headers))
-        blocks = ["\n".join(f"{name}:{' ' * (names - cell_len(name))} {cell}" for name, cell in zip(headers, row, strict=True))
-                  for row in rows]
+        blocks = [
+            "\n".join(
+                f"{name}:{' ' * (names - cell_len(name))} {cell}" for name, cell in zip(headers, row, strict=True)
+            )
+            for row in rows
+        ]
         print("\n\n".join([*([title] if title else []), *blocks]))
         return
     grid = Table(title=Text(title) if title else None, title_justify="left")

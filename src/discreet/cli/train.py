@@ -34,8 +34,17 @@ _SECTIONS = {
     "model": {"layers", "factory"},
     "data": {"path", "inputs", "target", "factory"},
     "training": {"optimizer", "lr", "batch_size", "loss", "loss_reduction"},
-    "privacy": {"epsilon", "delta", "epochs", "noise_multiplier", "max_grad_norm", "clipping", "sampler", "dataset_size",
-                "unit"},
+    "privacy": {
+        "epsilon",
+        "delta",
+        "epochs",
+        "noise_multiplier",
+        "max_grad_norm",
+        "clipping",
+        "sampler",
+        "dataset_size",
+        "unit",
+    },
     "speed": {"max_physical_batch_size", "secure"},
 }
 
@@ -46,18 +55,29 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
-    file: Annotated[Path, typer.Argument(help="A TOML file with the sections model, data, training and privacy.",
-                                         show_default=False)],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the trained weights.")] = Path("model.pt"),
-    seed: Annotated[int | None, typer.Option("--seed", help="Make the run repeatable, and not private.",
-                                             show_default=False)] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(help="A TOML file with the sections model, data, training and privacy.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the trained weights.")] = Path(
+        "model.pt"
+    ),
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Make the run repeatable, and not private.", show_default=False)
+    ] = None,
     ledger: LedgerOption = None,
     book: BookOption = None,
     no_book: NoBookOption = False,
     force: ForceOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    local: Annotated[bool, typer.Option("--local", help="Show the training loss and the share of clipped gradients too. They "
-                                        "are not private: for your own eyes.")] = False,
+    local: Annotated[
+        bool,
+        typer.Option(
+            "--local",
+            help="Show the training loss and the share of clipped gradients too. They "
+            "are not private: for your own eyes.",
+        ),
+    ] = False,
 ) -> None:
     """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as
     JSON."""
@@ -73,27 +93,43 @@ def train(
     operation = _operation(model, records, asked, progress=False if quiet else "local" if local else True)
     told = out.with_name(f"{out.name}.json")
     inputs = [file, *([file.parent / asked["data"]["path"]] if "path" in asked["data"] else [])]
-    with (claimed(out, force=force, inputs=inputs) as weights, claimed(told, force=force, inputs=inputs) as statement,
-          charged_book(ledger, book, no_book) as account):
+    with (
+        claimed(out, force=force, inputs=inputs) as weights,
+        claimed(told, force=force, inputs=inputs) as statement,
+        charged_book(ledger, book, no_book) as account,
+    ):
         payer = Recorded(account)
         released = charged(operation, records, book=payer, label=f"training of {file.name}", rng=seed)
         torch.save(released.value.state_dict(), weights)
-        facts = {"event": released.event.to_dict(), "reproducible": released.reproducible, "charged": payer.head,
-                 "sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
+        facts = {
+            "event": released.event.to_dict(),
+            "reproducible": released.reproducible,
+            "charged": payer.head,
+            "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        }
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
 
 
-def _operation(model: Callable[[], torch.nn.Module], records: Any, asked: dict[str, dict[str, Any]],
-               progress: Any) -> Training[torch.nn.Module]:
+def _operation(
+    model: Callable[[], torch.nn.Module], records: Any, asked: dict[str, dict[str, Any]], progress: Any
+) -> Training[torch.nn.Module]:
     """The run that a file describes; the size it is priced for is the file's, or that of the data."""
     from discreet.training import Speed, Training
 
     training, privacy = dict(asked["training"]), dict(asked["privacy"])
     loss, optimizer = _loss(training.pop("loss", "cross_entropy")), _optimizer(training.pop("optimizer", "SGD"))
     size = privacy.pop("dataset_size", len(records[0]) if isinstance(records, tuple) else len(records))
-    return Training(model, dataset_size=size, loss_fn=loss, optimizer=optimizer, progress=progress,
-                    speed=Speed(**asked["speed"]), **training, **privacy)
+    return Training(
+        model,
+        dataset_size=size,
+        loss_fn=loss,
+        optimizer=optimizer,
+        progress=progress,
+        speed=Speed(**asked["speed"]),
+        **training,
+        **privacy,
+    )
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
@@ -114,7 +150,9 @@ def _loss(name: Any) -> Any:
 
     found = getattr(torch.nn.functional, name, None) if isinstance(name, str) and not name.startswith("_") else None
     if not callable(found):
-        raise ValueError(f"training.loss is {name!r}, but must be a function of torch.nn.functional, such as 'cross_entropy'.")
+        raise ValueError(
+            f"training.loss is {name!r}, but must be a function of torch.nn.functional, such as 'cross_entropy'."
+        )
     return found
 
 
@@ -123,7 +161,9 @@ def _optimizer(name: Any) -> Any:
 
     found = getattr(torch.optim, name, None) if isinstance(name, str) else None
     if not isinstance(found, type) or not issubclass(found, torch.optim.Optimizer):
-        raise ValueError(f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'.")
+        raise ValueError(
+            f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'."
+        )
     return found
 
 
@@ -143,9 +183,15 @@ def _model(asked: dict[str, Any]) -> Callable[[], torch.nn.Module]:
     import torch
 
     sizes = asked.get("layers", [])
-    if not isinstance(sizes, list) or len(sizes) < 2 or not all(type(size) is int and 1 <= size <= 10**6 for size in sizes):
-        raise ValueError("model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
-                         "model.factory.")
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) < 2
+        or not all(type(size) is int and 1 <= size <= 10**6 for size in sizes)
+    ):
+        raise ValueError(
+            "model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
+            "model.factory."
+        )
 
     def made() -> torch.nn.Module:
         layers: list[torch.nn.Module] = []

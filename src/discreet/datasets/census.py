@@ -23,44 +23,149 @@ from discreet.schema import Bounded, Categories, Schema
 
 __all__ = ["BOUNDS", "CATEGORIES", "Adult", "Features", "adult", "adult_features"]
 
-_COLUMNS = ("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship", "race",
-            "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income")
+_COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+    "income",
+)
 
-_RAW = {"adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-        "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"}
+_RAW = {
+    "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+}
 
 # Working age in the survey; sixteen grades; incomes are top-coded at 99,999; hours have two digits.
-BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({
-    "age": (17.0, 90.0),
-    "fnlwgt": (0.0, 1_500_000.0),
-    "education_num": (1.0, 16.0),
-    "capital_gain": (0.0, 99_999.0),
-    "capital_loss": (0.0, 5_000.0),
-    "hours_per_week": (0.0, 99.0),
-})
+BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "age": (17.0, 90.0),
+        "fnlwgt": (0.0, 1_500_000.0),
+        "education_num": (1.0, 16.0),
+        "capital_gain": (0.0, 99_999.0),
+        "capital_loss": (0.0, 5_000.0),
+        "hours_per_week": (0.0, 99.0),
+    }
+)
 
 # As adult.names lists them, with "?" (not known) where the description says that values may be missing.
-CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "workclass": ("Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov", "Without-pay",
-                  "Never-worked", "?"),
-    "education": ("Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th", "7th-8th",
-                  "12th", "Masters", "1st-4th", "10th", "Doctorate", "5th-6th", "Preschool"),
-    "marital_status": ("Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed", "Married-spouse-absent",
-                       "Married-AF-spouse"),
-    "occupation": ("Tech-support", "Craft-repair", "Other-service", "Sales", "Exec-managerial", "Prof-specialty",
-                   "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing", "Transport-moving",
-                   "Priv-house-serv", "Protective-serv", "Armed-Forces", "?"),
-    "relationship": ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"),
-    "race": ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"),
-    "sex": ("Female", "Male"),
-    "native_country": ("United-States", "Cambodia", "England", "Puerto-Rico", "Canada", "Germany",
-                       "Outlying-US(Guam-USVI-etc)", "India", "Japan", "Greece", "South", "China", "Cuba", "Iran", "Honduras",
-                       "Philippines", "Italy", "Poland", "Jamaica", "Vietnam", "Mexico", "Portugal", "Ireland", "France",
-                       "Dominican-Republic", "Laos", "Ecuador", "Taiwan", "Haiti", "Columbia", "Hungary", "Guatemala",
-                       "Nicaragua", "Scotland", "Thailand", "Yugoslavia", "El-Salvador", "Trinadad&Tobago", "Peru", "Hong",
-                       "Holand-Netherlands", "?"),
-    "income": ("<=50K", ">50K"),
-})
+CATEGORIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "workclass": (
+            "Private",
+            "Self-emp-not-inc",
+            "Self-emp-inc",
+            "Federal-gov",
+            "Local-gov",
+            "State-gov",
+            "Without-pay",
+            "Never-worked",
+            "?",
+        ),
+        "education": (
+            "Bachelors",
+            "Some-college",
+            "11th",
+            "HS-grad",
+            "Prof-school",
+            "Assoc-acdm",
+            "Assoc-voc",
+            "9th",
+            "7th-8th",
+            "12th",
+            "Masters",
+            "1st-4th",
+            "10th",
+            "Doctorate",
+            "5th-6th",
+            "Preschool",
+        ),
+        "marital_status": (
+            "Married-civ-spouse",
+            "Divorced",
+            "Never-married",
+            "Separated",
+            "Widowed",
+            "Married-spouse-absent",
+            "Married-AF-spouse",
+        ),
+        "occupation": (
+            "Tech-support",
+            "Craft-repair",
+            "Other-service",
+            "Sales",
+            "Exec-managerial",
+            "Prof-specialty",
+            "Handlers-cleaners",
+            "Machine-op-inspct",
+            "Adm-clerical",
+            "Farming-fishing",
+            "Transport-moving",
+            "Priv-house-serv",
+            "Protective-serv",
+            "Armed-Forces",
+            "?",
+        ),
+        "relationship": ("Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"),
+        "race": ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"),
+        "sex": ("Female", "Male"),
+        "native_country": (
+            "United-States",
+            "Cambodia",
+            "England",
+            "Puerto-Rico",
+            "Canada",
+            "Germany",
+            "Outlying-US(Guam-USVI-etc)",
+            "India",
+            "Japan",
+            "Greece",
+            "South",
+            "China",
+            "Cuba",
+            "Iran",
+            "Honduras",
+            "Philippines",
+            "Italy",
+            "Poland",
+            "Jamaica",
+            "Vietnam",
+            "Mexico",
+            "Portugal",
+            "Ireland",
+            "France",
+            "Dominican-Republic",
+            "Laos",
+            "Ecuador",
+            "Taiwan",
+            "Haiti",
+            "Columbia",
+            "Hungary",
+            "Guatemala",
+            "Nicaragua",
+            "Scotland",
+            "Thailand",
+            "Yugoslavia",
+            "El-Salvador",
+            "Trinadad&Tobago",
+            "Peru",
+            "Hong",
+            "Holand-Netherlands",
+            "?",
+        ),
+        "income": ("<=50K", ">50K"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +180,10 @@ class Adult:
     @property
     def schema(self) -> Schema:
         """The same public facts as a schema, for ``dp.table``."""
-        return Schema({name: Bounded(*ends) for name, ends in self.bounds.items()}
-                      | {name: Categories(values) for name, values in self.categories.items()})
+        return Schema(
+            {name: Bounded(*ends) for name, ends in self.bounds.items()}
+            | {name: Categories(values) for name, values in self.categories.items()}
+        )
 
     def __repr__(self) -> str:
         return f"Adult({len(self.train['age'])} + {len(self.test['age'])} records, {len(self.train)} columns)"
@@ -94,8 +201,8 @@ class Features(NamedTuple):
 def adult() -> Adult:
     """UCI Adult: 32,561 records to learn from and 16,281 to test on, as it was split by its donors.
 
-    Six columns are integers and have public ``bounds``; nine are text and have public ``categories``, in which "?" stands
-    for not known. Nothing about them was read off the records.
+    Six columns are integers and have public ``bounds``; nine are text and have public ``categories``, in which "?"
+    stands for not known. Nothing about them was read off the records.
 
     >>> people = adult()
     >>> people
@@ -113,14 +220,17 @@ def _columns(name: str) -> Mapping[str, NDArray[Any]]:
     packed = Path(__file__).with_name("data") / f"{name}.xz"
     text = checked(name, lzma.decompress(packed.read_bytes()), _RAW[name]).decode("ascii")
     records = [line.rstrip(".").split(", ") for line in text.splitlines() if line.count(",") == 14]
-    columns = {key: np.array(entries, np.int64 if key in BOUNDS else np.str_)
-               for key, entries in zip(_COLUMNS, zip(*records, strict=True), strict=True)}
+    columns = {
+        key: np.array(entries, np.int64 if key in BOUNDS else np.str_)
+        for key, entries in zip(_COLUMNS, zip(*records, strict=True), strict=True)
+    }
     for column in columns.values():
         column.flags.writeable = False  # shared by every caller
     return MappingProxyType(columns)
 
 
-# education_num orders the same sixteen grades as education; fnlwgt is a weight of the survey, not a fact about a person.
+# education_num orders the same sixteen grades as education; fnlwgt is a weight of the survey, not a fact about a
+# person.
 _ONE_HOT = tuple(name for name in CATEGORIES if name not in ("education", "income"))
 _SCALED = ("age", "education_num", "hours_per_week")
 _SQUARED = ("age", "hours_per_week")  # incomes rise with age and hours, and then fall
@@ -132,8 +242,8 @@ def adult_features() -> Features:
 
     1. One column of zeros and ones for each category of each categorical column, "?" included: 86 columns. Education is
        left out, because education_num orders the same grades.
-    2. age, education_num and hours_per_week, clipped to their public bounds and scaled to [-1, 1]; the squares of age and
-       hours, since neither acts in one direction only. fnlwgt, a weight of the survey, is left out.
+    2. age, education_num and hours_per_week, clipped to their public bounds and scaled to [-1, 1]; the squares of age
+       and hours, since neither acts in one direction only. fnlwgt, a weight of the survey, is left out.
     3. log(1 + x)/log(1 + bound) of capital_gain and capital_loss, clipped to their bounds.
     4. Each row divided by its Euclidean length, and by a hair more, so that no length exceeds 1 by rounding.
 

@@ -1,7 +1,7 @@
 """Where data that does not ship is found, and the proof that it is the data it should be.
 
-Files are looked for in the folder that the environment variable ``DISCREET_DATA`` names, otherwise in ``../shared/data``
-beside the checkout. Each has a known checksum; a file that does not match is refused.
+Files are looked for in the folder that the environment variable ``DISCREET_DATA`` names, otherwise in
+``../shared/data`` beside the checkout. Each has a known checksum; a file that does not match is refused.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ def path(name: str) -> Path:
         raise ValueError(f"name is {name!r}, but must be one of {', '.join(FILES)}.")
     found = data_folder() / name
     if not found.is_file():
-        raise FileNotFoundError(f"{name} does not ship with discreet and is not in {data_folder()}. Put it into a folder "
-                                "and name that folder in the environment variable DISCREET_DATA.")
+        raise FileNotFoundError(
+            f"{name} does not ship with discreet and is not in {data_folder()}. Put it into a folder "
+            "and name that folder in the environment variable DISCREET_DATA."
+        )
     checked(name, found.read_bytes(), FILES[name])
     return found
 
@@ -63,6 +65,7 @@ def checked(name: str, content: bytes, sha256: str) -> bytes:
     """
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
-        raise ValueError(f"{name} is not the file it should be: its sha256 begins with {digest[:8]}, not {sha256[:8]}. "
-                         "Get it again.")
+        raise ValueError(
+            f"{name} is not the file it should be: its sha256 begins with {digest[:8]}, not {sha256[:8]}. Get it again."
+        )
     return content

@@ -39,7 +39,9 @@ def warfarin() -> dict[str, NDArray[np.str_]]:
 
 def mnist() -> Digits:
     """Handwritten digits: 60,000 images to learn from and 10,000 to test on."""
-    parts = [_idx(f"mnist/{part}-{kind}-ubyte.gz") for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+    parts = [
+        _idx(f"mnist/{part}-{kind}-ubyte.gz") for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")
+    ]
     return Digits(*parts)
 
 
@@ -63,7 +65,9 @@ def _csv(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def _idx(name: str) -> NDArray[np.uint8]:
-    """An array in the IDX format: two zeros, the type (8: bytes), the number of dimensions, their sizes, the entries."""
+    """An array in the IDX format: two zeros, the type (8: bytes), the number of dimensions, their sizes,
+    the entries.
+    """
     with gzip.open(path(name)) as file:
         content = file.read()
     dimensions = content[3]

@@ -1,8 +1,8 @@
 """What must be forgotten before Python ends.
 
-DuckDB 2 looks, when it is unloaded, whether any of its objects is still alive, and prints a page about each. narwhals keeps
-a namespace of each engine in a cache for the life of the process, which leads to DuckDB's types; where pyarrow is loaded,
-Python's own end comes too late for them. So the caches are emptied a moment earlier.
+DuckDB 2 looks, when it is unloaded, whether any of its objects is still alive, and prints a page about each. narwhals
+keeps a namespace of each engine in a cache for the life of the process, which leads to DuckDB's types; where pyarrow is
+loaded, Python's own end comes too late for them. So the caches are emptied a moment earlier.
 """
 
 from __future__ import annotations

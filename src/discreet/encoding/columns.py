@@ -1,4 +1,5 @@
-"""Columns as arrays: numbers as doubles, text and identifiers as the numbers of the different words. One entry at a time.
+"""Columns as arrays: numbers as doubles, text and identifiers as the numbers of the different words. One entry at a
+time.
 
 Nothing here fails because of an entry: what is no number is NaN, what is no text is the word -1.
 """
@@ -30,7 +31,9 @@ def check_type(name: str, values: Any) -> None:
     """Refuse a container whose type, a public fact, holds neither numbers nor text; a list states none."""
     kind = element_type(values)
     if kind is not None and kind_of(kind) not in ("numbers", "text", "objects"):
-        raise ValueError(f"Column {name!r} has type {kind}, but must hold numbers, truth values or text: cast it first.")
+        raise ValueError(
+            f"Column {name!r} has type {kind}, but must hold numbers, truth values or text: cast it first."
+        )
 
 
 def doubles(values: Any) -> NDArray[np.float64]:
@@ -56,7 +59,9 @@ def identities(values: Any) -> Words:
 def of_arrow(column: Any) -> Words:
     """An Arrow column of text."""
     encoded = column.combine_chunks().dictionary_encode()
-    return Words(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist())
+    return Words(
+        encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
+    )
 
 
 def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:

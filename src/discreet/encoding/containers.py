@@ -1,9 +1,9 @@
 """Rows and columns as users hand them over: types and shapes, which are public, are looked at first; values later.
 
-Every record is read by itself. An array, or a frame, has types that all its records share, and they are public. A list, or an
-array of objects, has none: each entry is read alone, and one that is no number (text, ``None``, a complex number) becomes NaN.
-So does every entry of a row of another length. None of that is an error or a warning, which would tell that the record is
-there, and none of it changes how other records are read.
+Every record is read by itself. An array, or a frame, has types that all its records share, and they are public. A list,
+or an array of objects, has none: each entry is read alone, and one that is no number (text, ``None``, a complex number)
+becomes NaN. So does every entry of a row of another length. None of that is an error or a warning, which would tell
+that the record is there, and none of it changes how other records are read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,16 @@ from discreet.mechanisms.records import double
 
 __all__ = ["UnreadColumn", "UnreadRows", "column_types", "framed", "kind_of", "listed", "row_length"]
 
-_LETTERS = {"b": "numbers", "i": "numbers", "u": "numbers", "f": "numbers", "U": "text", "S": "bytes", "M": "dates",
-            "m": "times"}  # NumPy's, which pandas shares
+_LETTERS = {
+    "b": "numbers",
+    "i": "numbers",
+    "u": "numbers",
+    "f": "numbers",
+    "U": "text",
+    "S": "bytes",
+    "M": "dates",
+    "m": "times",
+}  # NumPy's, which pandas shares
 _POLARS = {"Boolean": "numbers", "String": "text", "Categorical": "text", "Enum": "text", "Object": "objects"}
 _NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # Arrow's names
 
@@ -44,7 +52,9 @@ def kind_of(kind: Any) -> str:
 
 
 def listed(source: Any) -> Any:
-    """A container that states no type for its records (a deque, say) as a list: NumPy would find one for all of them."""
+    """A container that states no type for its records (a deque, say) as a list:
+    NumPy would find one for all of them.
+    """
     typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
     if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, Mapping, Set)):
         return source
@@ -97,7 +107,9 @@ def _row(row: Any, columns: int) -> list[float]:
 
 def framed(rows: Any) -> bool:
     """Whether it is a frame: of pandas or polars, or a table of Arrow."""
-    return (hasattr(rows, "dtypes") and hasattr(rows, "columns")) or (hasattr(rows, "schema") and hasattr(rows, "column_names"))
+    return (hasattr(rows, "dtypes") and hasattr(rows, "columns")) or (
+        hasattr(rows, "schema") and hasattr(rows, "column_names")
+    )
 
 
 def column_types(frame: Any) -> list[tuple[Any, Any]]:
@@ -139,7 +151,9 @@ class UnreadColumn:
         return f"UnreadColumn({self.kind})"
 
     def read(self) -> NDArray[Any]:
-        """The values, as they are: an array of a NumPy type, or of objects, where a missing one changes no other's type."""
+        """The values, as they are: an array of a NumPy type, or of objects,
+        where a missing one changes no other's type.
+        """
         source = self.source
         if isinstance(getattr(source, "dtype", None), np.dtype):
             return np.asarray(source)

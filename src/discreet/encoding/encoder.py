@@ -9,9 +9,9 @@ of a category        the number of its label; what is not listed, or missing, th
 of the unit          an identifier (``values.identity``); all missing ones are one unit
 ===================  ==================================================================================================
 
-Guarantee: a row's encoding is a function of that row alone, and nothing fails because of one. Where there is a unit, its first
-row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows alone. So one unit more
-or less is one row more or less, and every other row is as it was.
+Guarantee: a row's encoding is a function of that row alone, and nothing fails because of one. Where there is a unit,
+its first row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows
+alone. So one unit more or less is one row more or less, and every other row is as it was.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Encoded:
 class Encoder:
     """Reads the bounded and categorical columns of a declaration, or those of them that are named.
 
-    Data is a mapping of columns, a pandas, polars or pyarrow frame, or the path of a file: the reader of ``discreet.table``.
-    With ``one_row_a_unit=False`` every row counts: for predictions, where nothing is protected.
+    Data is a mapping of columns, a pandas, polars or pyarrow frame, or the path of a file: the reader of
+    ``discreet.table``. With ``one_row_a_unit=False`` every row counts: for predictions, where nothing is protected.
     """
 
     declaration: Declaration
@@ -77,16 +77,23 @@ class Encoder:
 
     def __post_init__(self) -> None:
         if self.one_row_a_unit and self.declaration.max_rows_per_unit != 1:
-            raise ValueError(f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but one row a unit is read here: "
-                             "set it to 1, and the first row of each counts.")
+            raise ValueError(
+                f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but one row a unit is read here: "
+                "set it to 1, and the first row of each counts."
+            )
 
     @property
     def schema(self) -> Schema:
         """The columns that are read."""
         every = self.declaration.schema
         names = every if self.columns is None else self.columns
-        return Schema({name: every[name] for name in names
-                       if name != self.declaration.unit and isinstance(every[name], (Bounded, Categories))})
+        return Schema(
+            {
+                name: every[name]
+                for name in names
+                if name != self.declaration.unit and isinstance(every[name], (Bounded, Categories))
+            }
+        )
 
     @property
     def unit(self) -> str | None:
@@ -106,8 +113,10 @@ class Encoder:
         if units is None:
             return Encoded(self.schema, size, found)
         first = np.sort(np.unique(units, return_index=True)[1])  # NaN are one unit, as all missing ones are
-        chosen = {name: Words(column.at[first], column.words) if isinstance(column, Words) else column[first]
-                  for name, column in found.items()}
+        chosen = {
+            name: Words(column.at[first], column.words) if isinstance(column, Words) else column[first]
+            for name, column in found.items()
+        }
         return Encoded(self.schema, len(first), chosen)
 
     # --- a mapping of columns ----------------------------------------------------------------------------------------
@@ -122,8 +131,10 @@ class Encoder:
             raise ValueError("The columns differ in length, but hold one entry a row each.")
 
         def read() -> tuple[dict[str, _Found], NDArray[Any] | None, int]:
-            found = {name: texts(data[name]) if _textual(column) else doubles(data[name])
-                     for name, column in self.schema.items()}
+            found = {
+                name: texts(data[name]) if _textual(column) else doubles(data[name])
+                for name, column in self.schema.items()
+            }
             units = None if self.unit is None else identities(data[self.unit]).at
             return found, units, len(data[wanted[0]])
 
@@ -136,8 +147,10 @@ class Encoder:
         from discreet.encoding.sources import open_source, ordered
 
         if not ordered(data):
-            raise ValueError(f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
-                             "the first counts here: write it to a file, or collect it to a frame.")
+            raise ValueError(
+                f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
+                "the first counts here: write it to a file, or collect it to a frame."
+            )
         source = open_source(data, self.schema, self.unit)
         names = list(source.names)
         parts = [self._expression(name, source.names[name], source.kinds[name]) for name in names]

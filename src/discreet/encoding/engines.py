@@ -24,7 +24,9 @@ class EngineFailed(DiscreetError):
 
 
 def quietly(action: Callable[[], T]) -> T:
-    """What ``action`` gives; whatever an engine raises becomes a sentence without its message, and without its traceback."""
+    """What ``action`` gives; whatever an engine raises becomes a sentence without its message,
+    and without its traceback.
+    """
     try:
         return action()
     except EngineFailed:  # says one of our own sentences already
@@ -33,8 +35,10 @@ def quietly(action: Callable[[], T]) -> T:
         if str(error) == _STOPPED:
             raise KeyboardInterrupt from None
         kind = type(error).__name__
-    raise EngineFailed(f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
-                       "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file.")
+    raise EngineFailed(
+        f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
+        "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file."
+    )
 
 
 class Engine(ABC):
@@ -83,16 +87,19 @@ class Engine(ABC):
         """Run the query; rows of Python values."""
 
     def double(self, column: str, *, spelled: bool) -> str:
-        """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone, not the engine's."""
+        """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,
+        not the engine's.
+        """
         value = self.quoted(column)
         if spelled:
             value = f"CASE WHEN {self.spells_a_number(value)} THEN {value} END"
         return f"TRY_CAST({value} AS DOUBLE)"
 
     def number(self, double: str) -> str:
-        """A double, or NULL where it is NaN. Has to be applied twice, because DuckDB drops comparisons with NaN (so ``NULLIF``
-        too) and even ``isnan`` where a file's statistics, which leave NaN out, seem to decide them. Of what a CASE gives it
-        believes nothing, so the first, which it may drop, makes it ask the second."""
+        """A double, or NULL where it is NaN. Has to be applied twice, because DuckDB drops comparisons with NaN (so
+        ``NULLIF`` too) and even ``isnan`` where a file's statistics, which leave NaN out, seem to decide them. Of what
+        a CASE gives it believes nothing, so the first, which it may drop, makes it ask the second.
+        """
         return f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END"
 
     @abstractmethod
@@ -115,7 +122,8 @@ class DuckDB(Engine):
     adds_in_128_bits = True
 
     def __init__(self, connection: Any = None) -> None:
-        self._connection = connection  # our own; a user's relation brings a connection that cannot be asked for progress
+        # our own; a user's relation brings a connection that cannot be asked for progress
+        self._connection = connection
 
     def quoted(self, name: str) -> str:
         escaped = name.replace('"', '""')
@@ -150,7 +158,9 @@ class DuckDB(Engine):
         mark = next(sign for sign in map(chr, range(1, 0xD800)) if sign != "'" and sign not in every)
         listed = mark.join(told).replace("'", "''")
         kind = "VARCHAR[]" if textual else "DOUBLE[]"
-        return frame.project(f"*, {column} IN (SELECT unnest(CAST(string_split('{listed}', '{mark}') AS {kind}))) AS {name}")
+        return frame.project(
+            f"*, {column} IN (SELECT unnest(CAST(string_split('{listed}', '{mark}') AS {kind}))) AS {name}"
+        )
 
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
@@ -166,7 +176,8 @@ class DuckDB(Engine):
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         if progress is None or self._connection is None:
             return list(frame.fetchall())
-        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):  # it counts, and prints nothing
+        # it counts, and prints nothing
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self._connection.execute(f"SET {setting}")
         done = threading.Event()
         watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
@@ -228,7 +239,9 @@ class Spark(Engine):
         return self.first_rows(frame, unit, order, [order], keep)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
+        rank = (
+            f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
+        )
         return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:

@@ -48,14 +48,23 @@ class Source:
     whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
 
 
-def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: str | None = None, threads: int | None = None,
-                temp_directory: str | None = None) -> Source:
+def open_source(
+    source: Any,
+    schema: Schema,
+    unit: str | None,
+    *,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temp_directory: str | None = None,
+) -> Source:
     """A table's rows, not yet read."""
     empty_at_exit()
     columns = [*schema, *([unit] if unit and unit not in schema else [])]
     if unit is not None and unit in schema and not isinstance(schema[unit], Unlisted):
-        raise ValueError(f"unit is {unit!r}, which the schema declares as {type(schema[unit]).__name__}, but an identifier is "
-                         "Unlisted(), or not in the schema.")  # read as anything else, two units might become one
+        raise ValueError(
+            f"unit is {unit!r}, which the schema declares as {type(schema[unit]).__name__}, but an identifier is "
+            "Unlisted(), or not in the schema."
+        )  # read as anything else, two units might become one
     if not columns:
         raise ValueError("The schema is empty and there is no unit, but a table needs at least one declared column.")
     settings = {"memory_limit": memory_limit, "threads": threads, "temp_directory": temp_directory}
@@ -80,7 +89,9 @@ def open_source(source: Any, schema: Schema, unit: str | None, *, memory_limit: 
 
 
 def ordered(source: Any) -> bool:
-    """Whether rows come in an order that is their own: not in an engine's frames, which may change it from run to run."""
+    """Whether rows come in an order that is their own: not in an engine's frames,
+    which may change it from run to run.
+    """
     return not (_is_relation(source) or _is_spark(source))
 
 
@@ -94,9 +105,12 @@ def _is_spark(source: Any) -> bool:
 
 def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
     """A Parquet or text file, or a glob of them."""
-    files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))  # a file's own name is no pattern
+    # a file's own name is no pattern
+    files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
     if not files:
-        raise FileNotFoundError(f"There is no file {path!r}. Give the path of a Parquet or CSV file, or a glob of them.")
+        raise FileNotFoundError(
+            f"There is no file {path!r}. Give the path of a Parquet or CSV file, or a glob of them."
+        )
     if path.endswith(_PARQUET):
         _agree(connection, files, columns)
         return quietly(lambda: connection.read_parquet(_literal(files), hive_partitioning=False))
@@ -106,7 +120,9 @@ def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
 
 
 def unreadable_lines(path: str) -> list[int]:
-    """The numbers of the lines of a text file that hold no row: too few fields, or bytes that are no text. They are private."""
+    """The numbers of the lines of a text file that hold no row: too few fields, or bytes that are no text.
+    They are private.
+    """
     if not path.endswith(_TEXT_FILES):
         return []
     with extra("tables"):
@@ -114,7 +130,7 @@ def unreadable_lines(path: str) -> list[int]:
     connection = duckdb.connect(":memory:")
     quietly(lambda: _text_files(connection, [path], (), store_rejects=True).aggregate("count(*)").fetchall())
     found = connection.execute("SELECT DISTINCT line FROM reject_errors ORDER BY line").fetchall()
-    return [int(line) for line, in found]
+    return [int(line) for (line,) in found]
 
 
 def _text_files(connection: Any, files: Sequence[str], columns: Collection[str], **more: Any) -> Any:
@@ -122,13 +138,26 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
     separator = "\t" if ".tsv" in files[0] else ","
     names = _names(files, separator)
     if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
-        raise ValueError(f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns.")
-    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out.
-    # What a folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
+        raise ValueError(
+            f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns."
+        )
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out. What a
+    # folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
     # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
-    return connection.read_csv(_literal(files), auto_detect=False, hive_partitioning=False, header=True,
-                               columns=dict.fromkeys(names, "VARCHAR"), sep=separator, quotechar='"', escapechar='"',
-                               ignore_errors=True, strict_mode=False, parallel=False, **more)
+    return connection.read_csv(
+        _literal(files),
+        auto_detect=False,
+        hive_partitioning=False,
+        header=True,
+        columns=dict.fromkeys(names, "VARCHAR"),
+        sep=separator,
+        quotechar='"',
+        escapechar='"',
+        ignore_errors=True,
+        strict_mode=False,
+        parallel=False,
+        **more,
+    )
 
 
 def _literal(files: Sequence[str]) -> list[str]:
@@ -137,7 +166,10 @@ def _literal(files: Sequence[str]) -> list[str]:
 
 
 def _agree(connection: Any, files: Sequence[str], columns: Collection[str]) -> None:
-    """Refuse files that differ in the types of declared columns: a cast from one to the other could fail, on some value."""
+    """Refuse files that differ in the types of declared columns: a cast from one to the other could fail,
+    on some value.
+    """
+
     def types(path: str) -> dict[str, str]:
         found = connection.read_parquet(_literal([path]), hive_partitioning=False)
         return {name: str(kind) for name, kind in zip(found.columns, found.types, strict=True) if name in columns}
@@ -151,14 +183,17 @@ def _names(files: Sequence[str], separator: str) -> list[str]:
     """The names in the first line of text files, the same in all: public, as the names of columns are."""
     first = _header(files[0], separator)
     if other := [path for path in files[1:] if _header(path, separator) != first]:
-        raise ValueError(f"{other[0]!r} has other columns than {files[0]!r}, or another order: files read together must agree.")
+        raise ValueError(
+            f"{other[0]!r} has other columns than {files[0]!r}, or another order: files read together must agree."
+        )
     return first
 
 
 def _header(path: str, separator: str) -> list[str]:
     opener = gzip.open if path.endswith(".gz") else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:  # what follows the names may be anything
+        # what follows the names may be anything
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
             names = next(csv.reader(lines, delimiter=separator), [])
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         reason = type(error).__name__
@@ -176,8 +211,10 @@ def _arrow(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Litera
     try:
         frame = nw.from_native(source)
     except TypeError:
-        raise ValueError(f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
-                         "DuckDB relation or a Spark frame.") from None
+        raise ValueError(
+            f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
+            "DuckDB relation or a Spark frame."
+        ) from None
     _present(columns, quietly(lambda: frame.collect_schema().names()))
     pandas = frame.implementation.is_pandas_like()
     return quietly(lambda: _converted(frame.select(columns), schema, pandas)), "pandas" if pandas else "polars"
@@ -196,12 +233,16 @@ def _converted(frame: Any, schema: Schema, pandas: bool) -> Any:
 
 
 def _of_objects(dtype: Any) -> bool:
-    """Whether pandas keeps Python's objects there: of anything, or of text, which then may be no Unicode (lone surrogates)."""
+    """Whether pandas keeps Python's objects there: of anything, or of text,
+    which then may be no Unicode (lone surrogates).
+    """
     return dtype.name in ("object", "category") or getattr(dtype, "storage", None) == "python"
 
 
 def _plain(series: Any, column: Column | None) -> Any:
-    """A pandas column of arbitrary objects, entry by entry: as numbers where numbers are declared, otherwise as text."""
+    """A pandas column of arbitrary objects, entry by entry: as numbers where numbers are declared,
+    otherwise as text.
+    """
     if column is None or isinstance(column, Unlisted):
         return series.map(identity).astype("str")
     if isinstance(column, Categories) and column.textual:
@@ -212,8 +253,9 @@ def _plain(series: Any, column: Column | None) -> Any:
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
-def _typed(engine: Engine, native: Any, name: str, answers: Literal["pandas", "polars"], schema: Schema,
-           columns: list[str]) -> Source:
+def _typed(
+    engine: Engine, native: Any, name: str, answers: Literal["pandas", "polars"], schema: Schema, columns: list[str]
+) -> Source:
     found = quietly(lambda: nw.from_native(native).collect_schema())
     _present(columns, found.names())
     kinds = {column: _kind(column, found[column], schema.get(column)) for column in columns}
@@ -222,8 +264,11 @@ def _typed(engine: Engine, native: Any, name: str, answers: Literal["pandas", "p
     frame = engine.project(native, casts)
     read = [f"{engine.number(own)} AS {own}" if kinds[column] == "number" else own for column, own in names.items()]
     # In pandas one missing entry makes doubles of whole numbers: there a type is not a public fact.
-    whole = frozenset(column for column in columns if answers != "pandas" and
-                      (found[column].is_integer() or isinstance(found[column], nw.Boolean)))
+    whole = frozenset(
+        column
+        for column in columns
+        if answers != "pandas" and (found[column].is_integer() or isinstance(found[column], nw.Boolean))
+    )
     frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
     return Source(engine, frame, name, answers, kinds, names, whole)
 
@@ -237,12 +282,18 @@ def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     """How a column is read: by what was declared, and for keys and units by the type the table states."""
     textual = isinstance(dtype, _TEXTUAL)
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
-        raise ValueError(f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first.")
+        raise ValueError(
+            f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first."
+        )
     if isinstance(column, Categories) and column.textual:
         return "text"
-    if column is None or isinstance(column, Unlisted):  # identities: no cast may make two of them equal (a UUID is Unknown)
-        return "text" if textual or dtype.is_decimal() or isinstance(dtype, nw.Unknown) else (
-            "integer" if dtype.is_integer() else "number")
+    # identities: no cast may make two of them equal (a UUID is Unknown)
+    if column is None or isinstance(column, Unlisted):
+        return (
+            "text"
+            if textual or dtype.is_decimal() or isinstance(dtype, nw.Unknown)
+            else ("integer" if dtype.is_integer() else "number")
+        )
     return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 

@@ -1,12 +1,13 @@
-"""What one value means, the same whatever engine or container it comes from: the grammar of numbers, the equality of units.
+"""What one value means, the same whatever engine or container it comes from: the grammar of numbers, the equality of
+units.
 
-*Numbers as text* follow one grammar, plain ASCII decimals: white space around, a sign, digits with a point, an exponent; or
-``inf``, ``infinity``. Anything else is missing, also what Python, Java or DuckDB would read by themselves (``1_0``, ``5d``,
-``٥``, ``0x1F``, ``nan``).
+*Numbers as text* follow one grammar, plain ASCII decimals: white space around, a sign, digits with a point, an
+exponent; or ``inf``, ``infinity``. Anything else is missing, also what Python, Java or DuckDB would read by themselves
+(``1_0``, ``5d``, ``٥``, ``0x1F``, ``nan``).
 
-*Identifiers* are equal if they are equal numbers (1, 1.0 and True are one, as -0.0 and 0.0 are) or the same text, byte by byte,
-whatever the collation. A number is never a text: 7 and "7" are two. NULL and NaN are missing, and all missing ones are one
-unit. Only a pandas column of objects can mix kinds; ``identity`` writes their classes as text.
+*Identifiers* are equal if they are equal numbers (1, 1.0 and True are one, as -0.0 and 0.0 are) or the same text, byte
+by byte, whatever the collation. A number is never a text: 7 and "7" are two. NULL and NaN are missing, and all missing
+ones are one unit. Only a pandas column of objects can mix kinds; ``identity`` writes their classes as text.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def text(value: Any) -> str | None:
 
 
 def identity(value: Any) -> str | None:
-    """A text that two objects share if and only if they are one identifier; none for a missing one, or an unreadable one.
+    """A text that two objects share if and only if they are one identifier; none for a missing one, or an unreadable
+    one.
 
     >>> identity(1), identity(1.0), identity(np.True_), identity("1"), identity("number:1"), identity(float("nan"))
     ('number:1', 'number:1', 'number:1', '1', 'text:number:1', None)

@@ -113,7 +113,9 @@ class RandomizedResponse(Event):
     adjacency: Adjacency = Adjacency.REPLACE
 
     def __post_init__(self) -> None:
-        assign(self, epsilon=nonnegative("epsilon", self.epsilon), categories=whole("categories", self.categories, low=2))
+        assign(
+            self, epsilon=nonnegative("epsilon", self.epsilon), categories=whole("categories", self.categories, low=2)
+        )
         _adjacency(self)
         if self.adjacency is Adjacency.ADD_REMOVE:
             raise ValueError(

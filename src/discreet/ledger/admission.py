@@ -74,12 +74,14 @@ def refusal(path: list[Node], price: Amounts, label: str) -> str:
 
 
 def pure_only(path: list[Node], label: str) -> str | None:
-    """The refusal of an event that needs a delta by the first book on the way up that has none; nothing if all have some."""
+    """The refusal of an event that needs a delta by the first book on the way up that has none;
+    nothing if all have some.
+    """
     for node in path:
         if node.enforces and not node.stage.limit.delta:
             owns = "has no delta left since its limit was raised" if node.stage.delta else "has delta=0"
             return (
-                f"{label!r} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing was released. "
-                "Ask for epsilon alone, or ask the data owner for a book, or a raise, that has a delta."
+                f"{label!r} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing was "
+                "released. Ask for epsilon alone, or ask the data owner for a book, or a raise, that has a delta."
             )
     return None

@@ -57,11 +57,11 @@ class Book:
     def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Entry:
         """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
 
-        The event may be chosen after seeing earlier answers. ``unit`` says whom it protects: an operation's ``unit``, or the
-        caller's word; another than the book's is refused (``UnitMismatch``), or restated where the book knows how many rows a
-        unit has. With ``delta``, the whole event is priced by the tight account at that part of the book's delta, instead of
-        leaf by leaf. The first charge of a fresh book, if no filter admits it, is taken as a plan: it was fixed before any
-        answer was seen.
+        The event may be chosen after seeing earlier answers. ``unit`` says whom it protects: an operation's ``unit``,
+        or the caller's word; another than the book's is refused (``UnitMismatch``), or restated where the book knows
+        how many rows a unit has. With ``delta``, the whole event is priced by the tight account at that part of the
+        book's delta, instead of leaf by leaf. The first charge of a fresh book, if no filter admits it, is taken as a
+        plan: it was fixed before any answer was seen.
         """
         return self._charge(event, label, "charge", unit, delta)
 
@@ -81,7 +81,9 @@ class Book:
         """
         return Reservation(self._charge(event, label, "plan", unit, delta), event, unit)
 
-    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Reservation:
+    def reserve(
+        self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None
+    ) -> Reservation:
         """Charge a long job before it starts; the job draws on the reservation with its own ``charge``.
 
         A crash keeps the charge, and so does leaving the block early: there are no refunds.
@@ -135,30 +137,40 @@ class Book:
             path = tree.path(writing.nodes, self.name)
             if path[0].terms != self.terms:  # the price was worked out for other terms
                 raise LedgerError(
-                    f"Book {self.name!r} has {path[0].terms.describe()}, but was opened here with {self.terms.describe()}: "
-                    "another ledger has taken its place. Nothing was charged. Open the book again."
+                    f"Book {self.name!r} has {path[0].terms.describe()}, but was opened here with "
+                    f"{self.terms.describe()}: another ledger has taken its place. Nothing was charged. "
+                    "Open the book again."
                 )
             moved = admitted(path, price)
             if moved is None:
                 return None
-            return writing.advance(moved, kind=asked.kind, label=asked.label, event=asked.event.to_json(),
-                                   price=price.to_json(), terms=asked.unit.to_json())
+            return writing.advance(
+                moved,
+                kind=asked.kind,
+                label=asked.label,
+                event=asked.event.to_json(),
+                price=price.to_json(),
+                terms=asked.unit.to_json(),
+            )
 
     # --- raising ---------------------------------------------------------------------------------------------------
 
     def raise_limit(self, *, epsilon: float = 0.0, delta: float = 0.0, why: str) -> Entry:
         """Raise the limit by (epsilon, delta), for the owner of the data: an entry in the chain, with who and why.
 
-        What was charged so far keeps its part of the limit, the whole delta with it; what is charged from now on has a filter
-        of its own, with the rest of epsilon and with this delta (``stages`` has the proof). With ``delta=0`` only pure events
-        are admitted from now on. Neither the books inside nor those above are raised, nor may a ceiling be passed.
+        What was charged so far keeps its part of the limit, the whole delta with it; what is charged from now on has a
+        filter of its own, with the rest of epsilon and with this delta (``stages`` has the proof). With ``delta=0``
+        only pure events are admitted from now on. Neither the books inside nor those above are raised, nor may a
+        ceiling be passed.
         """
         self._refuse_partition()
         epsilon, delta = nonnegative("epsilon", epsilon), number("delta", delta, low=0, high=1, open_high=True)
         if not epsilon and not delta:
             raise ValueError("epsilon and delta are 0, but a raise adds to at least one of them.")
         if not is_whole_text(why) or not why.strip():
-            raise ValueError("why is empty, or not of whole characters, but a raise needs its reason: the report repeats it.")
+            raise ValueError(
+                "why is empty, or not of whole characters, but a raise needs its reason: the report repeats it."
+            )
         with self.ledger._write([self.name]) as writing:
             node = tree.path(writing.nodes, self.name)[0].raised(epsilon, delta)
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
@@ -218,9 +230,9 @@ class Book:
               ) -> dict[str, Book]:  # fmt: skip
         """Books over disjoint parts of the records, all declared now: this book pays for the costliest part only.
 
-        Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the unit:
-        all records of one are in the same part. Refused under replace adjacency, where a
-        record may leave one part and enter another.
+        Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the
+        unit: all records of one are in the same part. Refused under replace adjacency, where a record may leave one
+        part and enter another.
         """
         if self.terms.adjacency is Adjacency.REPLACE:
             raise ValueError(
@@ -241,7 +253,9 @@ class Book:
     def _refuse_partition(self) -> None:
         """A partition stands at the largest of its declared parts; nothing else may be charged or opened there."""
         if self.terms.kind == "partition":
-            raise ValueError(f"{self.name!r} is a partition, whose parts are fixed: use one of them, or the book above.")
+            raise ValueError(
+                f"{self.name!r} is a partition, whose parts are fixed: use one of them, or the book above."
+            )
 
     def _inherit(self, epsilon: float | None, delta: float | None, kind: str) -> Terms:
         self._refuse_partition()

@@ -40,9 +40,9 @@ _LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
 class Entry:
     """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
 
-    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a raise,
-    what it adds. ``rules`` names the pricing that made the price, and is empty in entries from before prices were tied to
-    events.
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a
+    raise, what it adds. ``rules`` names the pricing that made the price, and is empty in entries from before prices
+    were tied to events.
     """
 
     seq: int
@@ -68,7 +68,9 @@ class Entry:
         return {name: getattr(self, name) for name in _COLUMNS}
 
     def digest(self) -> str:
-        """SHA-256 over every column but the hash itself, and but ``rules`` where it is empty: older entries have none."""
+        """SHA-256 over every column but the hash itself, and but ``rules`` where it is empty:
+        older entries have none.
+        """
         return _digest(tuple(getattr(self, name) for name in _COLUMNS))
 
     @property
@@ -88,7 +90,9 @@ class Entry:
 
     @property
     def unit(self) -> Charged | None:
-        """Whom a charge protects, and on whose word; none for other entries and for charges of versions that kept none."""
+        """Whom a charge protects, and on whose word;
+        none for other entries and for charges of versions that kept none.
+        """
         return Charged.from_json(self.terms) if self.event else None
 
     @property

@@ -1,8 +1,8 @@
 """What can go wrong with the store of a ledger, as opposed to with a budget.
 
-    DiscreetError
-    └── LedgerError      the store refused or failed; the text says whether anything was written
-        └── ChainBroken  an entry was edited, deleted, added or moved, or the totals do not follow from the entries
+DiscreetError
+└── LedgerError      the store refused or failed; the text says whether anything was written
+    └── ChainBroken  an entry was edited, deleted, added or moved, or the totals do not follow from the entries
 """
 
 from __future__ import annotations

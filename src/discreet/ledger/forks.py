@@ -55,7 +55,9 @@ class Turn:
             )
         lock = self._lock
         if not lock.acquire(timeout=patience):
-            raise LedgerError(f"Another thread held the ledger for more than {patience:g} seconds. Nothing was charged.")
+            raise LedgerError(
+                f"Another thread held the ledger for more than {patience:g} seconds. Nothing was charged."
+            )
         self._depth += 1
         try:
             yield

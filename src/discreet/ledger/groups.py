@@ -5,24 +5,24 @@ each leaf of a composition (leaves run on the same data, one after the other, so
 
 **Pure.** Log-ratios add along the path: ε becomes kε, for any event at all (Dwork and Roth 2014, Theorem 2.2).
 
-**Gaussian.** μ-GDP becomes kμ-GDP, for any event that is μ-GDP (Dong, Roth and Su 2022, Theorem 2.14): μ² grows k² times.
-An event that is kε-DP also has the μ of that, whichever is smaller.
+**Gaussian.** μ-GDP becomes kμ-GDP, for any event that is μ-GDP (Dong, Roth and Su 2022, Theorem 2.14): μ² grows k²
+times. An event that is kε-DP also has the μ of that, whichever is smaller.
 
 **Rényi.** Divergences do not add along a path; k times the divergence at an order proves nothing. What holds is the
 divergence of the mechanism whose sensitivity is k times as large (``neighbours.enlarged``): Laplace, Gaussian and their
-discrete kin at a k-th of the noise, ρα becoming k²ρα for zCDP (Bun and Steinke 2016, Proposition 1.9), curves by the weak
-triangle inequality at higher orders (Mironov 2017, Proposition 11) where k is a power of two; and that of a kε-DP event. For
-anything else the order is out of the race, and the other filters decide.
+discrete kin at a k-th of the noise, ρα becoming k²ρα for zCDP (Bun and Steinke 2016, Proposition 1.9), curves by the
+weak triangle inequality at higher orders (Mironov 2017, Proposition 11) where k is a power of two; and that of a kε-DP
+event. For anything else the order is out of the race, and the other filters decide.
 
 **Approximate.** (ε, δ) becomes (kε, δ(1 + e^ε + … + e^{(k−1)ε})) (Vadhan 2017, Lemma 2.2).
 
 **The whole.** Sampled and parallel events have no leaf-wise restatement beyond the pure one: the rows of a unit share a
-sample, and spread over parts. The certified curve δ(ε) of the *whole* event holds for one row, and by the same lemma at every
-point of it: δ_k(ε) ≤ δ(ε/k)(1 + e^{ε/k} + … + e^{(k−1)ε/k}). It is charged as the (ε, δ) that proves: as a plan, or at
-the part of delta that ``charge(..., delta=)`` names; otherwise such a charge is refused.
+sample, and spread over parts. The certified curve δ(ε) of the *whole* event holds for one row, and by the same lemma at
+every point of it: δ_k(ε) ≤ δ(ε/k)(1 + e^{ε/k} + … + e^{(k−1)ε/k}). It is charged as the (ε, δ) that proves: as a plan,
+or at the part of delta that ``charge(..., delta=)`` names; otherwise such a charge is refused.
 
-Fewer rows than k cost less: a path may stand still. Under replace a unit may come back with another number of rows, which
-rows replaced one by one never do, so that such a book has no bound k (``Terms`` refuses one).
+Fewer rows than k cost less: a path may stand still. Under replace a unit may come back with another number of rows,
+which rows replaced one by one never do, so that such a book has no bound k (``Terms`` refuses one).
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None, rows: 
         total = total + _leaf(leaf, adjacency, rows) * count
     if all(value == math.inf for value in (total.pure, total.mu2, *total.renyi)):
         raise UnsupportedEvent(
-            f"No filter has a finite price for this event and {rows:,} rows at once: sampled and parallel events have one only "
-            "as a whole. Give charge(..., delta=) a part of the book's delta, or plan the event in a book that is still fresh."
+            f"No filter has a finite price for this event and {rows:,} rows at once: sampled and parallel events have "
+            "one only as a whole. Give charge(..., delta=) a part of the book's delta, or plan the event in a "
+            "book that is still fresh."
         )
     return total
 

@@ -5,8 +5,8 @@ charge asks the database whether anybody else has written since (``Store.writes`
 books on the way are compared with what is known. If so, everything is:
 
 - the old entries. PostgreSQL keeps with each row the number of the transaction that wrote it, so that one scan tells
-  whether they are those that were read (``Store.versions``). SQLite keeps nothing of the kind: their hashes are computed
-  again;
+  whether they are those that were read (``Store.versions``). SQLite keeps nothing of the kind: their hashes are
+  computed again;
 - what is new since, which is replayed;
 - the head, and the row of every book.
 

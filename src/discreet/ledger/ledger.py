@@ -30,9 +30,9 @@ _OTHER_PARTS = "The partition {!r} exists with other parts. Parts are fixed when
 class Ledger:
     """Books kept in a database, charged durably and one at a time.
 
-    ``url`` is a file's path, or ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or ``postgresql://…``.
-    ``who`` is written into every entry, by default the operating system's user; ``clock`` is for tests. With
-    ``create=False`` a ledger that does not exist is an error, which protects against a mistyped address.
+    ``url`` is a file's path, or ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or
+    ``postgresql://…``. ``who`` is written into every entry, by default the operating system's user; ``clock`` is for
+    tests. With ``create=False`` a ledger that does not exist is an error, which protects against a mistyped address.
 
     >>> from discreet import events
     >>> book = Ledger("sqlite://").open("census", epsilon=1.0)
@@ -47,9 +47,16 @@ class Ledger:
     'census'. Nothing was released. Use more noise, or ask the data owner to raise the limit.
     """
 
-    def __init__(self, url: str | PathLike[str] = "sqlite:///budget.db", *, who: str | None = None,
-                 clock: Callable[[], datetime] | None = None, create: bool = True) -> None:  # fmt: skip
-        self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()  # as systems name users
+    def __init__(
+        self,
+        url: str | PathLike[str] = "sqlite:///budget.db",
+        *,
+        who: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+        create: bool = True,
+    ) -> None:
+        # as systems name users
+        self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()
         self._clock = clock or (lambda: datetime.now(UTC))
         self._store = Store(_address(url), create=create)
         self._integrity = IntegrityCheck(self._store)
@@ -62,19 +69,38 @@ class Ledger:
         """The address, without its password."""
         return self._store.name
 
-    def open(self, name: str, *, epsilon: float, delta: float = 0.0, adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-             unit: str = ONE_RECORD, rows_per_unit: int | None = None, filter: str = "mixed",
-             max_epsilon: float | None = None, max_delta: float | None = None) -> Book:  # fmt: skip
-        """The book of that name, made if there is none; a book that exists with other limits or another unit is an error.
+    def open(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        delta: float = 0.0,
+        adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+        unit: str = ONE_RECORD,
+        rows_per_unit: int | None = None,
+        filter: str = "mixed",
+        max_epsilon: float | None = None,
+        max_delta: float | None = None,
+    ) -> Book:
+        """The book of that name, made if there is none; a book that exists with other limits or another unit is an
+        error.
 
-        ``unit`` names whom the book protects: charges that protect somebody else are refused. With ``rows_per_unit``, the
-        most rows that one of them has, charges that protect one record are restated for that many rows. ``filter`` says how
-        delta is divided: ``mixed`` suits most, ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give all of it to one
-        theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises: it, and not the limit of the day, is then
-        what was promised before the first answer.
+        ``unit`` names whom the book protects: charges that protect somebody else are refused. With ``rows_per_unit``,
+        the most rows that one of them has, charges that protect one record are restated for that many rows. ``filter``
+        says how delta is divided: ``mixed`` suits most, ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give
+        all of it to one theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises: it, and not the limit
+        of the day, is then what was promised before the first answer.
         """
-        terms = Terms(epsilon=epsilon, delta=delta, adjacency=Adjacency(adjacency), unit=unit, rows_per_unit=rows_per_unit,
-                      filter=filter, max_epsilon=max_epsilon, max_delta=max_delta)  # fmt: skip
+        terms = Terms(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=Adjacency(adjacency),
+            unit=unit,
+            rows_per_unit=rows_per_unit,
+            filter=filter,
+            max_epsilon=max_epsilon,
+            max_delta=max_delta,
+        )
         return self._open({check_name(name): terms})[0]
 
     def book(self, name: str) -> Book:

@@ -20,7 +20,8 @@ class Reservation:
     """Something already charged, to be drawn on: satisfies the ``Chargeable`` protocol, and refuses more than that.
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
-    distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was charged.
+    distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was
+    charged.
 
     What is left is counted in this object alone, so there is never a second one: it is neither copied nor pickled, and
     a forked child, which has a copy all the same, may not draw.

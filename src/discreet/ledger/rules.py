@@ -34,8 +34,10 @@ def judged(event: str, price: str, adjacency: Adjacency, rules: str, rows: int =
     """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or
     ``LedgerError`` where this version cannot judge."""
     if rules not in (CURRENT, BEFORE):
-        raise LedgerError(f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
-                          "judged. Upgrade discreet.")  # fmt: skip
+        raise LedgerError(
+            f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
+            "judged. Upgrade discreet."
+        )
     recorded, cost = Amounts.from_json(price), Event.from_json(event)
     pricing.refuse_nonprivate(cost)
     if min(_numbers(recorded)) < 0:

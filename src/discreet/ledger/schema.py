@@ -104,8 +104,8 @@ def refuse_other_version(found: set[str]) -> None:
     """Refuse to write where the tables are no longer those that this process found, or made, when it opened them."""
     if found != {CURRENT}:
         raise LedgerError(
-            f"The ledger has schema version {', '.join(sorted(found)) or 'none'}, but this process writes {CURRENT}: another "
-            "version of discreet has changed it since. Nothing was charged. Start again with that version."
+            f"The ledger has schema version {', '.join(sorted(found)) or 'none'}, but this process writes {CURRENT}: "
+            "another version of discreet has changed it since. Nothing was charged. Start again with that version."
         )
 
 

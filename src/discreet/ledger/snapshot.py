@@ -133,8 +133,18 @@ def snapshot(connection: sa.Connection, name: str, *, ledger: str, at: datetime,
         with chain.judging(entry.seq):
             history.add(entry, book.charges)
     inside = [inner for inner in below if inner.name.count("/") == name.count("/") + 1]
-    return Snapshot(ledger, at, seen.head, book, tuple(inside), tuple(history.entries), tuple(history.raises),
-                    history.first_charge, dict(history.units), tuple(history.readings))
+    return Snapshot(
+        ledger,
+        at,
+        seen.head,
+        book,
+        tuple(inside),
+        tuple(history.entries),
+        tuple(history.raises),
+        history.first_charge,
+        dict(history.units),
+        tuple(history.readings),
+    )
 
 
 class _History:

@@ -39,10 +39,13 @@ _PATIENCE = 120.0  # seconds to wait for another writer before giving up
 _NO_LEDGER = "There is no ledger at {}. Open a book to make one, or check the address."
 
 
-_NUMBERS = ("SELECT txid_current(), txid_snapshot_xmin(now), txid_snapshot_xmax(now) "
-            "FROM (SELECT txid_current_snapshot() AS now) AS snapshot")
-_VERSIONS = ("SELECT count(*), coalesce(sum(xmin::text::bigint), 0), coalesce(max(xmin::text::bigint), 0) "
-             "FROM discreet_entries")
+_NUMBERS = (
+    "SELECT txid_current(), txid_snapshot_xmin(now), txid_snapshot_xmax(now) "
+    "FROM (SELECT txid_current_snapshot() AS now) AS snapshot"
+)
+_VERSIONS = (
+    "SELECT count(*), coalesce(sum(xmin::text::bigint), 0), coalesce(max(xmin::text::bigint), 0) FROM discreet_entries"
+)
 
 
 class Versions(NamedTuple):
@@ -100,7 +103,9 @@ class Store:
             pool = {"poolclass": sa.StaticPool} if self.address.memory else {}
             engine = sa.create_engine(self.address.url, connect_args=arguments, **pool)
         except exc.ArgumentError:  # SQLAlchemy's own words would quote the address
-            raise ValueError("url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'.") from None
+            raise ValueError(
+                "url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'."
+            ) from None
         hooks.listen(engine, "connect", _durable)
         hooks.listen(engine, "begin", _begin)
         return engine

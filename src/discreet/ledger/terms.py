@@ -27,9 +27,9 @@ _MOST_ROWS = 10**12
 class Terms:
     """What was agreed when the book was opened. A partition bears the limits of its book, and enforces none.
 
-    ``unit`` names whom the book protects. ``rows_per_unit``, where it was declared, is the most records one of them has: the
-    owner's word, which no table is asked about. ``max_epsilon`` and ``max_delta``, where they were declared, are the ceiling
-    that no raise of the limit may pass.
+    ``unit`` names whom the book protects. ``rows_per_unit``, where it was declared, is the most records one of them
+    has: the owner's word, which no table is asked about. ``max_epsilon`` and ``max_delta``, where they were declared,
+    are the ceiling that no raise of the limit may pass.
     """
 
     epsilon: float
@@ -61,11 +61,13 @@ class Terms:
     def _check_rows(self) -> None:
         number("rows_per_unit", whole("rows_per_unit", self.rows_per_unit), low=1, high=_MOST_ROWS)
         if self.unit == ONE_RECORD:
-            raise ValueError(f"rows_per_unit is {self.rows_per_unit}, but the unit is one record: name the unit that has them.")
+            raise ValueError(
+                f"rows_per_unit is {self.rows_per_unit}, but the unit is one record: name the unit that has them."
+            )
         if self.adjacency is Adjacency.REPLACE:
             raise ValueError(
-                f"rows_per_unit is {self.rows_per_unit}, but adjacency 'replace' has no account of it: a unit that is replaced "
-                "may come back with another number of rows. Use 'add-remove' or 'zero-out'."
+                f"rows_per_unit is {self.rows_per_unit}, but adjacency 'replace' has no account of it: a unit that is "
+                "replaced may come back with another number of rows. Use 'add-remove' or 'zero-out'."
             )
 
     def _set_ceiling(self) -> None:
@@ -81,8 +83,9 @@ class Terms:
             return
         if epsilon > exact(self.max_epsilon) or delta > exact(self.max_delta):
             raise BudgetExceeded(
-                f"The raise would take book {book!r} to epsilon={float(epsilon):g}, delta={float(delta):g}, above the ceiling "
-                f"epsilon={self.max_epsilon:g}, delta={self.max_delta:g} that was declared when it was opened. Nothing changed."
+                f"The raise would take book {book!r} to epsilon={float(epsilon):g}, delta={float(delta):g}, above the "
+                f"ceiling epsilon={self.max_epsilon:g}, delta={self.max_delta:g} that was declared when it "
+                "was opened. Nothing changed."
             )
 
     @property

@@ -32,7 +32,9 @@ _ADVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A book as the tree sees it: ``amounts`` is all it was ever charged, ``since`` what a raise began, if there was one."""
+    """A book as the tree sees it: ``amounts`` is all it was ever charged, ``since`` what a raise began,
+    if there was one.
+    """
 
     name: str
     terms: Terms
@@ -133,8 +135,8 @@ def _totals(text: str) -> tuple[Amounts, str]:
 def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
     """The nodes after the nearest one is charged ``price``.
 
-    A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so
-    it advances only by what the part has beyond that. A book that was raised pays the whole price, also above a partition.
+    A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so it
+    advances only by what the part has beyond that. A book that was raised pays the whole price, also above a partition.
     """
     moved: list[Node] = []
     whole = price

@@ -1,8 +1,8 @@
 """Whom a charge protects: the unit the book keeps, a record of which a unit has at most so many, or it is refused.
 
-A guarantee for one row is not one for a person with several rows; and one for a person, proved by leaving out all rows of
-theirs, says nothing about a data set that lacks one row of theirs. So a charge in another unit is refused both ways, unless
-the book declared how many rows a unit may have: then it is restated for that many rows (``groups``).
+A guarantee for one row is not one for a person with several rows; and one for a person, proved by leaving out all rows
+of theirs, says nothing about a data set that lacks one row of theirs. So a charge in another unit is refused both ways,
+unless the book declared how many rows a unit may have: then it is restated for that many rows (``groups``).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ __all__ = ["Charged", "charged_unit", "suits"]
 class Charged:
     """The unit of a charge, as the chain keeps it.
 
-    ``by`` says on what it rests: ``"record"`` (a row, so that there is nothing to bound), ``"enforced"`` (the library bounded
-    what a unit contributes), ``"said"`` (the user's word), ``"converted"`` (a row's cost, restated for ``rows`` of them).
+    ``by`` says on what it rests: ``"record"`` (a row, so that there is nothing to bound), ``"enforced"`` (the library
+    bounded what a unit contributes), ``"said"`` (the user's word), ``"converted"`` (a row's cost, restated for ``rows``
+    of them).
     """
 
     unit: str
@@ -41,7 +42,11 @@ class Charged:
         return Charged(**json.loads(text)) if text else None
 
     def __str__(self) -> str:
-        words = {"enforced": ", bounded by the library", "said": ", as was said", "converted": f", up to {self.rows:,} a unit"}
+        words = {
+            "enforced": ", bounded by the library",
+            "said": ", as was said",
+            "converted": f", up to {self.rows:,} a unit",
+        }
         return self.unit + words.get(self.by, "")
 
 
@@ -49,10 +54,14 @@ def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
     asked = unit_name(unit)
     if isinstance(asked, Enforced) and asked == ONE_RECORD:
-        raise UnitMismatch(f"{label!r} protects a unit whose column is called {ONE_RECORD!r}, which is what books call a row. "
-                           "Nothing was released. Rename the column.")  # fmt: skip
+        raise UnitMismatch(
+            f"{label!r} protects a unit whose column is called {ONE_RECORD!r}, which is what books call a row. "
+            "Nothing was released. Rename the column."
+        )
     if asked == terms.unit:
-        return Charged(str(asked), "record" if asked == ONE_RECORD else "enforced" if isinstance(asked, Enforced) else "said")
+        return Charged(
+            str(asked), "record" if asked == ONE_RECORD else "enforced" if isinstance(asked, Enforced) else "said"
+        )
     if asked == ONE_RECORD and terms.rows_per_unit is not None:
         return Charged(ONE_RECORD, "converted", terms.rows_per_unit)
     raise UnitMismatch(
@@ -62,7 +71,9 @@ def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
 
 
 def suits(terms: Terms, charge: Charged | None) -> bool:
-    """Whether a book of these terms could have made such a charge; versions that kept no unit made charges without one."""
+    """Whether a book of these terms could have made such a charge;
+    versions that kept no unit made charges without one.
+    """
     if charge is None:
         return True
     if charge.by == "converted":
@@ -73,8 +84,9 @@ def suits(terms: Terms, charge: Charged | None) -> bool:
 
 def _row_remedy(unit: str) -> str:
     return (
-        f"Name the unit where the library can bound it (a table's or a schema's unit column {unit!r}); say unit={unit!r} "
-        "where each row is a whole one; or charge a book that was opened with rows_per_unit=, the most rows one has."
+        f"Name the unit where the library can bound it (a table's or a schema's unit column {unit!r}); say "
+        f"unit={unit!r} where each row is a whole one; or charge a book that was opened with rows_per_unit=, "
+        "the most rows one has."
     )
 
 

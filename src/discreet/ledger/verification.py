@@ -127,7 +127,9 @@ class Replay:
 
     def _charge(self, entry: Entry) -> None:
         path = self._way(entry)
-        price = rules.judged(entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms))
+        price = rules.judged(
+            entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms)
+        )
         if price.planned and any(node.stage.amounts.adaptive for node in path):
             raise ChainBroken(f"is priced as a plan, but answers of book {entry.book!r} had been seen.")
         for node in tree.advance(path, price):
@@ -171,7 +173,9 @@ class Replay:
         self._moved.clear()
         self._said.clear()
 
-    def compare(self, tip: tuple[int, str, str], rows: Iterable[sa.Row[Any]], names: Iterable[str] | None = None) -> None:
+    def compare(
+        self, tip: tuple[int, str, str], rows: Iterable[sa.Row[Any]], names: Iterable[str] | None = None
+    ) -> None:
         """Raise unless the head, and the rows of the books of these names (or of all), follow from the entries."""
         if tip != (self.seq, self.at, self.hash):
             raise ChainBroken(f"The last entry is {self.seq}, but the head says otherwise: the tail was cut or edited.")

@@ -1,8 +1,8 @@
 """Private linear models in scikit-learn's manner.
 
-Estimators state their ``privacy_event()`` before ``fit``, take a ``book=`` to charge, and read nothing off the data: norms,
-bounds, classes and target bounds are declared. ``losses`` has the losses and their constants, ``solvers`` one method a file
-and the table of what is proved for what.
+Estimators state their ``privacy_event()`` before ``fit``, take a ``book=`` to charge, and read nothing off the data:
+norms, bounds, classes and target bounds are declared. ``losses`` has the losses and their constants, ``solvers`` one
+method a file and the table of what is proved for what.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What all estimators share: public facts in, a solver with its event, and one ``fit`` on the one path: charge, then read."""
+"""What all estimators share: public facts in, a solver with its event, and one ``fit`` on the one path: charge,
+then read.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ with extra("sklearn"):
 
 __all__ = ["PrivateLinearModel"]
 
+
 class _Choice(NamedTuple):
     """The solver that will run, its name, and why it."""
 
@@ -39,10 +42,22 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     _l1: float = 0.0
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 regularization: float | None = None, solver: str = "auto", solver_options: dict[str, Any] | None = None,
-                 fit_intercept: bool = True, dataset_size: int | None = None, adjacency: str = "add-remove",
-                 unit: str = ONE_RECORD, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.feature_norm = feature_norm
@@ -78,13 +93,15 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
     def privacy_event(self, n_features: int | None = None) -> events.Event:
         """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged.
 
-        ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with one
-        entry a feature, or an estimator that was fitted).
+        ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with
+        one entry a feature, or an estimator that was fitted).
         """
         return self._choice(self._known_features(n_features)).solver.event
 
     def operation(self, n_features: int | None = None) -> Fit:
-        """Fitting this estimator, with its parameters of now, as an operation: ``release((X, y))`` gives a fitted copy."""
+        """Fitting this estimator, with its parameters of now, as an operation: ``release((X,
+        y))`` gives a fitted copy.
+        """
         return Fit(clone(self), self._known_features(n_features))
 
     def _known_features(self, n_features: int | None) -> int:
@@ -94,8 +111,9 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
             return int(self.n_features_in_)
         if (declared := declared_features(self.bounds)) is not None:
             return declared
-        if self.delta and (self.solver in ("gd", "sgd", "svrg") or
-                           (self.solver == "auto" and self._loss().name != "squared")):
+        if self.delta and (
+            self.solver in ("gd", "sgd", "svrg") or (self.solver == "auto" and self._loss().name != "squared")
+        ):
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
 
@@ -103,9 +121,17 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
 
     def _problem(self, features: int) -> Problem:
-        return Problem(loss=self._loss(), epsilon=self.epsilon, delta=self.delta, square=self._mapping(features).square,
-                       features=features + bool(self.fit_intercept), regularization=self._ridge(), l1=self._l1,
-                       size=self.dataset_size, adjacency=Adjacency(self.adjacency))
+        return Problem(
+            loss=self._loss(),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            square=self._mapping(features).square,
+            features=features + bool(self.fit_intercept),
+            regularization=self._ridge(),
+            l1=self._l1,
+            size=self.dataset_size,
+            adjacency=Adjacency(self.adjacency),
+        )
 
     def _choice(self, features: int) -> _Choice:
         problem = self._problem(features)
@@ -140,7 +166,9 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.intercept_: Any = intercept
 
     def restore(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
-        """Make this a fitted model with these coefficients, one row a score, in the user's units: for files that hold them."""
+        """Make this a fitted model with these coefficients, one row a score, in the user's units:
+        for files that hold them.
+        """
         self.n_features_in_ = coefficients.shape[1]
         self._map = self._mapping(self.n_features_in_)
         single = coefficients.shape[0] == 1 and not hasattr(self, "classes")
@@ -150,7 +178,8 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         rows = reading.table(self, X)
-        rows = np.where(np.isfinite(rows), rows, self._map.shift)  # what is missing says nothing: the middle of its bounds
+        # what is missing says nothing: the middle of its bounds
+        rows = np.where(np.isfinite(rows), rows, self._map.shift)
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
         return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
 
@@ -158,4 +187,3 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-

@@ -22,27 +22,55 @@ __all__ = ["LinearClassifier", "LinearSVC", "LogisticRegression"]
 class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Labels against declared classes, scores, predictions."""
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
-                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            regularization=regularization,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.classes = classes
 
     def _declared(self) -> NDArray[Any]:
         labels = np.asarray(self.classes)
         if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
-            raise ValueError(f"classes is {self.classes!r}, but must list at least two different labels; they are declared, "
-                             "never read off the data.")
+            raise ValueError(
+                f"classes is {self.classes!r}, but must list at least two different labels; they are declared, "
+                "never read off the data."
+            )
         return labels
 
     def _check_targets(self, y: UnreadColumn) -> None:
         declared = kind_of(self._declared().dtype)
         if "objects" not in (y.kind, declared) and y.kind != declared:
-            raise ValueError(f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
-                             "Convert y, or declare the classes as they stand in it.")
+            raise ValueError(
+                f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
+                "Convert y, or declare the classes as they stand in it."
+            )
 
     def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         self._check_targets(y)
@@ -97,8 +125,8 @@ class LogisticRegression(_Classifier):
     epsilon, delta:
         The budget; ``delta=0`` asks for pure differential privacy.
     feature_norm, bounds:
-        Rows are shrunk to this L2 norm; with ``bounds=(lower, upper)``, numbers or one a feature, features are cut to them
-        and scaled to [-1, 1] first (``feature_norm`` is then in those units, √d by default).
+        Rows are shrunk to this L2 norm; with ``bounds=(lower, upper)``, numbers or one a feature, features are cut to
+        them and scaled to [-1, 1] first (``feature_norm`` is then in those units, √d by default).
     classes:
         All labels there are. A record with another label contributes nothing.
     regularization:
@@ -111,7 +139,8 @@ class LogisticRegression(_Classifier):
     adjacency:
         "add-remove", or "replace", under which the number of records is public.
 
-    Guarantee: ``event_``, which ``privacy_event()`` knows beforehand; ``dp.epsilon(event_, delta)`` never exceeds epsilon.
+    Guarantee: ``event_``, which ``privacy_event()`` knows beforehand; ``dp.epsilon(event_, delta)`` never exceeds
+    epsilon.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 3)); y = (X[:, 0] + 0.1 * rng.normal(size=5000) > 0).astype(int)
@@ -127,8 +156,8 @@ class LogisticRegression(_Classifier):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         r"""Probabilities of the classes.
 
-        Where gradients were clipped, the model minimised a clipped loss, whose scores are more extreme than log-odds. With
-        p the softmax and f_k ≤ 1 the factor that clips a record of class k, the minimiser of that loss satisfies
+        Where gradients were clipped, the model minimised a clipped loss, whose scores are more extreme than log-odds.
+        With p the softmax and f_k ≤ 1 the factor that clips a record of class k, the minimiser of that loss satisfies
         q_k f_k ∝ p_k, so q_k ∝ p_k/f_k is returned; it is p itself where nothing is clipped. f is taken for a row of
         the largest norm, so that probabilities rank records as scores do.
         """
@@ -162,14 +191,39 @@ class LinearSVC(_Classifier):
     1.0
     """
 
-    def __init__(self, *, smoothing: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
-                 bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
-                         regularization=regularization, solver=solver, solver_options=solver_options,
-                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        *,
+        smoothing: float = 0.5,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            classes=classes,
+            regularization=regularization,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.smoothing = smoothing
 
     def _loss(self) -> Loss:
@@ -183,14 +237,39 @@ class LinearClassifier(_Classifier):
     Its targets are -1 and 1. Parameters and guarantee as in ``LogisticRegression``; only solvers that clip are offered.
     """
 
-    def __init__(self, loss: CustomLoss, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
-                 bounds: Any = None, classes: Any = (0, 1), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, classes=classes,
-                         regularization=regularization, solver=solver, solver_options=solver_options,
-                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        loss: CustomLoss,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            classes=classes,
+            regularization=regularization,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.loss = loss
 
     def _loss(self) -> Loss:

@@ -21,8 +21,10 @@ with extra("sklearn"):
 
 __all__ = ["Fit", "pair", "source"]
 
-_UNDECLARED = ("Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
-               "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features.")
+_UNDECLARED = (
+    "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
+    "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features."
+)
 
 
 def source(random_state: Any) -> random.Rng:
@@ -35,7 +37,9 @@ def source(random_state: Any) -> random.Rng:
         return random.seeded(int(random_state.randint(2**31 - 1)))
     if isinstance(random_state, np.random.Generator):
         return random.seeded(int(random_state.integers(2**63 - 1)))
-    raise ValueError(f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator.")
+    raise ValueError(
+        f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator."
+    )
 
 
 def pair(data: Any) -> tuple[Any, Any]:

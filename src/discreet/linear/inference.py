@@ -1,9 +1,10 @@
-r"""Standard errors and confidence intervals for coefficients, that account for the privacy noise as well as for sampling.
+r"""Standard errors and confidence intervals for coefficients, that account for the privacy noise as well as for
+sampling.
 
-``inference_squares`` and ``inference_logistic`` say how, what each assumes, and what it costs; both work on rows in the unit
-ball, and here their estimates become those of the user's units. Everything is computed from released numbers and public
-facts. Where these cannot carry an interval (too few records for the budget, features too nearly collinear, effects so strong
-that one Newton step cannot be trusted) it is infinite: it covers, and says that nothing is known.
+``inference_squares`` and ``inference_logistic`` say how, what each assumes, and what it costs; both work on rows in the
+unit ball, and here their estimates become those of the user's units. Everything is computed from released numbers and
+public facts. Where these cannot carry an interval (too few records for the budget, features too nearly collinear,
+effects so strong that one Newton step cannot be trusted) it is infinite: it covers, and says that nothing is known.
 
 Intervals hold for rows that the declared bounds do not cut; a cut row is another row. Coverage is measured by
 ``python -m experiments coverage``.
@@ -40,7 +41,8 @@ __all__ = ["Coefficients", "Inference", "coefficients", "privacy_event"]
 class Coefficients:
     """Estimates of the coefficients and, last, the intercept, with their errors; what it all cost.
 
-    Where no interval can be given the standard error is infinite, the interval the whole line, and the estimate means nothing.
+    Where no interval can be given the standard error is infinite, the interval the whole line, and the estimate means
+    nothing.
     """
 
     estimate: Array
@@ -98,7 +100,10 @@ class Inference:
 
         def run() -> Release[Coefficients]:
             rows, (read, usable) = table.read(), probe._read_targets(targets)
-            records, jacobian = intervals.mapping.records(rows, read, usable), _jacobian(intervals.mapping, self.n_features)
+            records, jacobian = (
+                intervals.mapping.records(rows, read, usable),
+                _jacobian(intervals.mapping, self.n_features),
+            )
             if isinstance(intervals, SquaresIntervals):
                 estimate, variances = intervals.solve(records, jacobian, noise)
                 low, high = probe._interval()
@@ -121,7 +126,9 @@ def privacy_event(model: Any, n_features: int) -> events.Event:
     return Inference(model, n_features).event
 
 
-def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: Chargeable | None = None) -> Coefficients:
+def coefficients(
+    model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: Chargeable | None = None
+) -> Coefficients:
     """Private estimates with confidence intervals, for the budget and the public facts of an unfitted estimator.
 
     ``model`` is a ``LogisticRegression`` of two classes or a ``LinearRegression``, with ``delta`` above 0.
@@ -140,8 +147,10 @@ def coefficients(model: Any, X: Any, y: Any, *, confidence: float = 0.95, book: 
 
 def _check(model: Any) -> None:
     if not isinstance(model, (LogisticRegression, LinearRegression)) or not model.delta:
-        raise ValueError("model must be a LogisticRegression or a LinearRegression with a delta above 0: for other models no "
-                         "interval is proved.")
+        raise ValueError(
+            "model must be a LogisticRegression or a LinearRegression with a delta above 0: for other models no "
+            "interval is proved."
+        )
     if isinstance(model, LogisticRegression) and len(model._declared()) != 2:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 

@@ -4,21 +4,23 @@ From a private start ŵ, with a noisy gradient g̃ and a noisy Hessian Ĥ at ŵ,
 
 .. math:: w = \hat w - s, \qquad s = \hat H^{-1}\tilde g
 
-Near the truth this has the error of the unpenalised estimator plus that of noise whose law is known: neither the ridge that
-a private fit needs nor its clipping biases it. To first order its covariance is
+Near the truth this has the error of the unpenalised estimator plus that of noise whose law is known: neither the ridge
+that a private fit needs nor its clipping biases it. To first order its covariance is
 
-.. math:: C = \hat H^{-1}\Bigl[\hat H + \sigma_g^2 I + \tfrac{\sigma_H^2}{2}\bigl(\|s\|^2 I + s s^\top\bigr)\Bigr]\hat H^{-1}
+.. math::
+    C = \hat H^{-1}\Bigl[\hat H + \sigma_g^2 I + \tfrac{\sigma_H^2}{2}\bigl(\|s\|^2 I + s s^\top\bigr)\Bigr]\hat H^{-1}
 
 by the information equality of a model that holds, and with what noise on a packed Hessian does to the step.
 
-**How far.** What the step needs is the mean of the Hessian between ŵ and the truth w*. The logistic loss is self-concordant,
-|φ'''| ≤ φ'', so on rows of norm at most R the Hessian changes by a factor of at most exp(±R‖δ‖) over a way δ, and its mean
-by about exp(±R‖δ‖/2). The way is the step and the error that is left, √(‖s‖² + ‖C‖) in length. So Ĥ is known to
+**How far.** What the step needs is the mean of the Hessian between ŵ and the truth w*. The logistic loss is
+self-concordant, |φ'''| ≤ φ'', so on rows of norm at most R the Hessian changes by a factor of at most exp(±R‖δ‖) over a
+way δ, and its mean by about exp(±R‖δ‖/2). The way is the step and the error that is left, √(‖s‖² + ‖C‖) in length. So Ĥ
+is known to
 
 .. math:: u = \frac{2\sigma_H}{\lambda_{\min}(\hat H)} + \frac R2\sqrt{\|s\|^2 + \|C\|}
 
-of that mean, and every interval is widened by 1/(1 - u²) and infinite from u = 1 on (``inference_parts``). An attenuated start,
-whose Hessian looks large, thus shows itself by the length of the step it calls for.
+of that mean, and every interval is widened by 1/(1 - u²) and infinite from u = 1 on (``inference_parts``). An
+attenuated start, whose Hessian looks large, thus shows itself by the length of the step it calls for.
 
 The budget is split: the start takes 30 %, the gradient 50 %, the Hessian 20 %.
 
@@ -76,9 +78,13 @@ class LogisticIntervals:
     def start(self) -> Any:
         """The private fit that gives ŵ: the estimator, with a share of its budget."""
         z = noise_multiplier(self.model.epsilon, self.model.delta) / math.sqrt(FIT_SHARE)
-        # An epsilon at which the fit's Gaussian noise is z, hence its events those of a Gaussian of multiplier z at most.
-        return clone(self.model).set_params(epsilon=gaussian_epsilon(noise_multiplier=z, delta=self.model.delta),
-                                            solver="gd", solver_options={"clip": self.problem.norm, "steps": STEPS})
+        # An epsilon at which the fit's Gaussian noise is z, hence its events those of a Gaussian of multiplier z at
+        # most.
+        return clone(self.model).set_params(
+            epsilon=gaussian_epsilon(noise_multiplier=z, delta=self.model.delta),
+            solver="gd",
+            solver_options={"clip": self.problem.norm, "steps": STEPS},
+        )
 
     @property
     def event(self) -> events.Event:
@@ -86,7 +92,9 @@ class LogisticIntervals:
         fit: events.Event = self.start.privacy_event(self.problem.features - self.mapping.intercept)
         return fit + self.gradient.event + self.hessian.event
 
-    def solve(self, records: Records, jacobian: Array, rng: random.Rng, rows: Array, targets: Any) -> tuple[Array, Array]:
+    def solve(
+        self, records: Records, jacobian: Array, rng: random.Rng, rows: Array, targets: Any
+    ) -> tuple[Array, Array]:
         """Estimates of ``jacobian`` @ weights, and their variances."""
         start = self.start.set_params(random_state=rng).fit(rows, targets)._solution.weights
         gradient, hessian = self._released(records, start, rng)
@@ -106,6 +114,7 @@ class LogisticIntervals:
         scores, loss, p = kernels.scores(records.rows, start), Logistic(), records.rows.shape[1]
         gradient = kernels.clipped_sum(records.rows, loss.residual(scores, records.targets), self.problem.norm)
         noisy = self.gradient.release(gradient, rng).value[:, 0]
-        bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]  # each bend is at most a quarter
+        # each bend is at most a quarter
+        bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]
         packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, self.problem.square)[:-p] / 4
         return noisy, kernels.unpacked(self.hessian.release(packed, rng).value, p)

@@ -1,12 +1,14 @@
 r"""What intervals of both models share: how noise on a matrix moves a solution, and when it moves it too far.
 
-A matrix A of packed entries (``kernels.gram_sum``) released with noise of deviation σ is A = S + E, where for any fixed s
+A matrix A of packed entries (``kernels.gram_sum``) released with noise of deviation σ is A = S + E, where for any fixed
+s
 
 .. math:: E s \sim N\bigl(0,\ \tfrac{\sigma^2}{2}(\|s\|^2 I + s s^\top)\bigr).
 
-Solving with A instead of S is a first-order expansion, good while A is known to a small part u of itself. An interval that
-is given only where A happens to look large enough would be wrong whenever that was luck. So it is never cut off: it is
-divided by 1 - u², which changes little while u is small, and grows without bound as u nears 1, where no interval is given.
+Solving with A instead of S is a first-order expansion, good while A is known to a small part u of itself. An interval
+that is given only where A happens to look large enough would be wrong whenever that was luck. So it is never cut off:
+it is divided by 1 - u², which changes little while u is small, and grows without bound as u nears 1, where no interval
+is given.
 """
 
 from __future__ import annotations

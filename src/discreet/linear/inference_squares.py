@@ -1,26 +1,28 @@
 r"""Intervals for least squares whatever the errors' variances: noisy sufficient statistics and a private sandwich.
 
-Rows x have norm at most R (the intercept's column is √0.4, since a longer one would lend its noise to the slopes), targets
-lie in [-1, 1]. Two releases, in this order:
+Rows x have norm at most R (the intercept's column is √0.4, since a longer one would lend its noise to the slopes),
+targets lie in [-1, 1]. Two releases, in this order:
 
 1. A = S + E and b = v + f, with S = Σxxᵀ, v = Σxy and Gaussian noise; the estimate is w = A⁻¹b.
 2. M = Σe²xxᵀ + F at that w, e = y - m the residuals and m = x·w cut to [-1, 1]. Nothing is cut of e: |m| is at most
    r = min(1, max |x·w|), so that |e| ≤ 1 + r, which w says, and this bounds what one record can do.
 
-With a = A⁻¹c, the error of c·w is exactly a·(Σxε + f - Ew*), ε the errors and w* the truth. Its variance is, to first order,
+With a = A⁻¹c, the error of c·w is exactly a·(Σxε + f - Ew*), ε the errors and w* the truth. Its variance is, to first
+order,
 
 .. math:: a^\top\Bigl[\Sigma\varepsilon^2xx^\top + \sigma_b^2 I + \tfrac{\sigma^2}{2}(\|w\|^2 I + ww^\top)\Bigr]a
 
-No variance of an error is assumed equal to another's (White 1980; HC0). a·Ma is known up to noise of deviation σ_M‖a‖²; 0.35
-of that is added and the sum taken as at least 0: an interval from a variance that is sometimes too low, sometimes too high,
-covers too seldom, and this makes up for it where σ_M‖a‖² is at most the rest (95 % stays above 94.7 %; at 1.5 times, 94 %).
+No variance of an error is assumed equal to another's (White 1980; HC0). a·Ma is known up to noise of deviation σ_M‖a‖²;
+0.35 of that is added and the sum taken as at least 0: an interval from a variance that is sometimes too low, sometimes
+too high, covers too seldom, and this makes up for it where σ_M‖a‖² is at most the rest (95 % stays above 94.7 %; at 1.5
+times, 94 %).
 
 A is known to u = 3.5σ/λ of itself, λ its smallest eigenvalue: see ``inference_parts``. Where the features are so nearly
 collinear that u reaches 1 *every* interval is infinite, also that of a feature which has no part in it: noise σ on its
 correlation with a direction in which the data say nothing moves its coefficient in proportion to what is unknown there.
 
-What is assumed: records are independent, E[xε] = 0, rows and targets lie inside the declared bounds (one that is cut is another
-record), and the line stays inside the target's bounds where there are records.
+What is assumed: records are independent, E[xε] = 0, rows and targets lie inside the declared bounds (one that is cut is
+another record), and the line stays inside the target's bounds where there are records.
 
 References: White (1980); for noisy sufficient statistics, Vu and Slavkovic (2009); for their intervals, Sheffet (2017).
 """
@@ -90,7 +92,8 @@ class SquaresIntervals:
         if wider == math.inf:
             return jacobian @ weights, np.full(len(jacobian), math.inf)
         a = np.asarray(np.linalg.solve(matrix, jacobian.T), np.float64)  # a column for each coefficient
-        known = (sigma / norm) ** 2 * np.eye(p) + shaken(sigma, weights * wider)  # the truth may be longer than w, by as much
+        # the truth may be longer than w, by as much
+        known = (sigma / norm) ** 2 * np.eye(p) + shaken(sigma, weights * wider)
         sampling = np.maximum(_forms(a, meat) + SPARE * spread * (a * a).sum(axis=0), 0.0)
         return jacobian @ weights, (_forms(a, known) + sampling) * wider**2
 
@@ -100,7 +103,7 @@ class SquaresIntervals:
         limit = 1 + min(1.0, float(np.linalg.norm(slopes)) + COLUMN * abs(float(column)))
         residuals = targets - np.clip(kernels.scores(rows, weights[:, None])[:, 0], -1, 1)
         shares = np.clip(residuals / limit, -1, 1)
-        packed = kernels.gram_sum(rows * shares[:, None], np.zeros(len(rows)), 1.0, self.square)[:-rows.shape[1]]
+        packed = kernels.gram_sum(rows * shares[:, None], np.zeros(len(rows)), 1.0, self.square)[: -rows.shape[1]]
         noisy = kernels.unpacked(self.sandwich.release(packed, rng).value, rows.shape[1])
         return limit**2 * noisy, limit**2 * float(self.sandwich.sigma or 0.0)
 

@@ -6,8 +6,8 @@ not that of the real numbers (Casacuberta et al. 2022). Three things prevent it 
 1. A record's score is computed by a loop over its own row. It cannot depend on other rows.
 2. A record's gradient x·rᵀ is shrunk to norm C·(1 - 2^-20) and every entry of it rounded to a grid of step at most
    2^-32·C (at most 2^26 entries, so that rounding adds no more than 2^-20·C): its norm is at most C after rounding.
-3. Multiples of the grid step are added. Blocks of 2^11 rows stay below 2^45 steps, so that doubles add them exactly; the
-   blocks are added as 64-bit integers, which hold 2^29 records. The total is the exact sum, in any order.
+3. Multiples of the grid step are added. Blocks of 2^11 rows stay below 2^45 steps, so that doubles add them exactly;
+   the blocks are added as 64-bit integers, which hold 2^29 records. The total is the exact sum, in any order.
 
 Residuals that are not finite count as zero.
 """
@@ -22,8 +22,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["GRID_BITS", "HINGE", "LOGISTIC", "SQUARED", "clipped_sum", "column_sum", "exact", "gram_sum", "grid_step",
-           "inside_count", "place", "scores", "shift_scores", "unpacked"]
+__all__ = [
+    "GRID_BITS",
+    "HINGE",
+    "LOGISTIC",
+    "SQUARED",
+    "clipped_sum",
+    "column_sum",
+    "exact",
+    "gram_sum",
+    "grid_step",
+    "inside_count",
+    "place",
+    "scores",
+    "shift_scores",
+    "unpacked",
+]
 
 GRID_BITS = 32
 _INSIDE = 1 - 2.0**-20
@@ -135,8 +149,26 @@ def _sigmoid(t: float) -> float:
     z = -(abs(t) if abs(t) < 600.0 else 600.0) * _LOG2_E
     shifted = z + _HALVE  # its low bits are the nearest whole number
     f = (z - (shifted - _HALVE)) * _LN_2
-    p = 1.0 + f * (1.0 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * (1 / 720 + f * (
-        1 / 5040 + f * (1 / 40320 + f * (1 / 362880 + f * (1 / 3628800))))))))))
+    p = 1.0 + f * (
+        1.0
+        + f
+        * (
+            1 / 2
+            + f
+            * (
+                1 / 6
+                + f
+                * (
+                    1 / 24
+                    + f
+                    * (
+                        1 / 120
+                        + f * (1 / 720 + f * (1 / 5040 + f * (1 / 40320 + f * (1 / 362880 + f * (1 / 3628800)))))
+                    )
+                )
+            )
+        )
+    )
     power = (np.float64(shifted).view(np.int64) - np.float64(_HALVE).view(np.int64) + np.int64(1023)) << np.int64(52)
     e = p * np.int64(power).view(np.float64)
     top = e if t < 0.0 else 1.0
@@ -189,8 +221,14 @@ def _inside_count(kind: int, column: Any, scores: Any, targets: Any, width: floa
     return total
 
 
-def column_sum(kind: int, column: NDArray[np.float64], scores: NDArray[np.float64], targets: NDArray[np.float64],
-               width: float, clip: float) -> Any:
+def column_sum(
+    kind: int,
+    column: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    width: float,
+    clip: float,
+) -> Any:
     """Σ of one coordinate's derivatives, each cut to [-clip, clip], exactly, as an array of one entry.
 
     ``kind`` says which loss; 3 says that ``scores`` are the residuals themselves.
@@ -200,8 +238,14 @@ def column_sum(kind: int, column: NDArray[np.float64], scores: NDArray[np.float6
     return exact(np.array([total], np.int64), step)
 
 
-def inside_count(kind: int, column: NDArray[np.float64], scores: NDArray[np.float64], targets: NDArray[np.float64],
-                 width: float, clip: float) -> int:
+def inside_count(
+    kind: int,
+    column: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    width: float,
+    clip: float,
+) -> int:
     """How many records' derivatives lie within [-clip, clip]."""
     return int(_inside_count(kind, column, scores, targets, width, clip))
 
@@ -221,13 +265,15 @@ def _gram(rows: Any, left: Any, right: Any, weights: Any, step: float, totals: A
 
 
 def gram_sum(rows: NDArray[np.float64], targets: NDArray[np.float64], norm: float, sensitivity: float) -> Any:
-    """Σ of the packed xxᵀ (off-diagonal entries times √2) and norm·xy, exactly, each record's cut towards zero to a grid."""
+    """Σ of the packed xxᵀ (off-diagonal entries times √2) and norm·xy, exactly,
+    each record's cut towards zero to a grid.
+    """
     left, right = np.triu_indices(rows.shape[1])
     weights = np.where(left == right, 1.0, math.sqrt(2))
     step, totals = grid_step(sensitivity), np.zeros(len(left) + rows.shape[1], np.int64)
-    _gram(rows, left, right, weights, step, totals[:len(left)])
+    _gram(rows, left, right, weights, step, totals[: len(left)])
     crossed = (rows * (norm * targets)[:, None] / step).astype(np.int64)
-    totals[len(left):] = crossed.sum(axis=0)
+    totals[len(left) :] = crossed.sum(axis=0)
     return exact(totals, step)
 
 

@@ -8,7 +8,8 @@ so that a record's gradient has norm ‖x‖·‖r‖ and can be clipped without
 ``curvature``
     the largest eigenvalue of ∂r/∂m, so that ‖x‖²·curvature bounds a record's Hessian.
 ``one_signed``
-    r has a sign that the label alone decides (binary margins): the privacy loss of objective perturbation is then one-sided.
+    r has a sign that the label alone decides (binary margins): the privacy loss of objective perturbation is then
+    one-sided.
 ``log_determinant(R², Λ)``
     a bound on ln det(I + H/Λ) for one record's Hessian H, which objective perturbation pays for.
 
@@ -147,7 +148,9 @@ class HuberHinge:
         return self.fine_residual(scores, np.zeros_like(scores), targets)
 
     def fine_residual(self, scores: Array, rest: Array, targets: NDArray[Any]) -> Array:
-        """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53, however steep the ramp."""
+        """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53,
+        however steep the ramp.
+        """
         signs = _signs(targets)
         below = (1 + self.width - signs * scores[:, 0]) - signs * rest[:, 0]  # exact where the two are near
         return np.asarray(-signs * np.clip(below / (2 * self.width), 0, 1))[:, None]
@@ -228,7 +231,7 @@ class OneVersusRest:
         return self.loss.curvature
 
     def _each(self, method: Callable[..., Array], scores: Array, targets: NDArray[Any]) -> list[Array]:
-        return [method(scores[:, k:k + 1], targets == k) for k in range(self.classes)]
+        return [method(scores[:, k : k + 1], targets == k) for k in range(self.classes)]
 
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The sum over classes."""
@@ -262,10 +265,11 @@ class Squared:
 class CustomLoss:
     """A loss of one's own: ``loss(score, target)`` and its ``derivative`` in the score, both on arrays, entry by entry.
 
-    For a classifier of two classes targets are -1 and 1; for a regressor they are real, scaled to [-1, 1]. Residuals are
-    clipped, whatever they are, and only solvers that clip are offered. ``curvature``, a bound on the second derivative, sets
-    step sizes alone. What the guarantee does rest on is that an entry depends on its own record and nothing else: a
-    derivative that mixes entries (subtracts a mean, say) is refused, as far as a trial on public numbers shows it.
+    For a classifier of two classes targets are -1 and 1; for a regressor they are real, scaled to [-1, 1]. Residuals
+    are clipped, whatever they are, and only solvers that clip are offered. ``curvature``, a bound on the second
+    derivative, sets step sizes alone. What the guarantee does rest on is that an entry depends on its own record and
+    nothing else: a derivative that mixes entries (subtracts a mean, say) is refused, as far as a trial on public
+    numbers shows it.
 
     >>> robust = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y), curvature=1.0)
     >>> robust.residual(np.zeros((1, 1)), np.array([0.0])).item()
@@ -283,17 +287,21 @@ class CustomLoss:
         number("curvature", self.curvature, low=0, high=math.inf, open_low=True, open_high=True)
         scores, targets = np.array(_TRIAL), np.array([1.0, -1.0] * 4)
         together = self._slopes(scores, targets)
-        alone = [self._slopes(scores[i:i + 1], targets[i:i + 1])[0] for i in range(len(scores))]
+        alone = [self._slopes(scores[i : i + 1], targets[i : i + 1])[0] for i in range(len(scores))]
         if not np.allclose(together, alone, rtol=1e-9, atol=0, equal_nan=True):
-            raise ValueError("derivative mixes records, but must be computed entry by entry: one record's slope may depend on "
-                             "its own score and target alone.")
+            raise ValueError(
+                "derivative mixes records, but must be computed entry by entry: one record's slope may depend on "
+                "its own score and target alone."
+            )
 
     def _slopes(self, scores: Array, targets: Array) -> Array:
         with np.errstate(all="ignore"):  # a warning that one record causes would be seen
             found = np.asarray(self.derivative(scores, targets), np.float64)
         if found.shape != scores.shape:
-            raise ValueError(f"derivative gives shape {found.shape} for scores of shape {scores.shape}, but must give one "
-                             "slope a score.")
+            raise ValueError(
+                f"derivative gives shape {found.shape} for scores of shape {scores.shape}, but must give one "
+                "slope a score."
+            )
         return found
 
     def __repr__(self) -> str:

@@ -40,9 +40,11 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    r"""Minimise :math:`\sum_i \ell(W^\top x_i, y_i) + \tfrac{\Lambda}{2}\|W\|^2 + \alpha\|W\|_1` over rows of norm at most R.
+    r"""Minimise :math:`\sum_i \ell(W^\top x_i, y_i) + \tfrac{\Lambda}{2}\|W\|^2 + \alpha\|W\|_1` over rows of norm at
+    most R.
 
-    A sum and not a mean: with a public Λ nothing then depends on the number of records, which is private under add-remove.
+    A sum and not a mean: with a public Λ nothing then depends on the number of records, which is private under
+    add-remove.
 
     ``size`` is the number of records where that is public: the data's own under replace, a declared figure otherwise.
     It sets step sizes, never sensitivities.
@@ -60,12 +62,20 @@ class Problem:
 
     def __post_init__(self) -> None:
         budget = Budget(self.epsilon, self.delta)
-        store(self, epsilon=budget.epsilon, delta=budget.delta or 0.0, adjacency=self.adjacency,
-              l1=nonnegative("l1", self.l1), features=whole("features", self.features, low=1))
+        store(
+            self,
+            epsilon=budget.epsilon,
+            delta=budget.delta or 0.0,
+            adjacency=self.adjacency,
+            l1=nonnegative("l1", self.l1),
+            features=whole("features", self.features, low=1),
+        )
         if self.regularization is not None:
             store(self, regularization=positive("regularization", self.regularization))
         if math.prod(self.shape) > LARGEST:
-            raise ValueError(f"The model has {math.prod(self.shape)} weights (features times scores), but at most {LARGEST}.")
+            raise ValueError(
+                f"The model has {math.prod(self.shape)} weights (features times scores), but at most {LARGEST}."
+            )
         if self.size is not None:
             store(self, size=whole("dataset_size", self.size, low=1))
         if self.adjacency is Adjacency.ZERO_OUT:
@@ -88,7 +98,9 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """Noise over sensitivity that the whole budget buys, for one entry: exact for Gaussian, typical for pure noise."""
+        """Noise over sensitivity that the whole budget buys, for one entry: exact for Gaussian,
+        typical for pure noise.
+        """
         if self.delta > 0:
             return noise_multiplier(self.epsilon, self.delta)
         return math.sqrt(self.features * self.loss.outputs) / self.epsilon
@@ -102,19 +114,22 @@ class Problem:
         return self.regularization if self.regularization is not None else self.scale * sensitivity * self.changes / 4
 
     def steady_ridge(self, ridge: float, spread: float, size: float) -> float:
-        """Λ for targets in [-1, 1] and about ``size`` records, with noise of standard deviation s on the sum of gradients.
+        """Λ for targets in [-1, 1] and about ``size`` records, with noise of standard deviation s on the sum of
+        gradients.
 
-        Noise moves a weight along a direction of curvature h by s/(h + Λ), and Λ moves it by Λw/(h + Λ). The two together
-        are least at Λ = s²/hw². Weights of a squared loss on unit rows are about 1, h about size·‖x‖²/p, with ‖x‖² about
-        0.3, and s twice the ``spread`` of all released gradients, as only the later iterates are averaged. Where the noise is
-        small beside the data, ``ridge`` is the larger and stays.
+        Noise moves a weight along a direction of curvature h by s/(h + Λ), and Λ moves it by Λw/(h + Λ). The two
+        together are least at Λ = s²/hw². Weights of a squared loss on unit rows are about 1, h about size·‖x‖²/p, with
+        ‖x‖² about 0.3, and s twice the ``spread`` of all released gradients, as only the later iterates are averaged.
+        Where the noise is small beside the data, ``ridge`` is the larger and stays.
         """
         if self.regularization is not None or self.loss.name != "squared":
             return ridge
         return max(ridge, (2 * spread) ** 2 * self.features / (0.3 * size))
 
     def rho(self, share: float = 1.0) -> float:
-        """The zCDP cost of a share of the budget, all of which buys one Gaussian release: costs of Gaussians add up exactly."""
+        """The zCDP cost of a share of the budget, all of which buys one Gaussian release:
+        costs of Gaussians add up exactly.
+        """
         return share / (2 * noise_multiplier(self.epsilon, self.delta) ** 2)
 
     def gaussian(self, sensitivity: float, rho: float, entries: int = 1) -> mechanisms.Gaussian:
@@ -122,13 +137,18 @@ class Problem:
 
         ``entries`` is how many are released together, if those are more than the model's weights.
         """
-        return mechanisms.Gaussian(sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency,
-                                   max_size=self.entries(entries))
+        return mechanisms.Gaussian(
+            sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency, max_size=self.entries(entries)
+        )
 
     def laplace(self, sensitivity: float, epsilon: float, entries: int = 1) -> mechanisms.Laplace:
         """As ``gaussian``, pure, on an L1 sensitivity."""
-        return mechanisms.Laplace(sensitivity=self.changes * sensitivity, epsilon=epsilon, adjacency=self.adjacency,
-                                  max_size=self.entries(entries))
+        return mechanisms.Laplace(
+            sensitivity=self.changes * sensitivity,
+            epsilon=epsilon,
+            adjacency=self.adjacency,
+            max_size=self.entries(entries),
+        )
 
     def entries(self, least: int = 1) -> int:
         """A public bound on the entries of a release, as mechanisms ask for it."""
@@ -137,7 +157,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Private weights (p × k), and how they were found: the Λ used, and the norm to which gradients were clipped, if any."""
+    """Private weights (p × k), and how they were found: the Λ used, and the norm to which gradients were clipped,
+    if any.
+    """
 
     weights: NDArray[np.float64]
     regularization: float

@@ -1,8 +1,9 @@
 """X and y by scikit-learn's rules: types and shapes, which are public, are looked at before the charge, and no value.
 
-``encoding.containers`` then reads every record by itself. How many columns X has must be a public fact: an array states it, a
-frame, or ``bounds`` with one entry a feature. A list states nothing: whatever its rows were asked (the first, the most frequent
-length), one record could change the answer, and with it how all others are read. Without a declaration it is refused.
+``encoding.containers`` then reads every record by itself. How many columns X has must be a public fact: an array states
+it, a frame, or ``bounds`` with one entry a feature. A list states nothing: whatever its rows were asked (the first, the
+most frequent length), one record could change the answer, and with it how all others are read. Without a declaration it
+is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ with extra("sklearn"):
 __all__ = ["column", "held", "table"]
 
 _REFUSED = "X has {what}, but must hold real numbers. Encode categories by a public list of levels first."
-_NO_WIDTH = ("X is a {kind}, which does not say how many columns it has: only its records do, and they are private. Hand over "
-             "an array of shape (records, columns) or a frame, or declare bounds= with one entry a feature.")
+_NO_WIDTH = (
+    "X is a {kind}, which does not say how many columns it has: only its records do, and they are private. Hand over "
+    "an array of shape (records, columns) or a frame, or declare bounds= with one entry a feature."
+)
 
 
 def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = None) -> UnreadRows:
@@ -41,8 +44,14 @@ def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = N
     if not (framed(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
         source = np.asarray(source)
     try:
-        blank = validate_data(estimator, _blank(source, declared), reset=reset, dtype=np.float64, ensure_all_finite=False,
-                              ensure_min_samples=0)
+        blank = validate_data(
+            estimator,
+            _blank(source, declared),
+            reset=reset,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+        )
     except (TypeError, ValueError) as error:  # their first line tells the kind; arrays are quoted below it
         first = str(error).split("\n", 1)[0].rstrip(":")
         advice = ". Reshape your data to one row a record." if first.startswith("Expected 2D") else ""
@@ -96,7 +105,9 @@ def _column(y: Any) -> UnreadColumn:
     if kind is None or isinstance(y, np.ndarray) or not hasattr(y, "__len__"):
         y = np.asarray(y)
         if y.ndim == 2 and y.shape[1] == 1:
-            warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4
+            )
             y = y[:, 0]
         if y.ndim != 1:
             raise ValueError(f"y has {y.ndim} dimensions, but must have one entry a record.")

@@ -25,13 +25,37 @@ __all__ = ["ElasticNet", "Lasso", "LinearRegression", "LinearRegressor", "Ridge"
 class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Targets scaled from declared bounds to [-1, 1] and cut there."""
 
-    def __init__(self, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None, bounds: Any = None,
-                 target_bounds: Any = (-1.0, 1.0), regularization: float | None = None, solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, regularization=regularization,
-                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        target_bounds: Any = (-1.0, 1.0),
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            regularization=regularization,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.target_bounds = target_bounds
 
     def _interval(self) -> tuple[float, float]:
@@ -40,8 +64,10 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         except (TypeError, ValueError):
             low, high = 0.0, 0.0
         if not (np.isfinite(high - low) and np.isfinite(high + low) and high - low >= _CLOSEST):
-            raise ValueError(f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers, "
-                             f"the lower one below the upper one by {_CLOSEST:g} or more.")
+            raise ValueError(
+                f"target_bounds is {self.target_bounds!r}, but must be a pair (lower, upper) of finite numbers, "
+                f"the lower one below the upper one by {_CLOSEST:g} or more."
+            )
         return low, high
 
     def _loss(self) -> Loss:
@@ -75,12 +101,13 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
 class LinearRegression(_Regressor):
     r"""Differentially private least squares, by noisy sufficient statistics unless another solver is asked for.
 
-    ``target_bounds=(lower, upper)`` is declared, and targets are cut to it; the other parameters and the guarantee are as
-    in ``LogisticRegression``. ``regularization`` is the least Λ; what the noise demands is added where it is larger.
+    ``target_bounds=(lower, upper)`` is declared, and targets are cut to it; the other parameters and the guarantee are
+    as in ``LogisticRegression``. ``regularization`` is the least Λ; what the noise demands is added where it is larger.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20_000, 2)); y = 3 * X[:, 0] - X[:, 1] + 1
-    >>> model = LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(-4, 6), random_state=0).fit(X, y)
+    >>> model = LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(-4, 6), random_state=0)
+    >>> model = model.fit(X, y)
     >>> bool(np.abs(model.coef_ - [3, -1]).max() < 0.2), model.solver_
     (True, 'statistics')
     """
@@ -89,18 +116,43 @@ class LinearRegression(_Regressor):
 class _Penalised(_Regressor):
     """Penalties in units of the scaled problem: rows of norm one, targets in [-1, 1], a sum over records."""
 
-    def __init__(self, alpha: float = 1.0, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
-                 bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
-                         solver=solver, solver_options=solver_options, fit_intercept=fit_intercept, dataset_size=dataset_size,
-                         adjacency=adjacency, unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        target_bounds: Any = (-1.0, 1.0),
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            target_bounds=target_bounds,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.alpha = alpha
 
 
 class Ridge(_Penalised):
-    """Private least squares with the penalty α/2·‖w‖², on a *sum* over records whose rows and targets are scaled to one.
+    """Private least squares with the penalty α/2·‖w‖², on a *sum* over records whose rows and targets are scaled to
+    one.
 
     >>> X = np.linspace(-1, 1, 5000)[:, None]
     >>> model = Ridge(alpha=1.0, epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0).fit(X, X[:, 0] / 2)
@@ -116,7 +168,8 @@ class Lasso(_Penalised):
     """Private least squares with the penalty α·‖w‖₁, the intercept's weight included; units as in ``Ridge``.
 
     >>> X = np.linspace(-1, 1, 5000)[:, None] * [[1.0, 0.0]]
-    >>> model = Lasso(alpha=200.0, epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0).fit(X, X[:, 0] / 2)
+    >>> model = Lasso(alpha=200.0, epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0)
+    >>> model = model.fit(X, X[:, 0] / 2)
     >>> bool(model.coef_[0] > 0.2), float(model.coef_[1])
     (True, 0.0)
     """
@@ -132,14 +185,39 @@ class Lasso(_Penalised):
 class ElasticNet(_Penalised):
     """Private least squares with the penalty α·(ρ·‖w‖₁ + (1 - ρ)/2·‖w‖²), ρ = ``l1_ratio``; units as in ``Ridge``."""
 
-    def __init__(self, alpha: float = 1.0, *, l1_ratio: float = 0.5, epsilon: float = 1.0, delta: float = 1e-6,
-                 feature_norm: float | None = None, bounds: Any = None, target_bounds: Any = (-1.0, 1.0), solver: str = "auto",
-                 solver_options: dict[str, Any] | None = None, fit_intercept: bool = True, dataset_size: int | None = None,
-                 adjacency: str = "add-remove", unit: str = ONE_RECORD, random_state: Any = None) -> None:
-        super().__init__(alpha, epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds,
-                         target_bounds=target_bounds, solver=solver, solver_options=solver_options,
-                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        l1_ratio: float = 0.5,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        target_bounds: Any = (-1.0, 1.0),
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            alpha,
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            target_bounds=target_bounds,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.l1_ratio = l1_ratio
 
     def _ridge(self) -> float | None:
@@ -151,20 +229,45 @@ class ElasticNet(_Penalised):
 
 
 class LinearRegressor(_Regressor):
-    """A differentially private linear regressor with a loss of one's own (``losses.CustomLoss``), on targets in [-1, 1].
+    """A differentially private linear regressor with a loss of one's own (``losses.CustomLoss``), on targets in [-1,
+    1].
 
     Parameters and guarantee as in ``LinearRegression``; only solvers that clip are offered.
     """
 
-    def __init__(self, loss: CustomLoss, *, epsilon: float = 1.0, delta: float = 1e-6, feature_norm: float | None = None,
-                 bounds: Any = None, target_bounds: Any = (-1.0, 1.0), regularization: float | None = None,
-                 solver: str = "auto", solver_options: dict[str, Any] | None = None, fit_intercept: bool = True,
-                 dataset_size: int | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
-                 random_state: Any = None) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, feature_norm=feature_norm, bounds=bounds, target_bounds=target_bounds,
-                         regularization=regularization, solver=solver, solver_options=solver_options,
-                         fit_intercept=fit_intercept, dataset_size=dataset_size, adjacency=adjacency,
-                         unit=unit, random_state=random_state)
+    def __init__(
+        self,
+        loss: CustomLoss,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        feature_norm: float | None = None,
+        bounds: Any = None,
+        target_bounds: Any = (-1.0, 1.0),
+        regularization: float | None = None,
+        solver: str = "auto",
+        solver_options: dict[str, Any] | None = None,
+        fit_intercept: bool = True,
+        dataset_size: int | None = None,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            feature_norm=feature_norm,
+            bounds=bounds,
+            target_bounds=target_bounds,
+            regularization=regularization,
+            solver=solver,
+            solver_options=solver_options,
+            fit_intercept=fit_intercept,
+            dataset_size=dataset_size,
+            adjacency=adjacency,
+            unit=unit,
+            random_state=random_state,
+        )
         self.loss = loss
 
     def _loss(self) -> Loss:

@@ -25,7 +25,8 @@ from discreet.linear import kernels
 
 __all__ = ["MOST", "Map", "Records", "declared_features"]
 
-MOST = 1 << 29  # records: so many clipped gradients add up in 64 bits (``kernels``), and certificates are proved for them
+# records: so many clipped gradients add up in 64 bits (``kernels``), and certificates are proved for them
+MOST = 1 << 29
 _INSIDE = 1 - 2.0**-30  # rows are shrunk to this, so that no rounding of a norm can leave the unit ball
 
 
@@ -86,12 +87,15 @@ class Map:
         with np.errstate(over="ignore", invalid="ignore"):
             usable = np.isfinite(low + high).all() and np.isfinite(high - low).all() and (low < high).all()
         if not usable:
-            raise ValueError("bounds must be finite, each lower one below its upper one: (lower, upper), numbers or one a "
-                             "feature.")
+            raise ValueError(
+                "bounds must be finite, each lower one below its upper one: (lower, upper), numbers or one a feature."
+            )
         scale, norm = (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm)
         if not (scale * norm >= 2.0**-960).all():  # or no double holds the coefficients
-            raise ValueError("bounds lie too close together: each lower one must be below its upper one by 1e-288 or more, "
-                             "times feature_norm if that is declared.")
+            raise ValueError(
+                "bounds lie too close together: each lower one must be below its upper one by 1e-288 or more, "
+                "times feature_norm if that is declared."
+            )
         return Map((low + high) / 2, scale, norm, True, intercept)
 
     @property
@@ -103,7 +107,9 @@ class Map:
         """Rows in the unit ball with the intercept's column; a row that is not finite comes back as NaN."""
         n, d = features.shape
         rows = np.empty((n, d + self.intercept))
-        shift, scale = (np.ascontiguousarray(np.broadcast_to(side, (d,)), np.float64) for side in (self.shift, self.scale))
+        shift, scale = (
+            np.ascontiguousarray(np.broadcast_to(side, (d,)), np.float64) for side in (self.shift, self.scale)
+        )
         kernels.place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
         return rows
 
@@ -151,4 +157,6 @@ def _per_feature(side: Any, features: int) -> NDArray[np.float64]:
     try:
         return np.broadcast_to(np.asarray(side, np.float64), (features,))
     except ValueError:
-        raise ValueError(f"bounds has {np.size(side)} entries on a side, but the data has {features} features.") from None
+        raise ValueError(
+            f"bounds has {np.size(side)} entries on a side, but the data has {features} features."
+        ) from None

@@ -1,7 +1,8 @@
 """Table models in files: JSON that anybody can read, and that runs nothing when it is read.
 
 A linear model is a few numbers and public facts, so a file holds just these: the declaration of the columns, the
-coefficients to the last bit, and the privacy statement, with the head of the ledger that was charged, where there was one.
+coefficients to the last bit, and the privacy statement, with the head of the ledger that was charged, where there was
+one.
 
 >>> from discreet.schema import Bounded, Categories, Declaration, Schema
 >>> facts = Declaration(Schema(age=Bounded(0, 100), sick=Categories(["no", "yes"])))
@@ -35,9 +36,19 @@ def dumps(model: TableModel) -> str:
     """A fitted model as text."""
     coefficients, intercept = np.atleast_2d(model.estimator.coef_), np.atleast_1d(model.estimator.intercept_)
     learned = {"coefficients": coefficients.tolist(), "intercept": intercept.tolist()}
-    return json.dumps({"format": FORMAT, "statement": model.statement, "target": model.target, "epsilon": model.epsilon,
-                       "delta": model.delta, "declaration": _told(model.declaration), "learned": learned},
-                      indent=1, allow_nan=False)
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "statement": model.statement,
+            "target": model.target,
+            "epsilon": model.epsilon,
+            "delta": model.delta,
+            "declaration": _told(model.declaration),
+            "learned": learned,
+        },
+        indent=1,
+        allow_nan=False,
+    )
 
 
 def loads(text: str) -> TableModel:
@@ -48,11 +59,11 @@ def loads(text: str) -> TableModel:
         raise ValueError(_BAD.format("it is not JSON")) from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(_BAD.format(f"it does not say {FORMAT!r}"))
-    parts = {name: found.get(name) for name in ("declaration", "learned", "statement")}
+    parts: dict[str, Any] = {name: found.get(name) for name in ("declaration", "learned", "statement")}
     if odd := [name for name, part in parts.items() if not isinstance(part, dict)]:
         raise ValueError(_BAD.format(f"{odd[0]} is missing"))
-    model = TableModel(declaration(parts["declaration"]), _text(found.get("target")), found.get("epsilon"),  # type: ignore[arg-type]
-                       found.get("delta"))  # type: ignore[arg-type]
+    budget: dict[str, Any] = {name: found.get(name) for name in ("epsilon", "delta")}
+    model = TableModel(declaration(parts["declaration"]), _text(found.get("target")), **budget)
     _restore(model, parts["learned"] or {})
     model.stated = parts["statement"]
     return model
@@ -75,6 +86,7 @@ def _text(value: Any) -> str:
 
 def _numbers(value: Any, shape: tuple[int, ...]) -> Any:
     """An array of finite numbers; lists of another shape, and anything in them but numbers, are refused."""
+
     def flat(part: Any, sizes: tuple[int, ...]) -> list[float]:
         if not sizes:
             if isinstance(part, bool) or not isinstance(part, (int, float)) or not math.isfinite(part):
@@ -99,5 +111,9 @@ def _told(facts: Declaration) -> dict[str, Any]:
             columns[name] = {"categories": list(column.values), **other}
         else:
             columns[name] = {"unlisted": True}
-    rest = {"unit": facts.unit, "max_rows_per_unit": facts.max_rows_per_unit, "max_groups_per_unit": facts.max_groups_per_unit}
+    rest = {
+        "unit": facts.unit,
+        "max_rows_per_unit": facts.max_rows_per_unit,
+        "max_groups_per_unit": facts.max_groups_per_unit,
+    }
     return {"columns": columns} | {name: value for name, value in rest.items() if value is not None}

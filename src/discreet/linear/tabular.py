@@ -1,13 +1,15 @@
-"""Linear models of tables: a schema's public facts say how columns become features; the fitted model carries its statement.
+"""Linear models of tables: a schema's public facts say how columns become features; the fitted model carries its
+statement.
 
-The target decides the model: categories give ``LogisticRegression``, bounds give ``LinearRegression``. Every other declared
-column is a feature: a bounded one scaled from its bounds to [-1, 1], a categorical one a column of zeros and ones for
-each label; unlisted columns and the unit's are left out. A missing number counts as the schema says, or blanks its
-record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
+The target decides the model: categories give ``LogisticRegression``, bounds give ``LinearRegression``. Every other
+declared column is a feature: a bounded one scaled from its bounds to [-1, 1], a categorical one a column of zeros and
+ones for each label; unlisted columns and the unit's are left out. A missing number counts as the schema says, or blanks
+its record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
 categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
 
-What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows without
-an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from the same files.
+What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows
+without an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from
+the same files.
 """
 
 from __future__ import annotations
@@ -49,17 +51,24 @@ class TableModel:
     delta: float = 1e-6
     random_state: Any = None
     estimator: Any = field(init=False)
-    charge: dict[str, str] | None = field(default=None, init=False)  # the book that paid for it, and the ledger's head then
+    # the book that paid for it, and the ledger's head then
+    charge: dict[str, str] | None = field(default=None, init=False)
     stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from
 
     def __post_init__(self) -> None:
         goal, width = self.declaration.schema[self.target], self.width
         if not self.features:
-            raise ValueError(f"target is {self.target!r}, but the schema declares no other bounded or categorical column.")
+            raise ValueError(
+                f"target is {self.target!r}, but the schema declares no other bounded or categorical column."
+            )
         Encoder(self.declaration)  # refuses more than one row a unit
         listed = sum(isinstance(column, Categories) for column in self.features.values())
-        public = {"epsilon": self.epsilon, "delta": self.delta, "feature_norm": math.sqrt(listed or width),
-                  "random_state": self.random_state}
+        public = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "feature_norm": math.sqrt(listed or width),
+            "random_state": self.random_state,
+        }
         if isinstance(goal, Categories):
             self.estimator = LogisticRegression(classes=tuple(range(len(goal.labels))), **public)
         elif isinstance(goal, Bounded):
@@ -71,8 +80,11 @@ class TableModel:
     def features(self) -> dict[str, Column]:
         """The columns a prediction needs."""
         hidden = {self.target, self.declaration.unit}
-        return {name: column for name, column in self.declaration.schema.items()
-                if name not in hidden and isinstance(column, (Bounded, Categories))}
+        return {
+            name: column
+            for name, column in self.declaration.schema.items()
+            if name not in hidden and isinstance(column, (Bounded, Categories))
+        }
 
     @property
     def width(self) -> int:
@@ -116,10 +128,16 @@ class TableModel:
         if self.stated is not None:
             return self.stated
         unit = self.declaration.unit
-        return {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.estimator.adjacency),
-                "unit": "one row" if unit is None else f"all rows with the same {unit!r}, of which the first counts",
-                "solver": getattr(self.estimator, "solver_", "not fitted"), "event": self.event.to_dict(),
-                "reproducible": self.random_state is not None, "charged": self.charge}
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "adjacency": str(self.estimator.adjacency),
+            "unit": "one row" if unit is None else f"all rows with the same {unit!r}, of which the first counts",
+            "solver": getattr(self.estimator, "solver_", "not fitted"),
+            "event": self.event.to_dict(),
+            "reproducible": self.random_state is not None,
+            "charged": self.charge,
+        }
 
     def _features(self, rows: Encoded) -> NDArray[np.float64]:
         parts = []
@@ -160,8 +178,11 @@ class TableFit:
     def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
         """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
         asked = self.model
-        model = asked if self.in_place else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta,
-                                                       asked.random_state)
+        model = (
+            asked
+            if self.in_place
+            else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta, asked.random_state)
+        )
         encoder = Encoder(model.declaration, (*model.features, model.target))
         read, goal = encoder.prepared(data), model.declaration.schema[model.target]
         noise = source(model.random_state if rng is None else rng)

@@ -113,12 +113,16 @@ class Budget:
         return [Budget(epsilon, delta, rho, self.noise)] * count
 
     def shares(self, kinds: Sequence[Kind]) -> list[Budget]:
-        """Equal parts, one for each entry of ``kinds``; with ``delta``, additive ones take the better of the two noises."""
+        """Equal parts, one for each entry of ``kinds``; with ``delta``,
+        additive ones take the better of the two noises.
+        """
         if not kinds:
             return []
         if "keys" in kinds and self.delta is None:
-            raise ValueError("delta is missing, but a group-by on Unlisted columns selects its keys privately, which needs "
-                             "delta=. Declare Categories for them, or give epsilon= and delta=.")
+            raise ValueError(
+                "delta is missing, but a group-by on Unlisted columns selects its keys privately, which needs "
+                "delta=. Declare Categories for them, or give epsilon= and delta=."
+            )
         if self.rho is not None:
             return [Budget(rho=self.rho / len(kinds))] * len(kinds)
         part = positive("epsilon", self.epsilon) / len(kinds)
@@ -139,9 +143,17 @@ class Budget:
             return None
         return together.part(1 / count)
 
-    def additive(self, sensitivity: Fraction | float, size: int = 1, *, square: Fraction | float | None = None,
-                 whole: bool = False, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> AdditiveMechanism:
-        """Noise for ``size`` numbers that one record moves by ``sensitivity``; whole noise for ``whole`` ones, where better.
+    def additive(
+        self,
+        sensitivity: Fraction | float,
+        size: int = 1,
+        *,
+        square: Fraction | float | None = None,
+        whole: bool = False,
+        adjacency: Adjacency = Adjacency.ADD_REMOVE,
+    ) -> AdditiveMechanism:
+        """Noise for ``size`` numbers that one record moves by ``sensitivity``; whole noise for ``whole`` ones, where
+        better.
 
         ``sensitivity`` is in L1, and bounds L2 too unless ``square``, that of the change in L2, is given.
 
@@ -171,18 +183,27 @@ def _noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _additive(budget: Budget, sensitivity: Fraction, square: Fraction, size: int, whole: bool,
-              adjacency: Adjacency) -> AdditiveMechanism:
+def _additive(
+    budget: Budget, sensitivity: Fraction, square: Fraction, size: int, whole: bool, adjacency: Adjacency
+) -> AdditiveMechanism:
     if not budget.gaussian:
         if whole:
-            return DiscreteLaplace(sensitivity=int(sensitivity), epsilon=budget.epsilon, max_size=size, adjacency=adjacency)
+            return DiscreteLaplace(
+                sensitivity=int(sensitivity), epsilon=budget.epsilon, max_size=size, adjacency=adjacency
+            )
         return Laplace(sensitivity=above(sensitivity), epsilon=budget.epsilon, max_size=size, adjacency=adjacency)
     reach, rho = double_root_above(square), budget.rho
-    if whole and rho is not None and budget.noise == "auto" and reach < math.sqrt(2 * rho) and (
-            size > 1 or reach.is_integer()):
+    if (
+        whole
+        and rho is not None
+        and budget.noise == "auto"
+        and reach < math.sqrt(2 * rho)
+        and (size > 1 or reach.is_integer())
+    ):
         return DiscreteGaussian(sensitivity=reach, rho=rho, max_size=size, adjacency=adjacency)
-    return Gaussian(sensitivity=reach, epsilon=budget.epsilon, delta=budget.delta, rho=rho, max_size=size,
-                    adjacency=adjacency)
+    return Gaussian(
+        sensitivity=reach, epsilon=budget.epsilon, delta=budget.delta, rho=rho, max_size=size, adjacency=adjacency
+    )
 
 
 @lru_cache(maxsize=256)

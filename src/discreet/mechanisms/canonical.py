@@ -62,7 +62,8 @@ def canonical(value: Any) -> Any:
 def keys(values: Iterable[Any]) -> list[Any]:
     """The forms of all records that have one.
 
-    The type of an array is a fact about all of it, so a float array has floats for keys, and a Boolean one truth values.
+    The type of an array is a fact about all of it, so a float array has floats for keys, and a Boolean one truth
+    values.
 
     >>> keys([1, True, [1], 2.5]), keys(np.array([1.0, -0.0, np.nan]))
     ([1, 1, 2.5], [1.0, 0.0, 'nan'])
@@ -178,6 +179,7 @@ def _time(x: time) -> time:
 
 def _from_numpy(unit: str, known: type) -> Callable[[Any], Any]:
     """NumPy's moments and spans in microseconds; those beyond Python's range have no form."""
+
     def read(x: Any) -> Any:
         if np.isnat(x):
             return _NAN

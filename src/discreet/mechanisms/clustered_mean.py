@@ -65,10 +65,14 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
 
     def __post_init__(self) -> None:
         # Inside these limits no square of a distance that matters can underflow to zero or overflow.
-        store(self, radius=number("radius", self.radius, low=2.0**-400, high=2.0**400),
-              dimension=whole("dimension", self.dimension, low=1), size=whole("size", self.size, low=16),
-              epsilon=positive("epsilon", self.epsilon),
-              delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True))
+        store(
+            self,
+            radius=number("radius", self.radius, low=2.0**-400, high=2.0**400),
+            dimension=whole("dimension", self.dimension, low=1),
+            size=whole("size", self.size, low=16),
+            epsilon=positive("epsilon", self.epsilon),
+            delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
+        )
 
     @property
     def slack(self) -> int:
@@ -83,13 +87,19 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
 
     @property
     def _noise(self) -> Gaussian:
-        return Gaussian(sensitivity=self.sensitivity, epsilon=self.epsilon / 2, delta=self.delta / 2,
-                        max_size=self.dimension, adjacency=Adjacency.REPLACE)
+        return Gaussian(
+            sensitivity=self.sensitivity,
+            epsilon=self.epsilon / 2,
+            delta=self.delta / 2,
+            max_size=self.dimension,
+            adjacency=Adjacency.REPLACE,
+        )
 
     @property
     def _test(self) -> ProposeTestRelease[NDArray[np.float64]]:
-        return ProposeTestRelease(epsilon=self.epsilon / 2, delta=self.delta / 2, base_event=self._noise.event,
-                                  adjacency=Adjacency.REPLACE)
+        return ProposeTestRelease(
+            epsilon=self.epsilon / 2, delta=self.delta / 2, base_event=self._noise.event, adjacency=Adjacency.REPLACE
+        )
 
     @property
     def event(self) -> events.Event:
@@ -107,8 +117,11 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
         if x.shape != (self.size, self.dimension):
             raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
         near, noise = self._near(x), self._noise
-        test = replace(self._test, distance=lambda _: self.slack + 1 - _score(near),
-                       base=lambda x: noise.draw(_weighted_mean(x, near), rng))
+        test = replace(
+            self._test,
+            distance=lambda _: self.slack + 1 - _score(near),
+            base=lambda x: noise.draw(_weighted_mean(x, near), rng),
+        )
         return test.draw(x, rng)
 
     def _near(self, x: NDArray[np.float64]) -> NDArray[np.int64]:

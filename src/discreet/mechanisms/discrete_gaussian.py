@@ -48,8 +48,12 @@ class DiscreteGaussian(Mechanism[Any]):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None) -> None:
-        store(self, sensitivity=in_range("sensitivity", self.sensitivity), adjacency=self.adjacency,
-              max_size=whole("max_size", self.max_size, low=1))
+        store(
+            self,
+            sensitivity=in_range("sensitivity", self.sensitivity),
+            adjacency=self.adjacency,
+            max_size=whole("max_size", self.max_size, low=1),
+        )
         if self.max_size == 1 and not float(self.sensitivity).is_integer():
             raise ValueError(f"sensitivity is {self.sensitivity}, but must be whole for one integer (max_size=1).")
         asked = noise_asked_for(delta, sigma=self.sigma, epsilon=epsilon, rho=rho)
@@ -58,8 +62,9 @@ class DiscreteGaussian(Mechanism[Any]):
         elif asked == "rho":
             sigma = above(slack * Fraction(self.sensitivity) * Fraction(1 / math.sqrt(2 * positive("rho", rho))))
         else:
-            sigma = self._calibrated(positive("epsilon", epsilon), number("delta", delta, low=0, high=1, open_low=True,
-                                                                          open_high=True))
+            sigma = self._calibrated(
+                positive("epsilon", epsilon), number("delta", delta, low=0, high=1, open_low=True, open_high=True)
+            )
         if sigma > 2**50:
             raise ValueError(f"sigma is {sigma:g}, but must be a number in (0, 2^50].")
         store(self, sigma=sigma)
@@ -106,5 +111,10 @@ class DiscreteGaussian(Mechanism[Any]):
         exact = integers(data, self.max_size)
         assert self.sigma is not None
         sigma = self.sigma
-        return noised(self, exact, "l2", self.sensitivity,
-                      lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, rng)))
+        return noised(
+            self,
+            exact,
+            "l2",
+            self.sensitivity,
+            lambda: add_integers(exact, random.discrete_gaussian(sigma, exact.shape, rng)),
+        )

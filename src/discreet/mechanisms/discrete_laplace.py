@@ -50,8 +50,13 @@ class DiscreteLaplace(Mechanism[Any]):
             scale = above(slack * sensitivity / Fraction(positive("epsilon", epsilon)))
         if scale > 2**50:
             raise ValueError(f"scale is {scale:g}, but must be a number in (0, 2^50].")
-        store(self, sensitivity=sensitivity, scale=scale, max_size=whole("max_size", self.max_size, low=1),
-              adjacency=self.adjacency)
+        store(
+            self,
+            sensitivity=sensitivity,
+            scale=scale,
+            max_size=whole("max_size", self.max_size, low=1),
+            adjacency=self.adjacency,
+        )
 
     @property
     def event(self) -> events.DiscreteLaplace:
@@ -83,8 +88,13 @@ class DiscreteLaplace(Mechanism[Any]):
         exact = integers(data, self.max_size)
         assert self.scale is not None
         scale = self.scale
-        return noised(self, exact, "l1", self.sensitivity,
-                      lambda: add_integers(exact, random.discrete_laplace(scale, exact.shape, rng)))
+        return noised(
+            self,
+            exact,
+            "l1",
+            self.sensitivity,
+            lambda: add_integers(exact, random.discrete_laplace(scale, exact.shape, rng)),
+        )
 
 
 Geometric = DiscreteLaplace

@@ -87,11 +87,13 @@ class Exponential(Selection[int]):
         grid = self._grid
         scores = numbers(data)
         gaps = grid.gaps(scores, self._offsets(scores.size))
-        return noised(self, grid.placed(scores), "linf", grid.reach,
-                      lambda: random.weighted_index(gaps, grid.scale, rng))
+        return noised(
+            self, grid.placed(scores), "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng)
+        )
 
-    def release_by_sampling(self, draw: Callable[[], T], score: Callable[[T], Any], highest: float,
-                            rng: random.RngLike = None) -> Release[T]:
+    def release_by_sampling(
+        self, draw: Callable[[], T], score: Callable[[T], Any], highest: float, rng: random.RngLike = None
+    ) -> Release[T]:
         """A candidate of a set too large to list: ``draw()`` samples the public base measure, ``score`` rates one.
 
         Candidates are drawn until one is accepted, with probability exp(ε(u - highest)/2Δ), exactly. ``highest`` is a

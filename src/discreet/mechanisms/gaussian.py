@@ -55,11 +55,19 @@ class Gaussian(Mechanism[Any]):
         if asked == "sigma":
             grid = Grid.inside(in_range("sigma", self.sigma))
         else:
-            multiplier = (1 / math.sqrt(2 * positive("rho", rho)) if asked == "rho" else
-                          _noise_multiplier(epsilon, delta, calibration))
+            multiplier = (
+                1 / math.sqrt(2 * positive("rho", rho))
+                if asked == "rho"
+                else _noise_multiplier(epsilon, delta, calibration)
+            )
             grid = Grid.paying(Fraction(sensitivity), slack * Fraction(multiplier), root_above(size))
-        store(self, sensitivity=sensitivity, sigma=in_range("sigma", float(grid.scale)), max_size=size,
-              adjacency=self.adjacency)
+        store(
+            self,
+            sensitivity=sensitivity,
+            sigma=in_range("sigma", float(grid.scale)),
+            max_size=size,
+            adjacency=self.adjacency,
+        )
 
     @property
     def _grid(self) -> Grid:
@@ -74,8 +82,9 @@ class Gaussian(Mechanism[Any]):
     @property
     def event(self) -> events.Gaussian:
         """The cost, rounded towards more."""
-        return events.Gaussian(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
-                               adjacency=self.adjacency)
+        return events.Gaussian(
+            noise_multiplier=below(self._grid.scale / self.widened_sensitivity), adjacency=self.adjacency
+        )
 
     @property
     def deviation(self) -> float:
@@ -97,8 +106,13 @@ class Gaussian(Mechanism[Any]):
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid = self._grid
         placed = grid.place(data, self.max_size)
-        return noised(self, placed, "l2", self.widened_sensitivity,
-                      lambda: grid.add(placed, random.gaussian_cells(grid.steps, placed.shape, rng)))
+        return noised(
+            self,
+            placed,
+            "l2",
+            self.widened_sensitivity,
+            lambda: grid.add(placed, random.gaussian_cells(grid.steps, placed.shape, rng)),
+        )
 
 
 def _noise_multiplier(epsilon: object, delta: object, calibration: str) -> float:
@@ -122,6 +136,8 @@ def classic_noise_multiplier(epsilon: float, delta: float) -> float:
     4.845
     """
     if epsilon > 1:
-        raise ValueError(f"epsilon is {epsilon:g}, but calibration='classic' is a theorem for epsilon in (0, 1] only: "
-                         "use calibration='analytic'.")
+        raise ValueError(
+            f"epsilon is {epsilon:g}, but calibration='classic' is a theorem for epsilon in (0, 1] only: "
+            "use calibration='analytic'."
+        )
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon

@@ -34,8 +34,19 @@ from numpy.typing import NDArray
 from discreet.errors import number
 from discreet.mechanisms.records import numbers
 
-__all__ = ["DEFAULT_MAX_SIZE", "Grid", "above", "below", "double_root_above", "exact_number", "floor_log2", "in_range", "power",
-           "root_above", "wide"]
+__all__ = [
+    "DEFAULT_MAX_SIZE",
+    "Grid",
+    "above",
+    "below",
+    "double_root_above",
+    "exact_number",
+    "floor_log2",
+    "in_range",
+    "power",
+    "root_above",
+    "wide",
+]
 
 DEFAULT_MAX_SIZE = 1 << 20  # entries; paying for so many widens a scale of 1/epsilon by 6e-8/epsilon
 _BITS = 44  # grid steps in a scale: fine enough that the widening is negligible, coarse enough for exact doubles
@@ -65,8 +76,10 @@ class Grid:
             steps = math.ceil(multiplier * (sensitivity / power(exponent) + growth))
             if steps.bit_length() <= _BITS + 1:
                 return cls(steps, exponent)
-        raise ValueError("max_size is too large for this epsilon: rounding every entry would cost more than the noise "
-                         "hides. Declare a smaller max_size.")
+        raise ValueError(
+            "max_size is too large for this epsilon: rounding every entry would cost more than the noise "
+            "hides. Declare a smaller max_size."
+        )
 
     @property
     def step(self) -> Fraction:

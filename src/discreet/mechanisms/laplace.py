@@ -55,8 +55,13 @@ class Laplace(Mechanism[Any]):
         else:
             multiplier = slack / Fraction(positive("epsilon", epsilon))
             grid = Grid.paying(Fraction(sensitivity), multiplier, Fraction(size))
-        store(self, sensitivity=sensitivity, scale=in_range("scale", float(grid.scale)), max_size=size,
-              adjacency=self.adjacency)
+        store(
+            self,
+            sensitivity=sensitivity,
+            scale=in_range("scale", float(grid.scale)),
+            max_size=size,
+            adjacency=self.adjacency,
+        )
 
     @property
     def _grid(self) -> Grid:
@@ -71,8 +76,9 @@ class Laplace(Mechanism[Any]):
     @property
     def event(self) -> events.Laplace:
         """The cost, rounded towards more."""
-        return events.Laplace(noise_multiplier=below(self._grid.scale / self.widened_sensitivity),
-                              adjacency=self.adjacency)
+        return events.Laplace(
+            noise_multiplier=below(self._grid.scale / self.widened_sensitivity), adjacency=self.adjacency
+        )
 
     @property
     def deviation(self) -> float:
@@ -94,6 +100,10 @@ class Laplace(Mechanism[Any]):
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid = self._grid
         placed = grid.place(data, self.max_size)
-        return noised(self, placed, "l1", self.widened_sensitivity,
-                      lambda: grid.add(placed, random.laplace_cells(grid.steps, placed.shape, rng)))
-
+        return noised(
+            self,
+            placed,
+            "l1",
+            self.widened_sensitivity,
+            lambda: grid.add(placed, random.laplace_cells(grid.steps, placed.shape, rng)),
+        )

@@ -54,8 +54,14 @@ class Mechanism(ABC, Generic[T]):
         """Refuse what public facts can tell, read nothing, and return what reads."""
         self.check(data)
         source = as_rng(rng)
-        return lambda: Release(self.draw(data, source), self.event, reproducible=source.reproducible, label=self.label,
-                               unit=self.unit, error=self.stated_error)
+        return lambda: Release(
+            self.draw(data, source),
+            self.event,
+            reproducible=source.reproducible,
+            label=self.label,
+            unit=self.unit,
+            error=self.stated_error,
+        )
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[T]:
         """Read the data and return the noisy answer (see ``draw``), with what it cost."""

@@ -47,5 +47,10 @@ class NoisyMax(Selection[int]):
         """The index of the winner."""
         grid = self._grid
         gaps = grid.gaps(data)
-        return noised(self, grid.placed(data), "linf", grid.reach,
-                      lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, rng) - gaps)))
+        return noised(
+            self,
+            grid.placed(data),
+            "linf",
+            grid.reach,
+            lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, rng) - gaps)),
+        )

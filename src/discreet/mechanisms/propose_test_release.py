@@ -49,10 +49,10 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
     >>> test.threshold, test.event.epsilon <= 1.0
     (13, True)
-    >>> ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=lambda x: 1000, base=str.upper).release("data", rng=1).value
-    'DATA'
-    >>> ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=lambda x: 0, base=str.upper).release("data", rng=1).value is None
-    True
+    >>> far, near = (ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=lambda x, d=d: d, base=str.upper)
+    ...              for d in (1000, 0))
+    >>> far.release("data", rng=1).value, near.release("data", rng=1).value
+    ('DATA', None)
     """
 
     epsilon: float
@@ -63,8 +63,12 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        store(self, epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10), adjacency=self.adjacency,
-              delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True))
+        store(
+            self,
+            epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10),
+            adjacency=self.adjacency,
+            delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
+        )
 
     @property
     def scale(self) -> float:
@@ -83,8 +87,9 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
 
     @property
     def _test_event(self) -> events.ApproxDP:
-        return events.ApproxDP(epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta),
-                               adjacency=self.adjacency)
+        return events.ApproxDP(
+            epsilon=above(1 / Fraction(self.scale)), delta=spent_delta(self.delta), adjacency=self.adjacency
+        )
 
     def error(self, confidence: float = 0.95) -> float:
         """The distance from unsafe data at which there is an answer with this confidence."""

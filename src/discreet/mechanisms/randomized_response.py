@@ -46,8 +46,11 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
     categories: int = 2
 
     def __post_init__(self) -> None:
-        store(self, epsilon=number("epsilon", positive("epsilon", self.epsilon), low=0, high=100),
-              categories=whole("categories", self.categories, low=2))
+        store(
+            self,
+            epsilon=number("epsilon", positive("epsilon", self.epsilon), low=0, high=100),
+            categories=whole("categories", self.categories, low=2),
+        )
 
     @property
     def event(self) -> events.RandomizedResponse:
@@ -81,7 +84,9 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
         if isinstance(getattr(records, "dtype", None), np.dtype) and records.dtype != object:
             array = np.asarray(records)
             if array.dtype.kind not in "iub":
-                raise ValueError(f"records has dtype {array.dtype}, but must be whole numbers: encode categories first.")
+                raise ValueError(
+                    f"records has dtype {array.dtype}, but must be whole numbers: encode categories first."
+                )
             known = (array >= 0) & (array < self.categories)
             return np.where(known, np.where(known, array, 0).astype(np.int64), -1)
         forms = [canonical(x) for x in records]

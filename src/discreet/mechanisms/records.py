@@ -20,8 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_column", "check_container", "check_rows", "check_size", "column", "double", "element_type", "entries",
-           "holds_numbers", "numbers", "rows"]
+__all__ = [
+    "check_column",
+    "check_container",
+    "check_rows",
+    "check_size",
+    "column",
+    "double",
+    "element_type",
+    "entries",
+    "holds_numbers",
+    "numbers",
+    "rows",
+]
 
 _REAL = (int, float, np.bool_, np.integer, np.floating, Decimal, Fraction)
 
@@ -58,7 +69,9 @@ def check_column(values: Any) -> None:
     """Refuse, by type and shape alone, what is no column of numbers."""
     check_container(values)
     if not holds_numbers(values):
-        raise ValueError(f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits.")
+        raise ValueError(
+            f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits."
+        )
     if (dimensions := getattr(values, "ndim", 1)) != 1:
         raise ValueError(f"values has {dimensions} dimensions, but must have one: a number for each record.")
 
@@ -67,9 +80,15 @@ def check_rows(values: Any, dimension: int) -> None:
     """Refuse, by type and shape alone, what are no rows of ``dimension`` numbers."""
     check_container(values)
     if not holds_numbers(values):
-        raise ValueError(f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits.")
+        raise ValueError(
+            f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits."
+        )
     shape = getattr(values, "shape", None)
-    if shape is not None and shape[1:] != (dimension,) and not (len(shape) == 1 and str(element_type(values)) == "object"):
+    if (
+        shape is not None
+        and shape[1:] != (dimension,)
+        and not (len(shape) == 1 and str(element_type(values)) == "object")
+    ):
         raise ValueError(f"values must have shape (records, {dimension}), as declared by the public dimension.")
 
 

@@ -65,12 +65,18 @@ class SmoothSensitivity(Mechanism[float]):
     adjacency: Adjacency = Adjacency.REPLACE
 
     def __post_init__(self) -> None:
-        store(self, epsilon=number("epsilon", self.epsilon, low=1e-4, high=100), adjacency=self.adjacency,
-              delta=number("delta", self.delta, low=0, high=1, open_high=True),
-              resolution=in_range("resolution", self.resolution))
+        store(
+            self,
+            epsilon=number("epsilon", self.epsilon, low=1e-4, high=100),
+            adjacency=self.adjacency,
+            delta=number("delta", self.delta, low=0, high=1, open_high=True),
+            resolution=in_range("resolution", self.resolution),
+        )
         if self.beta <= 0:
-            raise ValueError(f"delta is {self.delta:g}, but is too small for epsilon={self.epsilon:g}: no smoothing "
-                             "remains. Use delta=0 (Cauchy noise) or a larger epsilon.")
+            raise ValueError(
+                f"delta is {self.delta:g}, but is too small for epsilon={self.epsilon:g}: no smoothing "
+                "remains. Use delta=0 (Cauchy noise) or a larger epsilon."
+            )
 
     @property
     def beta(self) -> float:

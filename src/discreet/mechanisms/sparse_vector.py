@@ -90,10 +90,14 @@ class AboveThreshold(Mechanism[int | None]):
 
     def __post_init__(self) -> None:
         infinite = math.inf
-        store(self, threshold=number("threshold", self.threshold, low=-infinite, high=infinite, open_low=True,
-                                     open_high=True),
-              sensitivity=in_range("sensitivity", self.sensitivity), monotone=bool(self.monotone),
-              epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10), adjacency=self.adjacency)
+        store(
+            self,
+            threshold=number("threshold", self.threshold, low=-infinite, high=infinite, open_low=True, open_high=True),
+            sensitivity=in_range("sensitivity", self.sensitivity),
+            monotone=bool(self.monotone),
+            epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10),
+            adjacency=self.adjacency,
+        )
 
     @property
     def _noise(self) -> _Noise:
@@ -135,9 +139,14 @@ class Round:
         if self.over:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
-        self.over = noised(self._mechanism, np.array([steps], object), "linf", self._noise.reach,
-                           lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar,
-                           once=self)  # all questions of a round are paid for together
+        self.over = noised(
+            self._mechanism,
+            np.array([steps], object),
+            "linf",
+            self._noise.reach,
+            lambda: steps + int(random.laplace_cells(self._noise.query, (), self._rng)) >= self._bar,
+            once=self,
+        )  # all questions of a round are paid for together
         return self.over
 
 
@@ -165,15 +174,25 @@ class SparseVector(Mechanism[list[int]]):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        store(self, max_positives=whole("max_positives", self.max_positives, low=1), adjacency=self.adjacency,
-              epsilon=positive("epsilon", self.epsilon))
+        store(
+            self,
+            max_positives=whole("max_positives", self.max_positives, low=1),
+            adjacency=self.adjacency,
+            epsilon=positive("epsilon", self.epsilon),
+        )
         assert self.round
 
     @property
     def round(self) -> AboveThreshold:
         """What runs from one yes to the next."""
-        return AboveThreshold(threshold=self.threshold, sensitivity=self.sensitivity, epsilon=self.epsilon,
-                              monotone=self.monotone, adjacency=self.adjacency, unit=self.unit)
+        return AboveThreshold(
+            threshold=self.threshold,
+            sensitivity=self.sensitivity,
+            epsilon=self.epsilon,
+            monotone=self.monotone,
+            adjacency=self.adjacency,
+            unit=self.unit,
+        )
 
     @property
     def event(self) -> events.Event:
@@ -185,7 +204,9 @@ class SparseVector(Mechanism[list[int]]):
         missed = (1 - number("confidence", confidence, low=0, high=1, open_high=True)) / self.max_positives
         return self.round.error(1 - missed, size=size)
 
-    def start(self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "sparse vector") -> Session:
+    def start(
+        self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "sparse vector"
+    ) -> Session:
         """A session of questions; ``book`` is charged for each round before it begins."""
         return Session(self, random.as_rng(rng), book, label)
 

@@ -55,9 +55,13 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        store(self, epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10), adjacency=self.adjacency,
-              delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
-              width=None if self.width is None else positive("width", self.width))
+        store(
+            self,
+            epsilon=number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10),
+            adjacency=self.adjacency,
+            delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
+            width=None if self.width is None else positive("width", self.width),
+        )
 
     @property
     def _moved(self) -> int:
@@ -76,8 +80,9 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
     @property
     def event(self) -> events.ApproxDP:
         """The cost."""
-        return events.ApproxDP(epsilon=above(self._moved / Fraction(self.scale)), delta=spent_delta(self.delta),
-                               adjacency=self.adjacency)
+        return events.ApproxDP(
+            epsilon=above(self._moved / Fraction(self.scale)), delta=spent_delta(self.delta), adjacency=self.adjacency
+        )
 
     def error(self, confidence: float = 0.95) -> float:
         """The size at which a bin is shown with this confidence; its count is then within the same noise."""

@@ -52,8 +52,9 @@ class StableMode(Mechanism[Any]):
 
     @property
     def _test(self) -> ProposeTestRelease[Any]:
-        return ProposeTestRelease(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, distance=self._distance,
-                                  base=_first)
+        return ProposeTestRelease(
+            epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, distance=self._distance, base=_first
+        )
 
     @property
     def event(self) -> events.Event:

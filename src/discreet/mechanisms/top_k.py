@@ -59,8 +59,7 @@ class TopK(Selection[NDArray[np.int64]]):
         gaps = grid.gaps(data)
         if gaps.size < self.k:
             raise ValueError(f"scores has {gaps.size} entries, but at least k={self.k} are needed.")
-        return noised(self, grid.placed(data), "linf", grid.reach,
-                      lambda: _peel(gaps, self.k, grid.scale, rng))
+        return noised(self, grid.placed(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
 
 
 def _peel(gaps: NDArray[np.int64], k: int, scale: int, source: random.Rng) -> NDArray[np.int64]:

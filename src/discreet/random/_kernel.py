@@ -63,8 +63,19 @@ def _exponent(kind: int, y: float, scale: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def draw_magnitudes(out: Any, start: int, kind: int, cells: bool, strip: int, scale: float, divisor: int,
-                    function: int, state: int, table: Any, pending: Any) -> int:
+def draw_magnitudes(
+    out: Any,
+    start: int,
+    kind: int,
+    cells: bool,
+    strip: int,
+    scale: float,
+    divisor: int,
+    function: int,
+    state: int,
+    table: Any,
+    pending: Any,
+) -> int:
     """Fill ``out[start:]``; return how far it came. Below ``len(out)``, ``pending`` holds an undecided candidate.
 
     ``pending`` = (k, j, sign, U's word, u's word, how many of these two were drawn).

@@ -20,8 +20,9 @@ Team: TypeAlias = Callable[[Callable[[int], None], int], None]
 _SMALL = 1 << 14  # below this, starting threads costs more than it saves
 
 
-def in_lanes(fill: Callable[[Any, Rng], None], out: NDArray[Any], rng: Rng, *, small: int = _SMALL,
-             team: Team | None = None) -> None:
+def in_lanes(
+    fill: Callable[[Any, Rng], None], out: NDArray[Any], rng: Rng, *, small: int = _SMALL, team: Team | None = None
+) -> None:
     """``fill(part, source)`` for each of ``LANES`` parts of a flat array; a small one is filled in a single part.
 
     Which stream fills which part depends on the size alone, so a seeded result is the same on any machine.

@@ -32,8 +32,9 @@ def exp_bounds(x: Fraction, digits: int = 40) -> Interval:
     return Fraction(down.next_minus(low)), Fraction(up.next_plus(high))
 
 
-def uniform_below(bounds: Callable[[int, Interval], Interval], rng: Rng, *, word: int | None = None,
-                  inner: int | None = None) -> bool:
+def uniform_below(
+    bounds: Callable[[int, Interval], Interval], rng: Rng, *, word: int | None = None, inner: int | None = None
+) -> bool:
     """Whether U < p, decided exactly, for U uniform on [0, 1) of which ``word`` holds the first 64 bits.
 
     ``bounds(digits, (a, b))`` encloses p for an inner uniform known to lie in [a, b]; ``inner`` holds that one's

@@ -92,8 +92,18 @@ class _Law:
         pending, done = np.zeros(6, np.uint64), 0
         while True:
             with rng.lock:
-                done = draw_magnitudes(out, done, self.kind, self.cells, self.strip, float(self.scale),
-                                       self.divisor, *rng.address, exp_table(), pending)
+                done = draw_magnitudes(
+                    out,
+                    done,
+                    self.kind,
+                    self.cells,
+                    self.strip,
+                    float(self.scale),
+                    self.divisor,
+                    *rng.address,
+                    exp_table(),
+                    pending,
+                )
             if done == out.size:
                 return
             k, j, sign, word, inner, drawn = (int(x) for x in pending)

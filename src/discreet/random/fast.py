@@ -68,7 +68,9 @@ def _outside(layer: Any, x: float, edges: Any, heights: Any, function: int, stat
 
 
 @njit(cache=True, nogil=True)
-def _fill_double(out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any) -> None:
+def _fill_double(
+    out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any
+) -> None:
     i = 0
     while i < len(out):
         word = next_word(function, state)
@@ -84,7 +86,9 @@ def _fill_double(out: Any, sigma: float, add: bool, scale: float, function: int,
 
 
 @njit(cache=True, nogil=True)
-def _fill_single(out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any) -> None:
+def _fill_single(
+    out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any
+) -> None:
     i, word, left = 0, np.uint64(0), 0
     while i < len(out):
         if left == 0:
@@ -103,14 +107,22 @@ def _fill_single(out: Any, sigma: float, add: bool, scale: float, function: int,
         i += 1
 
 
-def gaussian_noise(out: int | tuple[int, ...] | NDArray[Any], sigma: float = 1.0, rng: RngLike = None, *,
-                   secure: bool = True, add: bool = False, scale: float = 1.0, team: Team | None = None) -> NDArray[Any]:
+def gaussian_noise(
+    out: int | tuple[int, ...] | NDArray[Any],
+    sigma: float = 1.0,
+    rng: RngLike = None,
+    *,
+    secure: bool = True,
+    add: bool = False,
+    scale: float = 1.0,
+    team: Team | None = None,
+) -> NDArray[Any]:
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
-    A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With
-    ``add`` the noise is added to what a buffer holds. What comes out is multiplied by ``scale``. ``team`` lends its threads,
-    for callers whose own would otherwise stand in the way.
-    Read the module's threat model before publishing what this noise protects.
+    A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With ``add``
+    the noise is added to what a buffer holds. What comes out is multiplied by ``scale``. ``team`` lends its threads,
+    for callers whose own would otherwise stand in the way. Read the module's threat model before publishing what this
+    noise protects.
 
     >>> buffer = np.empty(4, np.float32)
     >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer

@@ -35,7 +35,7 @@ def exact_sum(values: ArrayLike) -> Fraction:
     if not np.isfinite(array).all():
         raise ValueError("values holds NaN or an infinity, but a sum needs finite numbers: clip and drop them first.")
     flat = array.astype(np.float64).reshape(-1)
-    return sum((_float_sum(flat[i:i + _BLOCK]) for i in range(0, flat.size, _BLOCK)), Fraction(0))
+    return sum((_float_sum(flat[i : i + _BLOCK]) for i in range(0, flat.size, _BLOCK)), Fraction(0))
 
 
 def _integer_sum(values: NDArray[Any]) -> int:

@@ -32,8 +32,16 @@ Norm = Literal["l1", "l2", "linf", "hamming"]
 class Listener(Protocol):
     """Who is told of every value that meets noise."""
 
-    def noised(self, what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], Any], event: Event | None,
-               once: object) -> Any:
+    def noised(
+        self,
+        what: object,
+        value: Any,
+        norm: Norm,
+        limit: Any,
+        draw: Callable[[], Any],
+        event: Event | None,
+        once: object,
+    ) -> Any:
         """See ``value`` and whose it is; return ``draw()`` or an output of one's own."""
         ...
 
@@ -59,8 +67,16 @@ def heard() -> Listener | None:
     return listener
 
 
-def noised(what: object, value: Any, norm: Norm, limit: Any, draw: Callable[[], T], *, event: Event | None = None,
-           once: object = None) -> T:
+def noised(
+    what: object,
+    value: Any,
+    norm: Norm,
+    limit: Any,
+    draw: Callable[[], T],
+    *,
+    event: Event | None = None,
+    once: object = None,
+) -> T:
     """Draw the output for ``value``, whose ``norm`` distance between neighbours must not exceed ``limit``.
 
     ``event`` is what the step costs, ``what.event`` if it is left out; steps that name the same object in ``once`` are

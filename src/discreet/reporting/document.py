@@ -32,7 +32,13 @@ class Report:
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("discreet.reporting"), autoescape=True, undefined=jinja2.StrictUndefined
         )
-        environment.filters |= {"number": _number, "percent": words.percent, "alike": words.alike, "day": _day, "hour": _hour}
+        environment.filters |= {
+            "number": _number,
+            "percent": words.percent,
+            "alike": words.alike,
+            "day": _day,
+            "hour": _hour,
+        }
         drawn = {
             "burn_down": figures.burn_down(self.facts),
             "epsilon_of_delta": figures.epsilon_of_delta(self.facts),

@@ -61,7 +61,11 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "books": [_inner(inner) for inner in seen.inside],
         "theorems": _theorems(book),
         "entries": [_entry(entry) for entry in seen.entries],
-        "assumptions": [*ASSUMPTIONS, *_said(seen), *([words.raised(terms.max_epsilon is not None)] if seen.raises else [])],
+        "assumptions": [
+            *ASSUMPTIONS,
+            *_said(seen),
+            *([words.raised(terms.max_epsilon is not None)] if seen.raises else []),
+        ],
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -113,13 +117,18 @@ def _said(seen: Snapshot) -> list[str]:
     unit, rows = words.whom(seen.book.terms.unit), seen.book.terms.rows_per_unit
     found = []
     if seen.units.get("converted"):
-        found.append(f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
-                     "not checked: charges that protect one row were restated for so many.")
+        found.append(
+            f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
+            "not checked: charges that protect one row were restated for so many."
+        )
     if said := seen.units.get("said"):
-        found.append(f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}.")
+        found.append(
+            f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}."
+        )
     if silent := seen.units.get(""):
-        found.append(f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not "
-                     "recorded.")
+        found.append(
+            f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not recorded."
+        )
     return found
 
 

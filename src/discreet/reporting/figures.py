@@ -99,8 +99,17 @@ def finding(facts: dict[str, Any], prefix: str) -> str:
     for place, (label, value, error, text) in enumerate(rows):
         private = label not in facts["not_private"]
         color = NOW if private else LIMIT
-        axes.errorbar(value, place, xerr=error or None, fmt="o", color=color, markersize=5.5, capsize=2.5, elinewidth=1.5,
-                      markerfacecolor=color if private else "white")
+        axes.errorbar(
+            value,
+            place,
+            xerr=error or None,
+            fmt="o",
+            color=color,
+            markersize=5.5,
+            capsize=2.5,
+            elinewidth=1.5,
+            markerfacecolor=color if private else "white",
+        )
         axes.annotate(text, (value + error, place), (7, 0), textcoords="offset points", va="center", color=color)
     names = [label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…" for label in facts["labels"]]
     axes.set_yticks(range(len(names)), names, parse_math=False)

@@ -43,7 +43,9 @@ class Finding:
             object.__setattr__(self, name, value)
         sizes = len(self.labels), len(self.values), len(self.errors) or len(self.labels)
         if not sizes[0] or len(set(sizes)) > 1:
-            raise ValueError(f"labels, values and errors have {sizes[0]}, {sizes[1]} and {len(self.errors)} entries, but need "
-                             "the same number, at least one; errors may be left out.")
+            raise ValueError(
+                f"labels, values and errors have {sizes[0]}, {sizes[1]} and {len(self.errors)} entries, but need "
+                "the same number, at least one; errors may be left out."
+            )
         if unknown := sorted(set(self.not_private) - set(self.labels)):
             raise ValueError(f"not_private has {unknown[0]!r}, but must name some of labels.")

@@ -10,8 +10,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger.chain import Entry
 from discreet.release import ONE_RECORD
 
-__all__ = ["agreed", "alike", "balance", "neighbours", "number", "percent", "protected", "raised",
-           "theorem", "whom"]
+__all__ = ["agreed", "alike", "balance", "neighbours", "number", "percent", "protected", "raised", "theorem", "whom"]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -28,8 +27,8 @@ _THEOREMS = {
     "at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and Steinke (2020).",
     "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
     "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
-    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the filters above are "
-    "set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
+    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the filters "
+    "above are set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",
 }
@@ -125,10 +124,14 @@ def agreed(entry: Entry) -> str:
 def raised(ceiling: bool) -> str:
     """What raises mean for what was promised."""
     if ceiling:
-        return ("The limit was raised after answers had been seen, within the ceiling that was declared when the book was "
-                "opened: what was promised in advance is the ceiling, and it holds.")
-    return ("The limit was raised after answers had been seen, and no ceiling was declared when the book was opened: the limit "
-            "shown holds for what was released, but its size was not promised in advance.")
+        return (
+            "The limit was raised after answers had been seen, within the ceiling that was declared when the book was "
+            "opened: what was promised in advance is the ceiling, and it holds."
+        )
+    return (
+        "The limit was raised after answers had been seen, and no ceiling was declared when the book was opened: the "
+        "limit shown holds for what was released, but its size was not promised in advance."
+    )
 
 
 def theorem(kind: str) -> str:

@@ -58,8 +58,12 @@ class BoundedVarianceMean(Statistic):
 
     def __post_init__(self) -> None:
         self._check()
-        store(self, sd=in_range("sd", self.sd), n=whole("n", self.n, low=1),
-              clip=None if self.clip is None else in_range("clip", self.clip))
+        store(
+            self,
+            sd=in_range("sd", self.sd),
+            n=whole("n", self.n, low=1),
+            clip=None if self.clip is None else in_range("clip", self.clip),
+        )
         if self.dimension is None:
             store(self, centre=number("centre", self.centre, low=-(2.0**800), high=2.0**800))
         else:
@@ -69,8 +73,13 @@ class BoundedVarianceMean(Statistic):
 
     def _clipped_at(self, tau: float) -> Mean | VectorMean:
         n = self.n if self._replace else None
-        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho,
-                                  "adjacency": self.adjacency, "n": n}
+        budget: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rho": self.rho,
+            "adjacency": self.adjacency,
+            "n": n,
+        }
         if self.dimension is not None:
             return VectorMean(dimension=self.dimension, norm=tau, **budget)
         assert isinstance(self.centre, float)
@@ -87,8 +96,14 @@ class BoundedVarianceMean(Statistic):
         unit = self._clipped_at(1.0) if self.dimension is not None else None
         if isinstance(unit, VectorMean):
             return unit.rmse(n=self.n) ** 2
-        place = Mean(bounds=(0, 1), n=self.n if self._replace else None, epsilon=self.epsilon, delta=self.delta, rho=self.rho,
-                     adjacency=self.adjacency)
+        place = Mean(
+            bounds=(0, 1),
+            n=self.n if self._replace else None,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            adjacency=self.adjacency,
+        )
         return (2 * place.mechanism.deviation / (1 if self._replace else self.n)) ** 2
 
     @property
@@ -128,16 +143,36 @@ class BoundedVarianceMean(Statistic):
             return inner.draw(rows(data, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
 
 
-def bounded_variance_mean(values: Any, sd: float, n: int, *, centre: float | tuple[float, ...] = 0.0,
-                          dimension: int | None = None, epsilon: float | None = None, delta: float | None = None,
-                          rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
-                          book: Chargeable | None = None, label: str = "bounded-variance mean",
-                          rng: RngLike = None) -> Release[Any]:
+def bounded_variance_mean(
+    values: Any,
+    sd: float,
+    n: int,
+    *,
+    centre: float | tuple[float, ...] = 0.0,
+    dimension: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "bounded-variance mean",
+    rng: RngLike = None,
+) -> Release[Any]:
     """The mean of records of bounded spread, clipped automatically: see ``BoundedVarianceMean``.
 
     >>> round(bounded_variance_mean([1.0, -1.0, 0.5, 0.5] * 2500, sd=1.0, n=10_000, epsilon=1.0, rng=1).value, 1)
     0.2
     """
-    operation = BoundedVarianceMean(sd=positive("sd", sd), n=n, centre=centre, dimension=dimension, epsilon=epsilon,
-                                    delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
+    operation = BoundedVarianceMean(
+        sd=positive("sd", sd),
+        n=n,
+        centre=centre,
+        dimension=dimension,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

@@ -65,9 +65,18 @@ class Count(Additive):
         return noisy
 
 
-def count(values: Any, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "count",
-          rng: RngLike = None) -> Release[Any]:
+def count(
+    values: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "count",
+    rng: RngLike = None,
+) -> Release[Any]:
     """The number of records that are not missing: see ``Count``.
 
     >>> count([1.0, 2.0, None], epsilon=20.0, rng=1).value

@@ -59,8 +59,10 @@ class Covariance(Additive):
     def __post_init__(self) -> None:
         self._check()
         if self._replace:
-            raise ValueError("adjacency is 'replace', but a covariance is proved under 'add-remove': ask for that, and "
-                             "read the event's epsilon with adjacency='replace'.")
+            raise ValueError(
+                "adjacency is 'replace', but a covariance is proved under 'add-remove': ask for that, and "
+                "read the event's epsilon with adjacency='replace'."
+            )
         if not isinstance(self.bounds, Sequence) or not self.bounds:
             raise ValueError("bounds must be a sequence of pairs (low, high), one for each column.")
         store(self, bounds=tuple(check_bounds(pair) for pair in self.bounds))
@@ -89,7 +91,9 @@ class Covariance(Additive):
     def _weights(self) -> NDArray[Any]:
         """What each entry of the triangle is multiplied by, exactly."""
         i, j = self._triangle
-        return np.array([_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object)
+        return np.array(
+            [_ROOT_TWO if self._gaussian and a != b else Fraction(1) for a, b in zip(i, j, strict=True)], object
+        )
 
     def check(self, data: Any) -> None:
         """Rows of the declared columns."""
@@ -118,8 +122,9 @@ class Covariance(Additive):
         half = np.array([(high - low) / 2 for low, high in self.bounds])
         return np.asarray(matrix * np.outer(half, half))
 
-    def rmse(self, *, n: float, mean: Sequence[float] | None = None,
-             covariance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def rmse(
+        self, *, n: float, mean: Sequence[float] | None = None, covariance: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
         """The root mean square error of each entry before projection, to first order in 1/n.
 
         At a supposed ``mean`` and ``covariance``, or else at the worst.
@@ -128,8 +133,14 @@ class Covariance(Additive):
         noise = self.mechanism.deviation / positive("n", n)
         return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
 
-    def error(self, confidence: float = 0.95, *, n: float, mean: Sequence[float] | None = None,
-              covariance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def error(
+        self,
+        confidence: float = 0.95,
+        *,
+        n: float,
+        mean: Sequence[float] | None = None,
+        covariance: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64]:
         """What the noise on each entry stays within, with at least this confidence, to first order in 1/n."""
         parts = self._influence(mean, covariance)
         noise = self.mechanism.error(number("confidence", confidence, low=0, high=1, open_high=True)) / positive("n", n)
@@ -138,14 +149,18 @@ class Covariance(Additive):
         # A mix of symmetric log-concave noises is no wider than one of them (Proschan 1965).
         return self._scaled(noise * np.sum(np.abs(parts), axis=0))
 
-    def _influence(self, mean: Sequence[float] | None, covariance: NDArray[np.float64] | None
-                   ) -> tuple[NDArray[np.float64], ...]:
+    def _influence(
+        self, mean: Sequence[float] | None, covariance: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], ...]:
         """How entry (i, j) answers to noise on its moment, on the two sums, and on the count: derivatives, times n."""
         d, ends = self.dimension, np.array(self.bounds)
         half, middle = (ends[:, 1] - ends[:, 0]) / 2, ends.mean(axis=1)
         m = np.ones(d) if mean is None else (np.asarray(mean, float) - middle) / half
-        own = np.ones((d, d)) if mean is None or covariance is None else (
-            np.outer(m, m) - np.asarray(covariance, float) / np.outer(half, half))
+        own = (
+            np.ones((d, d))
+            if mean is None or covariance is None
+            else (np.outer(m, m) - np.asarray(covariance, float) / np.outer(half, half))
+        )
         one, off = np.eye(d, dtype=bool), float(_ROOT_TWO) if self._gaussian else 1.0
         down, across = np.broadcast_to(m[:, None], (d, d)), np.broadcast_to(m[None, :], (d, d))
         return (np.where(one, 1.0, 1 / off), np.where(one, 2 * down, down) / off, np.where(one, 0.0, across) / off, own)
@@ -157,15 +172,26 @@ def _positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def covariance(values: Any, bounds: Sequence[Bounds], *, epsilon: float | None = None, delta: float | None = None,
-               rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
-               label: str = "covariance", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+def covariance(
+    values: Any,
+    bounds: Sequence[Bounds],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "covariance",
+    rng: RngLike = None,
+) -> Release[NDArray[np.float64]]:
     """The covariance matrix of bounded columns: see ``Covariance``.
 
     >>> covariance([[0, 1], [1, 0]] * 5000, bounds=[(0, 1), (0, 1)], rho=0.5, rng=1).value.round(2)
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    operation = Covariance(bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency),
-                           unit=unit)
+    operation = Covariance(
+        bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

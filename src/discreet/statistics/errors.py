@@ -28,9 +28,11 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 def pair_tail(mechanism: AdditiveMechanism, n: float, t: float) -> Tail:
     """The probability that the mean of a noisy pair is further than r from t."""
+
     def over(r: float, t: float) -> float:
         s = t + r
         return 0.0 if s >= 1 else _exceeds(mechanism, 1 - s, s, n * r)
+
     return lambda r: over(r, t) + over(r, 1 - t)  # below t is above 1 - t with the pair swapped
 
 

@@ -156,24 +156,51 @@ class Cdf(Additive):
         return np.asarray(self.rmse(n=n) / np.sqrt(1 - confidence))
 
 
-def histogram(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
-              epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-              adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "histogram",
-              rng: RngLike = None) -> Release[NDArray[Any]]:
+def histogram(
+    values: Any,
+    *,
+    bins: Iterable[float] | None = None,
+    categories: Iterable[Hashable] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "histogram",
+    rng: RngLike = None,
+) -> Release[NDArray[Any]]:
     """Counts over public bins or categories: see ``Histogram``.
 
     >>> histogram([1, 2, 2, 9], bins=[0, 2, 4], epsilon=30.0, rng=1).value
     array([1, 2])
     """
     parts = Partition.of(bins, categories)
-    operation = Histogram(bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
-                          adjacency=Adjacency(adjacency), unit=unit)
+    operation = Histogram(
+        bins=parts.bins,
+        categories=parts.categories,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)
 
 
-def cdf(values: Any, bins: Iterable[float], *, epsilon: float | None = None, delta: float | None = None,
-        rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
-        label: str = "cdf", rng: RngLike = None) -> Release[NDArray[np.float64]]:
+def cdf(
+    values: Any,
+    bins: Iterable[float],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "cdf",
+    rng: RngLike = None,
+) -> Release[NDArray[np.float64]]:
     """The distribution function at the upper edges of public bins: see ``Cdf``.
 
     >>> cdf([1, 1, 3, 3], bins=[0, 2, 4], epsilon=50.0, rng=1).value

@@ -136,8 +136,10 @@ class Quantiles(Statistic):
         store(self, q=shares)
         _check_grid(self)
         if self._replace and len(shares) > 1:
-            raise ValueError("adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
-                             "that, and read the event's epsilon with adjacency='replace'.")
+            raise ValueError(
+                "adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
+                "that, and read the event's epsilon with adjacency='replace'."
+            )
         _ = self.event
 
     @property
@@ -180,8 +182,16 @@ class Quantiles(Statistic):
         chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, rng)
         return np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
 
-    def _split(self, records: NDArray[np.int64], low: int, high: int, shares: tuple[float, ...], first: float,
-               last: float, rng: Rng) -> list[int]:
+    def _split(
+        self,
+        records: NDArray[np.int64],
+        low: int,
+        high: int,
+        shares: tuple[float, ...],
+        first: float,
+        last: float,
+        rng: Rng,
+    ) -> list[int]:
         """The quantiles ``shares`` of records that should be the part from ``first`` to ``last`` of all."""
         if not shares:
             return []
@@ -191,43 +201,96 @@ class Quantiles(Statistic):
         point = choice.choose(gathered(records), rng)
         cut = np.searchsorted(records, point, side="right")
         left = self._split(records[:cut], low, point, shares[:middle], first, share, rng)
-        right = self._split(records[cut:], point, high, shares[middle + 1:], share, last, rng)
+        right = self._split(records[cut:], point, high, shares[middle + 1 :], share, last, rng)
         return [*left, point, *right]
 
 
-def quantile(values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
-             rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
-             label: str = "quantile", rng: RngLike = None) -> Release[float]:
+def quantile(
+    values: Any,
+    q: float,
+    bounds: Bounds,
+    *,
+    steps: int = _STEPS,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "quantile",
+    rng: RngLike = None,
+) -> Release[float]:
     """A quantile of bounded records: see ``Quantile``.
 
     >>> round(quantile(np.arange(10_000), 0.9, bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     9000.0
     """
-    operation = Quantile(q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
+    operation = Quantile(
+        q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency), unit=unit
+    )
     return charged(operation, values, book=book, label=label, rng=rng)
 
 
-def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None, rho: float | None = None,
-           adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "median",
-           rng: RngLike = None) -> Release[float]:
+def median(
+    values: Any,
+    bounds: Bounds,
+    *,
+    steps: int = _STEPS,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "median",
+    rng: RngLike = None,
+) -> Release[float]:
     """The median of bounded records: ``quantile`` at 0.5.
 
     >>> round(median(np.arange(10_000), bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     5000.0
     """
-    return quantile(values, 0.5, bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=adjacency, unit=unit,
-                    book=book, label=label, rng=rng)
+    return quantile(
+        values,
+        0.5,
+        bounds,
+        steps=steps,
+        epsilon=epsilon,
+        rho=rho,
+        adjacency=adjacency,
+        unit=unit,
+        book=book,
+        label=label,
+        rng=rng,
+    )
 
 
-def quantiles(values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, epsilon: float | None = None,
-              delta: float | None = None, rho: float | None = None, adjacency: str = "add-remove",
-              unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "quantiles",
-              rng: RngLike = None) -> Release[NDArray[np.float64]]:
+def quantiles(
+    values: Any,
+    q: Iterable[float],
+    bounds: Bounds,
+    *,
+    steps: int = _STEPS,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "quantiles",
+    rng: RngLike = None,
+) -> Release[NDArray[np.float64]]:
     """Several quantiles of bounded records: see ``Quantiles``.
 
     >>> quantiles(np.arange(100_000), [0.1, 0.9], bounds=(0, 1e5), epsilon=1.0, rng=1).value.round(-3)
     array([10000., 90000.])
     """
-    operation = Quantiles(q=tuple(q), bounds=bounds, steps=steps, epsilon=epsilon, delta=delta, rho=rho,
-                          adjacency=Adjacency(adjacency), unit=unit)
+    operation = Quantiles(
+        q=tuple(q),
+        bounds=bounds,
+        steps=steps,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

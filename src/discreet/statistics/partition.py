@@ -58,9 +58,12 @@ class Partition:
         check_container(values)
         if (dimensions := getattr(values, "ndim", 1)) != 1:
             raise ValueError(f"values has {dimensions} dimensions, but must have one: a category for each record.")
-        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is so.
+        # Not the other way round: NumPy calls an empty array of names one of floats, and an error would say that it is
+        # so.
         kind = str(element_type(values)).lower()
-        if kind.startswith(("<u", ">u", "|s", "str", "string", "large_string")) and not any(map(_textual, self.categories)):
+        if kind.startswith(("<u", ">u", "|s", "str", "string", "large_string")) and not any(
+            map(_textual, self.categories)
+        ):
             raise ValueError(f"values has dtype {kind}, but no category is text: no record could be one of them.")
 
     def counts(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:

@@ -24,8 +24,23 @@ from discreet.mechanisms.records import (
 )
 from discreet.random import exact_sum
 
-__all__ = ["BITS", "Bounds", "check_bounds", "check_column", "check_container", "check_rows", "check_size", "column",
-           "element_type", "entries", "exact_total", "holds_numbers", "positions", "present", "rows"]
+__all__ = [
+    "BITS",
+    "Bounds",
+    "check_bounds",
+    "check_column",
+    "check_container",
+    "check_rows",
+    "check_size",
+    "column",
+    "element_type",
+    "entries",
+    "exact_total",
+    "holds_numbers",
+    "positions",
+    "present",
+    "rows",
+]
 
 Bounds = tuple[float, float]
 
@@ -43,7 +58,9 @@ def check_bounds(bounds: object, name: str = "bounds") -> Bounds:
         raise ValueError(f"{name} is {bounds!r}, but must be a pair (low, high) of public numbers.")
     low, high = (number(name, end, low=-_WIDEST, high=_WIDEST) for end in bounds)
     if Fraction(low) != bounds[0] or Fraction(high) != bounds[1]:
-        raise ValueError(f"{name} is {tuple(bounds)!r}, but both ends must be doubles exactly: {(low, high)!r} would do.")
+        raise ValueError(
+            f"{name} is {tuple(bounds)!r}, but both ends must be doubles exactly: {(low, high)!r} would do."
+        )
     if not high - low >= 1 / _WIDEST:
         raise ValueError(f"{name} is {tuple(bounds)!r}, but the lower end must come first and differ from the upper.")
     return low + 0.0, high + 0.0

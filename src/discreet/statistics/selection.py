@@ -58,7 +58,9 @@ class Mode(Statistic):
     def mechanism(self) -> PermuteAndFlip | Exponential:
         """The choice by counts, and its cost."""
         kind = Exponential if self.epsilon is None else PermuteAndFlip
-        return kind(sensitivity=1.0, epsilon=self.budget.selection(), monotone=not self._replace, adjacency=self.adjacency)
+        return kind(
+            sensitivity=1.0, epsilon=self.budget.selection(), monotone=not self._replace, adjacency=self.adjacency
+        )
 
     @property
     def event(self) -> events.Event:
@@ -119,8 +121,9 @@ class TopK(Statistic):
     def mechanism(self) -> Peeling:
         """The choices by counts, and their cost."""
         each = self.budget.selection(self.k)
-        return Peeling(k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace,
-                       adjacency=self.adjacency)
+        return Peeling(
+            k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace, adjacency=self.adjacency
+        )
 
     @property
     def event(self) -> events.Event:
@@ -146,30 +149,65 @@ class TopK(Statistic):
         return tuple(labels[i] for i in self.mechanism.draw(self.parts.counts(data), rng))
 
 
-def mode(values: Any, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
-         epsilon: float | None = None, rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD,
-         book: Chargeable | None = None, label: str = "mode", rng: RngLike = None) -> Release[Any]:
+def mode(
+    values: Any,
+    *,
+    bins: Iterable[float] | None = None,
+    categories: Iterable[Hashable] | None = None,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "mode",
+    rng: RngLike = None,
+) -> Release[Any]:
     """The commonest public bin or category: see ``Mode``.
 
     >>> mode([3, 3, 3, 4] * 20, categories=range(10), epsilon=1.0, rng=1).value
     3
     """
     parts = Partition.of(bins, categories)
-    operation = Mode(bins=parts.bins, categories=parts.categories, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency),
-                     unit=unit)
+    operation = Mode(
+        bins=parts.bins,
+        categories=parts.categories,
+        epsilon=epsilon,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)
 
 
-def top_k(values: Any, k: int, *, bins: Iterable[float] | None = None, categories: Iterable[Hashable] | None = None,
-          epsilon: float | None = None, delta: float | None = None, rho: float | None = None,
-          adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "top k",
-          rng: RngLike = None) -> Release[tuple[Any, ...]]:
+def top_k(
+    values: Any,
+    k: int,
+    *,
+    bins: Iterable[float] | None = None,
+    categories: Iterable[Hashable] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "top k",
+    rng: RngLike = None,
+) -> Release[tuple[Any, ...]]:
     """The k commonest public bins or categories: see ``TopK``.
 
     >>> top_k([3] * 300 + [4] * 150, k=2, categories=range(10), epsilon=1.0, rng=1).value
     (3, 4)
     """
     parts = Partition.of(bins, categories)
-    operation = TopK(k=k, bins=parts.bins, categories=parts.categories, epsilon=epsilon, delta=delta, rho=rho,
-                     adjacency=Adjacency(adjacency), unit=unit)
+    operation = TopK(
+        k=k,
+        bins=parts.bins,
+        categories=parts.categories,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

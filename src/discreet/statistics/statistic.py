@@ -36,8 +36,9 @@ class Statistic(Mechanism[Any]):
 
     def _check(self) -> None:
         budget = Budget(self.epsilon, self.delta, self.rho)  # not the kept one: True equals 1.0 there
-        store(self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency,
-              unit=self.unit)
+        store(
+            self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency, unit=self.unit
+        )
 
     @property
     def budget(self) -> Budget:
@@ -95,7 +96,9 @@ def public_size(n: object, replace: bool, *, low: int = 1) -> int | None:
     """``n`` as a public number of records, which replace needs and the other relations must not be given."""
     if not replace:
         if n is not None:
-            raise ValueError("n is given, but the number of records is private unless adjacency='replace'. Leave it out.")
+            raise ValueError(
+                "n is given, but the number of records is private unless adjacency='replace'. Leave it out."
+            )
         return None
     if n is None:
         raise ValueError("n is missing, but adjacency='replace' makes the number of records public: declare it as n=.")

@@ -68,9 +68,19 @@ class Sum(Additive):
         return noisy
 
 
-def sum_(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-         rho: float | None = None, adjacency: str = "add-remove", unit: str = ONE_RECORD, book: Chargeable | None = None,
-         label: str = "sum", rng: RngLike = None) -> Release[Any]:
+def sum_(
+    values: Any,
+    bounds: Bounds,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "sum",
+    rng: RngLike = None,
+) -> Release[Any]:
     """The sum of bounded records: see ``Sum``. In this room it is called ``sum``.
 
     >>> round(sum_([1, 2, 3], bounds=(0, 10), epsilon=1e4, rng=1).value, 1)

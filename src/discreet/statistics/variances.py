@@ -132,7 +132,9 @@ class Variance(Additive):
 
 
 def variance_of_triples(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
-    """Variances from noisy triples on the last axis, in any unit; without a positive entry, half of what is possible."""
+    """Variances from noisy triples on the last axis, in any unit; without a positive entry,
+    half of what is possible.
+    """
     total = np.maximum(noisy, 0.0)
     whole = total.sum(axis=-1, keepdims=True)
     share = np.where(whole > 0, total / np.where(whole > 0, whole, 1.0), np.array([0.375, 0.25, 0.375]))
@@ -140,13 +142,26 @@ def variance_of_triples(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
     return np.asarray((bounds[1] - bounds[0]) ** 2 * np.clip(place, 0.0, 0.25))
 
 
-def variance(values: Any, bounds: Bounds, *, epsilon: float | None = None, delta: float | None = None,
-             rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-             book: Chargeable | None = None, label: str = "variance", rng: RngLike = None) -> Release[float]:
+def variance(
+    values: Any,
+    bounds: Bounds,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    n: int | None = None,
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "variance",
+    rng: RngLike = None,
+) -> Release[float]:
     """The variance of bounded records: see ``Variance``.
 
     >>> round(variance([0, 1] * 5000, bounds=(0, 2), epsilon=1.0, rng=1).value, 2)
     0.25
     """
-    operation = Variance(bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
+    operation = Variance(
+        bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

@@ -57,15 +57,19 @@ class VectorMean(Additive):
         self._check()
         if self.rho is None and self.delta is None:
             raise ValueError("epsilon is given alone, but the noise on vectors is Gaussian: add delta=, or use rho=.")
-        store(self, dimension=whole("dimension", self.dimension, low=1), norm=in_range("norm", self.norm),
-              n=public_size(self.n, self._replace))
+        store(
+            self,
+            dimension=whole("dimension", self.dimension, low=1),
+            norm=in_range("norm", self.norm),
+            n=public_size(self.n, self._replace),
+        )
         if self.dimension > _LARGEST:
             raise ValueError(f"dimension is {self.dimension}, but must be a whole number of at most {_LARGEST}.")
         _ = self.mechanism
 
     @property
     def _weight(self) -> float:
-        return float(self.dimension ** -0.25)
+        return float(self.dimension**-0.25)
 
     @property
     def _moves(self) -> tuple[Fraction, Fraction, int]:
@@ -136,15 +140,34 @@ def _exact(values: list[Fraction]) -> NDArray[Any]:
     return out
 
 
-def vector_mean(values: Any, norm: float, dimension: int, *, epsilon: float | None = None, delta: float | None = None,
-                rho: float | None = None, adjacency: str = "add-remove", n: int | None = None, unit: str = ONE_RECORD,
-                book: Chargeable | None = None, label: str = "vector mean",
-                rng: RngLike = None) -> Release[NDArray[np.float64]]:
+def vector_mean(
+    values: Any,
+    norm: float,
+    dimension: int,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: str = "add-remove",
+    n: int | None = None,
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "vector mean",
+    rng: RngLike = None,
+) -> Release[NDArray[np.float64]]:
     """The mean of rows of bounded length: see ``VectorMean``.
 
     >>> vector_mean([[0.3, 0.4]] * 2000, norm=1.0, dimension=2, rho=0.5, rng=1).value.round(1)
     array([0.3, 0.4])
     """
-    operation = VectorMean(norm=norm, dimension=dimension, n=n, epsilon=epsilon, delta=delta, rho=rho,
-                           adjacency=Adjacency(adjacency), unit=unit)
+    operation = VectorMean(
+        norm=norm,
+        dimension=dimension,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=Adjacency(adjacency),
+        unit=unit,
+    )
     return charged(operation, values, book=book, label=label, rng=rng)

@@ -1,4 +1,5 @@
-"""Counts, sums and moments of each group: what they need of a scan, what meets noise, what is made of the noisy numbers.
+"""Counts, sums and moments of each group: what they need of a scan, what meets noise, what is made of the noisy
+numbers.
 
 Sensitivities are for a unit with at most m rows. All are exact: the numbers are whole (see ``fixed_point``).
 """
@@ -152,9 +153,9 @@ class Sum(Aggregate):
 class Mean(Aggregate):
     r"""The mean of clipped values, where the number of rows is private too.
 
-    What meets noise is the pair (Σk, Σ(K - k)): its L1 sensitivity is exactly K, for a sum *and* a count, because the two
-    parts of a row always add up to K. With A and B the noisy pair, cut at zero, the answer is L + (U - L)·A/(A + B); if
-    both are zero, which says that the group is tiny, the middle of the bounds (``statistics.means``).
+    What meets noise is the pair (Σk, Σ(K - k)): its L1 sensitivity is exactly K, for a sum *and* a count, because the
+    two parts of a row always add up to K. With A and B the noisy pair, cut at zero, the answer is L + (U - L)·A/(A +
+    B); if both are zero, which says that the group is tiny, the middle of the bounds (``statistics.means``).
     """
 
     column: str
@@ -189,8 +190,8 @@ class Mean(Aggregate):
 class Variance(Aggregate):
     r"""The population variance of clipped values.
 
-    With t = k/K, what meets noise is (Σt², Σ2t(1 - t), Σ(1 - t)²) times K²: three non-negative parts of every row that add
-    up to K², so the L1 sensitivity is K² for the count and both moments together.
+    With t = k/K, what meets noise is (Σt², Σ2t(1 - t), Σ(1 - t)²) times K²: three non-negative parts of every row that
+    add up to K², so the L1 sensitivity is K² for the count and both moments together.
     """
 
     column: str
@@ -208,7 +209,11 @@ class Variance(Aggregate):
 
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         top = rows.grid(self.column, COARSE).top
-        count, total, squares = stats.counted(self.column, COARSE), stats.total(self.column, COARSE), stats.squares(self.column)
+        count, total, squares = (
+            stats.counted(self.column, COARSE),
+            stats.total(self.column, COARSE),
+            stats.squares(self.column),
+        )
         return [squares, 2 * (top * total - squares), count * top**2 - 2 * top * total + squares]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -225,4 +230,3 @@ class Variance(Aggregate):
 def _bounded(rows: GroupedRows, column: str) -> str:
     rows.grid(column)
     return column
-

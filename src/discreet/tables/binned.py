@@ -38,7 +38,9 @@ class CountDistinct(Aggregate):
 
     def scan(self, rows: GroupedRows) -> Pass:
         if self.column in rows.derived or not isinstance(rows.schema[self.column], (Unlisted, Categories)):
-            raise ValueError(f"Column {self.column!r} is Bounded or derived, but count_distinct needs Categories or Unlisted.")
+            raise ValueError(
+                f"Column {self.column!r} is Bounded or derived, but count_distinct needs Categories or Unlisted."
+            )
         return Pass(distinct=self.column)
 
     def sensitivity(self, rows: GroupedRows) -> int:
@@ -98,11 +100,11 @@ class Histogram(Aggregate):
 class Quantile(Aggregate):
     r"""The q-quantile of clipped values, the middle of one of ``bins`` bins, by the exponential mechanism.
 
-    The score of a bin is minus the distance between q·n and the ranks that its rows have, [below, below + inside]: of a bin
-    that holds the quantile it is zero, however many rows are heaped there. It is the choice that ``statistics.quantile``
-    makes (``statistics.ranks``), sampled exactly; one row moves a score by at most max(q, 1 - q), with q rounded to 2^-20.
-    Groups are disjoint, so a unit with one row pays once; with m rows the score may move m times as far, and what
-    it pays in all groups still adds up to ε. An empty group gives a bin at random.
+    The score of a bin is minus the distance between q·n and the ranks that its rows have, [below, below + inside]: of a
+    bin that holds the quantile it is zero, however many rows are heaped there. It is the choice that
+    ``statistics.quantile`` makes (``statistics.ranks``), sampled exactly; one row moves a score by at most max(q, 1 -
+    q), with q rounded to 2^-20. Groups are disjoint, so a unit with one row pays once; with m rows the score may move m
+    times as far, and what it pays in all groups still adds up to ε. An empty group gives a bin at random.
 
     Reference: Smith (2011), "Privacy-preserving statistical estimation with optimal convergence rates".
     """
@@ -131,11 +133,15 @@ class Quantile(Aggregate):
         return self._choice(rows, 1.0).sensitivity
 
     def _choice(self, rows: GroupedRows, epsilon: float) -> RankChoice:
-        return RankChoice(round(self.q * UNIT), 0, self.cut(rows).count - 1, epsilon, Adjacency.ADD_REMOVE, rows.limit.rows)
+        return RankChoice(
+            round(self.q * UNIT), 0, self.cut(rows).count - 1, epsilon, Adjacency.ADD_REMOVE, rows.limit.rows
+        )
 
     def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> RankChoice:
         epsilon = share.selection(bounded_range=rows.limit.rows == 1)
-        number("epsilon of one selection, for each row of a unit,", epsilon / rows.limit.rows, low=2.0**-30, high=2.0**10)
+        number(
+            "epsilon of one selection, for each row of a unit,", epsilon / rows.limit.rows, low=2.0**-30, high=2.0**10
+        )
         return self._choice(rows, epsilon)
 
     def event(self, rows: GroupedRows, mechanism: RankChoice) -> events.Event:

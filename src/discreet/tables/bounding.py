@@ -1,21 +1,21 @@
 r"""At most so many rows of each unit, chosen in the engine by a keyed hash.
 
-Every row of the pass is packed into one whole number p of at most 42 bits (its group and its fixed-point values). A hash
-of p, keyed by a secret of this release and by the unit, is put in front of p: s = hash·2^bits + p < 2^63. The m smallest
-s of each unit stay, and their lower bits are the rows themselves. So one ``min`` per unit, without a window or a sort,
-does the choosing.
+Every row of the pass is packed into one whole number p of at most 42 bits (its group and its fixed-point values). A
+hash of p, keyed by a secret of this release and by the unit, is put in front of p: s = hash·2^bits + p < 2^63. The m
+smallest s of each unit stay, and their lower bits are the rows themselves. So one ``min`` per unit, without a window or
+a sort, does the choosing.
 
-*Soundness.* Which rows of a unit stay is a function of that unit's rows and the key alone, neither of their order nor of
-any other unit: adding or removing a unit adds or removes at most m rows and leaves all others as they were. Rows are
+*Soundness.* Which rows of a unit stay is a function of that unit's rows and the key alone, neither of their order nor
+of any other unit: adding or removing a unit adds or removes at most m rows and leaves all others as they were. Rows are
 grouped by the identifier itself, not by a hash of it, because two units in one bucket would replace each other's rows.
 Equal rows have equal s, so a tie is between rows that are the same.
 
-*Fairness.* The hash masks p with a word of the unit and then, three times, multiplies one half of the number by the other.
-No product leaves 62 bits, so both engines compute the same. It need not resist cryptanalysis: privacy does not rest on
-it, only an even choice among a unit's rows does.
+*Fairness.* The hash masks p with a word of the unit and then, three times, multiplies one half of the number by the
+other. No product leaves 62 bits, so both engines compute the same. It need not resist cryptanalysis: privacy does not
+rest on it, only an even choice among a unit's rows does.
 
-Rows wider than that, or with text in them, are ordered by 62 bits of such hashes, then by their own values, so that a tie
-is between equal rows here too, and are carried whole. Rows without an identifier (NULL) count together as one unit.
+Rows wider than that, or with text in them, are ordered by 62 bits of such hashes, then by their own values, so that a
+tie is between equal rows here too, and are carried whole. Rows without an identifier (NULL) count together as one unit.
 """
 
 from __future__ import annotations
@@ -90,8 +90,15 @@ class SecretKey:
         return "SecretKey(...)"
 
 
-def bound(engine: Engine, frame: Any, fields: Sequence[Field], groups: Sequence[str], unit: Kind, limit: ContributionLimit,
-          key: SecretKey) -> Any:
+def bound(
+    engine: Engine,
+    frame: Any,
+    fields: Sequence[Field],
+    groups: Sequence[str],
+    unit: Kind,
+    limit: ContributionLimit,
+    key: SecretKey,
+) -> Any:
     """The rows of ``frame`` (columns ``unit_`` and ``fields``) that count, without the unit.
 
     ``groups`` are the fields that name the group, ``unit`` is the kind of the identifier.
@@ -138,7 +145,9 @@ def _unpacked(engine: Engine, frame: Any, fields: Sequence[Field]) -> Any:
     return engine.project(frame, columns)
 
 
-def _ordered(engine: Engine, frame: Any, word: str, fields: Sequence[Field], carried: Sequence[str], key: SecretKey) -> Any:
+def _ordered(
+    engine: Engine, frame: Any, word: str, fields: Sequence[Field], carried: Sequence[str], key: SecretKey
+) -> Any:
     """``carried`` columns, and ``s``: 62 bits of keyed hash of ``fields``."""
     frame = engine.project(frame, [*carried, word, f"{_folded(engine, fields, key)} AS p"])
     one = _hashed(engine, frame, [*carried, "u", "p"], key, 0)
@@ -147,7 +156,9 @@ def _ordered(engine: Engine, frame: Any, word: str, fields: Sequence[Field], car
 
 
 def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
-    """A number below 2^62 from fields of any width: products of 31-bit parts with odd multipliers, joined bit by bit."""
+    """A number below 2^62 from fields of any width: products of 31-bit parts with odd multipliers,
+    joined bit by bit.
+    """
     total, parts = "0", []
     for field in fields:
         whole = _whole(engine, field.name, field.kind)
@@ -161,7 +172,9 @@ def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
 
 
 def _whole(engine: Engine, value: str, kind: Kind) -> str:
-    """64 bits of a value, the same in both engines, or NULL: casts of doubles that are not whole differ between them."""
+    """64 bits of a value, the same in both engines, or NULL:
+    casts of doubles that are not whole differ between them.
+    """
     if kind == "text":
         return engine.digest(value)
     if kind == "integer":
@@ -175,10 +188,14 @@ def _floor(double: str, value: str) -> str:
 
 
 def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int, room: int = HALF) -> Any:
-    """``carried`` columns, and ``h0`` or ``h1``: ``room`` bits of hash of the columns ``p`` and ``u``, both below 2^62."""
+    """``carried`` columns, and ``h0`` or ``h1``: ``room`` bits of hash of the columns ``p`` and ``u``,
+    both below 2^62.
+    """
     frame = engine.project(frame, [*carried, f"{engine.xor('p', 'u')} AS x"])
     frame = engine.project(frame, [*carried, f"(x & {MASK}) * ({engine.shifted('x', HALF)} | 1) AS x"])
     for turn in range(1, ROUNDS):
         middle, low = f"({engine.shifted('x', 15)} & {MASK})", f"(x & {MASK})"
-        frame = engine.project(frame, [*carried, f"{middle} * {engine.xor(low, str(key.words[4 + 2 * turn + which]))} AS x"])
+        frame = engine.project(
+            frame, [*carried, f"{middle} * {engine.xor(low, str(key.words[4 + 2 * turn + which]))} AS x"]
+        )
     return engine.project(frame, [*carried, f"{engine.shifted('x', 15)} & {(1 << room) - 1} AS h{which}"])

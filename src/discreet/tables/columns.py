@@ -1,7 +1,8 @@
-"""How a declared column is read: cast, clipped, filled, put in steps, bins or codes. One row at a time, and nothing fails.
+"""How a declared column is read: cast, clipped, filled, put in steps, bins or codes. One row at a time, and nothing
+fails.
 
-Columns have names of our own from the source on, because engines take ``V0`` and ``v0`` for one name, and a column of the
-table must never stand where a clipped one is meant.
+Columns have names of our own from the source on, because engines take ``V0`` and ``v0`` for one name, and a column of
+the table must never stand where a clipped one is meant.
 """
 
 from __future__ import annotations
@@ -96,10 +97,14 @@ class Columns:
         return self.read(name) if text else self.read(name).cast(nw.Float64)
 
     def odd(self, names: Collection[str], scope: Scope) -> nw.Expr | None:
-        """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what it
-        was told never says so. None if none of them holds doubles."""
-        doubles = [nw.col(own) for name, own in self.source.names.items()
-                   if name in names and self.source.kinds[name] == "number"]
+        """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what
+        it was told never says so. None if none of them holds doubles.
+        """
+        doubles = [
+            nw.col(own)
+            for name, own in self.source.names.items()
+            if name in names and self.source.kinds[name] == "number"
+        ]
         doubles += [value for name, value in scope.unclipped.items() if name in names]
         return reduce(operator.or_, [value.is_nan() for value in doubles]) if doubles else None
 
@@ -141,7 +146,12 @@ class Columns:
     def late(self, number: int, name: str) -> nw.Expr | None:
         """The groups of a key that count, where ``kept`` left them all."""
         declared = self.schema[name]
-        if isinstance(declared, Categories) and declared.other is None and _span(declared) is None and not self._long(name):
+        if (
+            isinstance(declared, Categories)
+            and declared.other is None
+            and _span(declared) is None
+            and not self._long(name)
+        ):
             return nw.col(f"k{number}").is_in(_numbers(declared))
         return None
 
@@ -149,7 +159,8 @@ class Columns:
         """The category that a group's value means, or none."""
         declared = self.schema[name]
         if not isinstance(declared, Categories):
-            return lambda found: found + 0.0 if isinstance(found, float) else found  # one of -0.0 and 0.0, which are equal
+            # one of -0.0 and 0.0, which are equal
+            return lambda found: found + 0.0 if isinstance(found, float) else found
         span = _span(declared)
         names = {value - span[0] if span else value: value for value in declared.values}  # type: ignore[operator]
         return lambda found: declared.other if found is None else names.get(found)
@@ -164,7 +175,9 @@ class Columns:
         """The grid of a bounded column."""
         declared = self.schema[name]
         if not isinstance(declared, Bounded):
-            raise ValueError(f"Column {name!r} is declared as {type(declared).__name__}, but this needs Bounded(low, high).")
+            raise ValueError(
+                f"Column {name!r} is declared as {type(declared).__name__}, but this needs Bounded(low, high)."
+            )
         return FixedPoint(declared, steps)
 
     def steps(self, number: int, name: str, steps: int, kind: Any = nw.Int64) -> tuple[Field, nw.Expr]:

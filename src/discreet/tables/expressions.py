@@ -113,7 +113,9 @@ class Expression:
         return _Logic("~", (_condition(self),))
 
     def __bool__(self) -> bool:
-        raise TypeError("An expression has no truth value of its own: write & for and, | for or, ~ for not, with parentheses.")
+        raise TypeError(
+            "An expression has no truth value of its own: write & for and, | for or, ~ for not, with parentheses."
+        )
 
     def clip(self, low: float, high: float) -> Expression:
         """The value, moved to the nearer end where it lies outside."""
@@ -175,8 +177,10 @@ def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
 
 def _condition(value: Any) -> Expression:
     if not isinstance(value, Expression) or not value.logical():
-        raise ValueError("A value stands where a condition is needed: write for example col('age') >= 18, in parentheses "
-                         "beside & and |.")
+        raise ValueError(
+            "A value stands where a condition is needed: write for example col('age') >= 18, in parentheses "
+            "beside & and |."
+        )
     return value
 
 
@@ -270,8 +274,13 @@ class _Condition(Expression):
         return True
 
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt,
-                                                         ">=": operator.ge, "==": operator.eq}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,7 +306,7 @@ class _Logic(_Condition):
             return ~parts[0]
         join = operator.and_ if self.sign == "&" else operator.or_
         while len(parts) > 1:  # in pairs: an engine's tree is as deep as the logarithm of their number
-            parts = [reduce(join, parts[at:at + 2]) for at in range(0, len(parts), 2)]
+            parts = [reduce(join, parts[at : at + 2]) for at in range(0, len(parts), 2)]
         return parts[0]
 
 
@@ -317,7 +326,9 @@ class _IsIn(_Condition):
                 raise ValueError("Text is compared with something that is not a column of text Categories.")
             if unknown := sorted(set(self.values) - set(column.values)):
                 raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
-        elif isinstance(column, Categories) and column.textual:  # an engine would fail on the first text that is no number
+        elif (
+            isinstance(column, Categories) and column.textual
+        ):  # an engine would fail on the first text that is no number
             raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
         return TRUTH
 
@@ -350,8 +361,9 @@ def check(expression: Expression, schema: Schema, *, condition: bool) -> None:
             for name in [p.name for p in _children(part) if isinstance(p, _Col)]:
                 kind = schema[name]
                 if isinstance(kind, Categories) and kind.textual:
-                    raise ValueError(f"Column {name!r} is text, but a number is needed here; text can be compared with == "
-                                     "and is_in.")
+                    raise ValueError(
+                        f"Column {name!r} is text, but a number is needed here; text can be compared with == and is_in."
+                    )
 
 
 def _children(expression: Expression) -> list[Expression]:
@@ -366,6 +378,8 @@ def _parts(expression: Expression) -> list[Expression]:
     while level := [child for part in level for child in _children(part)]:
         found, depth = found + level, depth + 1
         if len(found) > MOST_PARTS or depth > DEEPEST:
-            raise ValueError(f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
-                             "is_in for a list of values, or prepare the column in the engine first.")
+            raise ValueError(
+                f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
+                "is_in for a list of values, or prepare the column in the engine first."
+            )
     return found

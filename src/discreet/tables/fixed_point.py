@@ -1,6 +1,8 @@
-r"""Numbers as whole steps of a public power-of-two grid, so that an engine's sums are exact and bounded by construction.
+r"""Numbers as whole steps of a public power-of-two grid, so that an engine's sums are exact and bounded by
+construction.
 
-A column with bounds [L, U] gets the finest step g = 2^e for which (U - L)/g does not exceed ``steps``. A value x becomes
+A column with bounds [L, U] gets the finest step g = 2^e for which (U - L)/g does not exceed ``steps``. A value x
+becomes
 
 .. math:: k(x) = \lfloor (\mathrm{clip}(x, L, U) - L) \cdot 2^{-e} + \tfrac12 \rfloor .
 

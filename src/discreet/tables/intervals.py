@@ -1,4 +1,6 @@
-"""Numbers between which a value lies, carried through arithmetic. Rounding is to nearest: who needs a bound, clips to it."""
+"""Numbers between which a value lies, carried through arithmetic. Rounding is to nearest: who needs a bound,
+clips to it.
+"""
 
 from __future__ import annotations
 

@@ -22,15 +22,16 @@ _SLACK = 1 + Fraction(1, 1 << 40)
 
 @dataclass(frozen=True)
 class KeySelection(Mechanism[dict[Any, int]]):
-    r"""Noisy counts of the groups whose noisy count exceeds a threshold, where a unit has ``rows`` rows in ``groups`` groups.
+    r"""Noisy counts of the groups whose noisy count exceeds a threshold, where a unit has ``rows`` rows in ``groups``
+    groups.
 
     Law: discrete Laplace noise of scale rows/ε on the count of every group that has rows; a group is shown if its noisy
     count exceeds τ.
 
-    Guarantee: (epsilon, delta)-DP. Groups with rows on both sides differ by at most ``rows`` in L1, which costs epsilon.
-    A unit alone in j ≤ ``groups`` groups is shown there with probability at most delta: the tail of the noise is convex
-    in a group's count, so the worst division of its rows is one group with rows - j + 1 and the others with one each,
-    and τ is the least whole number for which the sum of their tails is at most delta, for every j.
+    Guarantee: (epsilon, delta)-DP. Groups with rows on both sides differ by at most ``rows`` in L1, which costs
+    epsilon. A unit alone in j ≤ ``groups`` groups is shown there with probability at most delta: the tail of the noise
+    is convex in a group's count, so the worst division of its rows is one group with rows - j + 1 and the others with
+    one each, and τ is the least whole number for which the sum of their tails is at most delta, for every j.
 
     Reference: Korolova et al. (2009); for several groups a unit, Desfontaines et al. (2022).
 
@@ -79,7 +80,9 @@ class KeySelection(Mechanism[dict[Any, int]]):
     def event(self) -> events.ApproxDP:
         """The cost."""
         spent = Fraction(self.rows) / Fraction(self.scale)
-        return events.ApproxDP(epsilon=math.nextafter(float(spent), math.inf), delta=float(Fraction(self.delta) / _SLACK))
+        return events.ApproxDP(
+            epsilon=math.nextafter(float(spent), math.inf), delta=float(Fraction(self.delta) / _SLACK)
+        )
 
     def error(self, confidence: float = 0.95) -> float:
         """The size at which a group is shown with this confidence."""
@@ -88,7 +91,8 @@ class KeySelection(Mechanism[dict[Any, int]]):
 
     def draw(self, data: Mapping[Any, int], rng: random.Rng) -> dict[Any, int]:
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
-        # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one answer.
+        # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one
+        # answer.
         counts = dict(sorted(data.items(), key=lambda item: repr(item[0])))
 
         return noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))

@@ -1,7 +1,8 @@
 """Long lists of constants in SQL, taken out of the text before it is parsed.
 
-A parser in Python makes an object of every constant, which takes seconds for 10^5 of them. Here a list after IN that holds
-constants only is replaced by one constant that stands for it. Strings, quoted names and comments are stepped over whole.
+A parser in Python makes an object of every constant, which takes seconds for 10^5 of them. Here a list after IN that
+holds constants only is replaced by one constant that stands for it. Strings, quoted names and comments are stepped over
+whole.
 
 >>> text, lists = taken_out("SELECT COUNT(*) FROM p WHERE a IN (1, -2.5) AND b IN ('x', 'it''s') AND c IN (1)", least=2)
 >>> lists == {"list 0 of 1\\x00": [1.0, -2.5], "list 1 of 1\\x00": ["x", "it's"]}
@@ -28,7 +29,9 @@ _EACH = re.compile(_CONSTANT)
 
 
 def taken_out(query: str, least: int = LEAST) -> tuple[str, dict[str, list[Any]]]:
-    """The query with a constant in place of each long list, and the lists by that constant, which the query does not hold."""
+    """The query with a constant in place of each long list, and the lists by that constant,
+    which the query does not hold.
+    """
     found: dict[str, list[Any]] = {}
     ending = next(f" of {number}\0" for number in range(1, len(query) + 2) if f" of {number}\0" not in query)
 

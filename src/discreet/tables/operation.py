@@ -38,16 +38,26 @@ class TableOperation:
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, rows: GroupedRows, aggregates: tuple[tuple[str, Aggregate], ...], budget: Budget, label: str = "",
-           progress: Progress | None = None) -> TableOperation:
+    def of(
+        cls,
+        rows: GroupedRows,
+        aggregates: tuple[tuple[str, Aggregate], ...],
+        budget: Budget,
+        label: str = "",
+        progress: Progress | None = None,
+    ) -> TableOperation:
         """The budget, divided among the selection of keys, where they are private, and the aggregates."""
         if not aggregates:
-            raise ValueError("The query has no aggregate: add count(), sum(), mean(), variance(), quantile(), histogram() or "
-                             "count_distinct().")
+            raise ValueError(
+                "The query has no aggregate: add count(), sum(), mean(), variance(), quantile(), histogram() or "
+                "count_distinct()."
+            )
         groups = rows.public_groups
         if groups > MOST_GROUPS:
-            raise ValueError(f"The keys have {groups:,} combinations, but at most {MOST_GROUPS:,} public groups are answered: "
-                             "group by fewer columns.")
+            raise ValueError(
+                f"The keys have {groups:,} combinations, but at most {MOST_GROUPS:,} public groups are answered: "
+                "group by fewer columns."
+            )
         private = rows.private_keys
         free = [private and aggregate == Count() for _, aggregate in aggregates]
         kinds = [aggregate.kind for (_, aggregate), done in zip(aggregates, free, strict=True) if not done]
@@ -59,14 +69,18 @@ class TableOperation:
             assert share.delta is not None
             selection = KeySelection(share.epsilon, share.delta, rows.limit.rows, rows.limit.groups)
         size = groups if not private else MOST_GROUPS
-        mechanisms = tuple(None if done else aggregate.mechanism(rows, next(shares), size)
-                           for (_, aggregate), done in zip(aggregates, free, strict=True))
+        mechanisms = tuple(
+            None if done else aggregate.mechanism(rows, next(shares), size)
+            for (_, aggregate), done in zip(aggregates, free, strict=True)
+        )
         return cls(rows, aggregates, selection, mechanisms, label, progress)
 
     @property
     def _parts(self) -> list[tuple[str, Aggregate, Any]]:
-        return [(name, aggregate, mechanism) for (name, aggregate), mechanism
-                in zip(self.aggregates, self.mechanisms, strict=True)]
+        return [
+            (name, aggregate, mechanism)
+            for (name, aggregate), mechanism in zip(self.aggregates, self.mechanisms, strict=True)
+        ]
 
     @property
     def event(self) -> events.Event:
@@ -81,7 +95,9 @@ class TableOperation:
         return self.rows.limit.protects
 
     def scans(self) -> list[Pass]:
-        """The passes over the table: one for all sums, one for each set of bins, one for each count of distinct values."""
+        """The passes over the table: one for all sums, one for each set of bins,
+        one for each count of distinct values.
+        """
         wanted = [aggregate.scan(self.rows) for _, aggregate in self.aggregates]
         sums = tuple(dict.fromkeys(item for scan in wanted for item in scan.sums))
         others = list(dict.fromkeys(scan for scan in wanted if scan.bins or scan.distinct))
@@ -101,8 +117,14 @@ class TableOperation:
         scans, told = [self.rows.prepared(scan, key) for scan in self.scans()], self.explain()
 
         def run() -> Release[Any]:
-            return Release(self._answer(scans, source), told.event, reproducible=source.reproducible, label=self.label,
-                           unit=self.unit, error=told.errors)
+            return Release(
+                self._answer(scans, source),
+                told.event,
+                reproducible=source.reproducible,
+                label=self.label,
+                unit=self.unit,
+                error=told.errors,
+            )
 
         return run
 
@@ -117,24 +139,40 @@ class TableOperation:
         if self.selection is None:
             cells = list(rows.cells())
         else:
-            shown = self.selection.release({group: stats.rows for group, stats in found.items() if stats.rows}, rng).value
+            shown = self.selection.release(
+                {group: stats.rows for group, stats in found.items() if stats.rows}, rng
+            ).value
             cells = list(shown)
         groups = [found.get(cell, Stats()) for cell in cells]
-        answers = {name: [shown[cell] for cell in cells] if mechanism is None else
-                   aggregate.release(rows, mechanism, groups, rng) for name, aggregate, mechanism in self._parts}
+        answers = {
+            name: [shown[cell] for cell in cells]
+            if mechanism is None
+            else aggregate.release(rows, mechanism, groups, rng)
+            for name, aggregate, mechanism in self._parts
+        }
         return _frame(rows, cells, answers)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
         rows = self.rows
-        errors = {name: "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
-                  for name, aggregate, mechanism in self._parts}
+        errors = {
+            name: "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
+            for name, aggregate, mechanism in self._parts
+        }
         if self.selection is None:
             groups = f"{rows.public_groups} public"
         else:
             groups = f"those shown: 95 of 100 with {math.ceil(self.selection.error(0.95))} rows"
-        return Explanation(source=rows.source.name, unit=rows.limit.describe(), filters=len(rows.conditions),
-                           keys=rows.keys, groups=groups, scans=len(self.scans()), event=self.event, errors=errors)
+        return Explanation(
+            source=rows.source.name,
+            unit=rows.limit.describe(),
+            filters=len(rows.conditions),
+            keys=rows.keys,
+            groups=groups,
+            scans=len(self.scans()),
+            event=self.event,
+            errors=errors,
+        )
 
 
 @dataclass(frozen=True)
@@ -151,10 +189,15 @@ class Explanation:
     errors: Mapping[str, str]
 
     def __str__(self) -> str:
+        chosen = f"those that pass {self.filters} filter(s)" if self.filters else "all"
         by = f"by {', '.join(self.keys)} ({self.groups})" if self.keys else "all rows together"
-        lines = [f"table   {self.source}", f"unit    {self.unit}", f"groups  {by}",
-                 f"rows    {f'those that pass {self.filters} filter(s)' if self.filters else 'all'}, read {self.scans} time(s)",
-                 f"cost    {self.event}"]
+        lines = [
+            f"table   {self.source}",
+            f"unit    {self.unit}",
+            f"groups  {by}",
+            f"rows    {chosen}, read {self.scans} time(s)",
+            f"cost    {self.event}",
+        ]
         return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
 
     __repr__ = __str__
@@ -167,8 +210,10 @@ def _part(progress: Progress | None, number: int, count: int) -> Progress | None
 def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
     """The answer as a frame of the user's kind; lists of a histogram stay lists."""
     columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
-    columns |= {name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
-                for name, values in answers.items()}
+    columns |= {
+        name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
+        for name, values in answers.items()
+    }
     with extra("tables"):
         if rows.source.answers == "pandas":
             import pandas as pd

@@ -30,8 +30,10 @@ __all__ = ["GroupedRows", "Pass", "Progress", "Stats"]
 
 UNIT, ODD = "unit_", "odd_"
 Progress: TypeAlias = Callable[[float], None]
-MISREAD = ("The engine did not read the rows as it was told to, so nothing is released. With an engine that does, this cannot "
-           "happen, whatever the rows hold: report it, with the engine's version.")
+MISREAD = (
+    "The engine did not read the rows as it was told to, so nothing is released. With an engine that does, this cannot "
+    "happen, whatever the rows hold: report it, with the engine's version."
+)
 _LOW_HALF = (1 << 15) - 1
 
 
@@ -107,7 +109,9 @@ class GroupedRows:
         return self.columns.grid(name, steps)
 
     def whole(self, name: str) -> bool:
-        """Whether a bounded column holds whole numbers alone, by public facts: its type, its bounds, what missing means."""
+        """Whether a bounded column holds whole numbers alone, by public facts: its type, its bounds,
+        what missing means.
+        """
         bounds = self.grid(name).bounds
         ends = [bounds.low, bounds.high, *([] if bounds.missing == "drop" else [bounds.missing])]
         typed = self.derived[name].logical() if name in self.derived else name in self.source.whole
@@ -139,7 +143,9 @@ class GroupedRows:
     def prepared(self, wanted: Pass, key: SecretKey) -> Callable[[Progress | None], dict[tuple[Any, ...], Stats]]:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
         totals, names = quietly(lambda: self._totals(wanted, key))
-        return lambda progress: quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
+        return lambda progress: quietly(
+            lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names)
+        )
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""
@@ -203,7 +209,10 @@ class GroupedRows:
         for number, (_, steps) in enumerate(wanted.sums):
             name = f"v{number}"
             out[f"count{number}"], out[f"least{number}"], out[f"most{number}"] = (
-                nw.col(name).count(), nw.col(name).min(), nw.col(name).max())
+                nw.col(name).count(),
+                nw.col(name).min(),
+                nw.col(name).max(),
+            )
             parts = [(name, "sum")]
             if steps == COARSE:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
@@ -213,7 +222,10 @@ class GroupedRows:
                     out[f"{kind}{number}"] = nw.col(part).sum()
                 else:
                     halves += [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
-                    out[f"{kind}{number}h"], out[f"{kind}{number}l"] = nw.col(f"{part}h").sum(), nw.col(f"{part}l").sum()
+                    out[f"{kind}{number}h"], out[f"{kind}{number}l"] = (
+                        nw.col(f"{part}h").sum(),
+                        nw.col(f"{part}l").sum(),
+                    )
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
         if ODD in frame.collect_schema().names():
@@ -229,7 +241,7 @@ class GroupedRows:
             labels = tuple(means(found) for means, found in zip(meaning, row, strict=False))
             if None in labels:
                 continue
-            rest = row[len(self.keys):]
+            rest = row[len(self.keys) :]
             bin_number, values = (rest[0], rest[1:]) if wanted.bins else (None, rest)
             found = {name: int(value or 0) for name, value in zip(names, values, strict=True)}
             stats = groups.setdefault(labels, Stats())
@@ -245,7 +257,9 @@ class GroupedRows:
         Optimisers rewrite queries by what they believe of the data. What is added up is therefore looked at where it is
         added up. This cannot fail with an engine that does what it is told, whatever the rows hold.
         """
-        sound = not found.get(ODD) and (bin_number is None or (wanted.bins is not None and 0 <= bin_number < wanted.bins.count))
+        sound = not found.get(ODD) and (
+            bin_number is None or (wanted.bins is not None and 0 <= bin_number < wanted.bins.count)
+        )
         for number, (column, steps) in enumerate(wanted.sums):
             top, count = self.grid(column, steps).top, found[f"count{number}"]
             sound &= found[f"least{number}"] >= 0 and found[f"most{number}"] <= top and count <= found["rows"]

@@ -73,8 +73,15 @@ class TableQuery:
 
     # --- what it costs, and asking -----------------------------------------------------------------------------------
 
-    def operation(self, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-                  noise: Noise = "auto", progress: Progress | None = None) -> TableOperation:
+    def operation(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        rho: float | None = None,
+        noise: Noise = "auto",
+        progress: Progress | None = None,
+    ) -> TableOperation:
         """The question with a budget: its ``event`` and errors are known, and its ``release`` reads the table.
 
         ``epsilon`` alone is pure DP; with ``delta``, the better of Laplace and Gaussian noise; ``rho`` is zCDP.
@@ -82,14 +89,29 @@ class TableQuery:
         """
         return TableOperation.of(self.rows, self.aggregates, Budget(epsilon, delta, rho, noise), self.label, progress)
 
-    def explain(self, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-                noise: Noise = "auto") -> Explanation:
+    def explain(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        rho: float | None = None,
+        noise: Noise = "auto",
+    ) -> Explanation:
         """What will be done, its cost and its errors, before anything is spent."""
         return self.operation(epsilon, delta, rho=rho, noise=noise).explain()
 
-    def release(self, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-                noise: Noise = "auto", book: Chargeable | None = None, label: str = "", rng: RngLike = None,
-                progress: Progress | None = None) -> Release[Any]:
+    def release(
+        self,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        rho: float | None = None,
+        noise: Noise = "auto",
+        book: Chargeable | None = None,
+        label: str = "",
+        rng: RngLike = None,
+        progress: Progress | None = None,
+    ) -> Release[Any]:
         """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars."""
         asked = self.operation(epsilon, delta, rho=rho, noise=noise, progress=progress)
         return charged(asked, book=book, label=label, rng=rng)
@@ -113,5 +135,7 @@ class TableQuery:
 def derived_column(name: str, bounds: tuple[float, float]) -> Bounded:
     """The declaration of a derived column, whose bounds follow from its expression."""
     if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high).")
+        raise ValueError(
+            f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high)."
+        )
     return Bounded(*bounds)

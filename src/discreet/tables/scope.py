@@ -15,7 +15,8 @@ __all__ = ["Scope"]
 
 
 class Scope:
-    """A frame that grows. What is used twice becomes a column, so that nested expressions are not written out again and again.
+    """A frame that grows. What is used twice becomes a column, so that nested expressions are not written out again and
+    again.
 
     ``column`` gives a declared column as the schema reads it; ``engine`` says what narwhals has no words for.
     """
@@ -32,7 +33,9 @@ class Scope:
         return nw.col(name)
 
     def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
-        """Whether the value is one of many; missing where it is missing. Long lists are looked up, not compared one by one."""
+        """Whether the value is one of many; missing where it is missing. Long lists are looked up,
+        not compared one by one.
+        """
         column, found = self._name(), self._name()
         frame = self.frame.with_columns(value.alias(column)).to_native()
         self.frame = nw.from_native(self._engine.among(frame, column, values, found))

@@ -10,7 +10,7 @@ TableQuery(pay, count by educ)
 >>> parse("SELECT MAX(income) FROM people", people)
 Traceback (most recent call last):
 ...
-ValueError: MAX(income) is not supported, because one row decides it: ask for a high quantile, QUANTILE_CONT(income, 0.99).
+ValueError: MAX(income) is not supported, because one row decides it: ask for a high quantile, QUANTILE_CONT...
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def parse(query: str, table: Table) -> TableQuery:
     try:
         return _asked(query, table)
     except RecursionError:
-        raise ValueError("The query is nested too deeply: use IN for lists of values, derive() for computed columns.") from None
+        raise ValueError(
+            "The query is nested too deeply: use IN for lists of values, derive() for computed columns."
+        ) from None
 
 
 def _asked(query: str, table: Table) -> TableQuery:
@@ -107,7 +109,9 @@ def _one_table(tree: exp.Select) -> None:
         raise ValueError("A subquery is not supported after FROM: use filter() and derive(), then one SELECT.")
     _nothing_else(source.this, _NAMED)
     if not isinstance(source.this.this, exp.Identifier) or source.this.alias_column_names:
-        raise ValueError(f"{source.sql(dialect='duckdb')} is not supported: write FROM and a name; the table is open already.")
+        raise ValueError(
+            f"{source.sql(dialect='duckdb')} is not supported: write FROM and a name; the table is open already."
+        )
     if any(node for node in tree.find_all(exp.Select) if node is not tree):
         raise ValueError("A subquery is not supported: use filter() and derive(), then one SELECT.")
 
@@ -123,7 +127,9 @@ def _keys(tree: exp.Select) -> list[str]:
 
 def _column(node: exp.Expression, where: str) -> str:
     if not isinstance(node, exp.Column):
-        raise ValueError(f"{node.sql()} is not supported in {where}: give the name of a column; derive() makes computed ones.")
+        raise ValueError(
+            f"{node.sql()} is not supported in {where}: give the name of a column; derive() makes computed ones."
+        )
     return node.name
 
 
@@ -134,9 +140,13 @@ def _item(answer: TableQuery, item: exp.Expression, table: Table) -> TableQuery:
         raise ValueError("SELECT * is not supported, because rows never leave: select aggregates and grouped columns.")
     if isinstance(node, exp.Column):
         if node.name not in answer.rows.keys:
-            raise ValueError(f"Column {node.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it.")
+            raise ValueError(
+                f"Column {node.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it."
+            )
         if name and name != node.name:
-            raise ValueError(f"An alias for the grouped column {node.name!r} is not supported: rename it after the release.")
+            raise ValueError(
+                f"An alias for the grouped column {node.name!r} is not supported: rename it after the release."
+            )
         return answer
     return _aggregate(answer, node, name)
 
@@ -166,29 +176,41 @@ def _aggregate(answer: TableQuery, node: exp.Expression, name: str | None) -> Ta
             return answer.quantile(column.name, float(q.this), name=name)
         case exp.Max(this=inner) | exp.Min(this=inner):
             kind, share = ("high", 0.99) if isinstance(node, exp.Max) else ("low", 0.01)
-            raise ValueError(f"{text} is not supported, because one row decides it: ask for a {kind} quantile, "
-                             f"QUANTILE_CONT({inner.sql()}, {share}).")
+            raise ValueError(
+                f"{text} is not supported, because one row decides it: ask for a {kind} quantile, "
+                f"QUANTILE_CONT({inner.sql()}, {share})."
+            )
         case exp.Variance() | exp.Stddev() | exp.StddevSamp() | exp.StddevPop():
             raise ValueError(f"{text} is not supported: ask for VAR_POP(column), and take the root after the release.")
         case exp.Window():
             raise ValueError(f"{text} is not supported: window functions look at single rows; use GROUP BY.")
         case exp.AggFunc(this=exp.Expression() as inner) if not isinstance(inner, exp.Column):
             raise ValueError(f"{text} is not supported: aggregate a column; derive() makes computed ones.")
-    raise ValueError(f"{text} is not supported. Aggregates are COUNT(*), COUNT(column), COUNT(DISTINCT column), SUM, AVG, "
-                     "VAR_POP, MEDIAN and QUANTILE_CONT(column, q).")
+    raise ValueError(
+        f"{text} is not supported. Aggregates are COUNT(*), COUNT(column), COUNT(DISTINCT column), SUM, AVG, "
+        "VAR_POP, MEDIAN and QUANTILE_CONT(column, q)."
+    )
 
 
 # --- WHERE -----------------------------------------------------------------------------------------------------------
 
 _OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
-    exp.Add: lambda a, b: a + b, exp.Sub: lambda a, b: a - b, exp.Mul: lambda a, b: a * b, exp.Div: lambda a, b: a / b,
-    exp.LT: lambda a, b: a < b, exp.LTE: lambda a, b: a <= b, exp.GT: lambda a, b: a > b, exp.GTE: lambda a, b: a >= b,
-    exp.EQ: lambda a, b: a == b, exp.NEQ: lambda a, b: a != b,
+    exp.Add: lambda a, b: a + b,
+    exp.Sub: lambda a, b: a - b,
+    exp.Mul: lambda a, b: a * b,
+    exp.Div: lambda a, b: a / b,
+    exp.LT: lambda a, b: a < b,
+    exp.LTE: lambda a, b: a <= b,
+    exp.GT: lambda a, b: a > b,
+    exp.GTE: lambda a, b: a >= b,
+    exp.EQ: lambda a, b: a == b,
+    exp.NEQ: lambda a, b: a != b,
 }
 
 
 def _expression(node: exp.Expression, lists: Mapping[str, list[Any]]) -> Any:
     """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
+
     def read(inner: Any) -> Any:
         return _expression(inner, lists)
 
@@ -238,5 +260,7 @@ def _expression(node: exp.Expression, lists: Mapping[str, list[Any]]) -> Any:
         if not isinstance(left, Expression) and not isinstance(right, Expression):
             raise ValueError(f"{node.sql()} does not look at any column.")
         return _OPERATORS[type(node)](left, right)
-    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
-                     "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN.")
+    raise ValueError(
+        f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
+        "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN."
+    )

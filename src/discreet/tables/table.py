@@ -52,31 +52,49 @@ class Table:
         return replace(self, hidden=self.hidden | (set(self.declared) - kept))
 
     def derive(self, **columns: Expression) -> Table:
-        """The same rows with further columns. Bounds follow from the expression; where they do not, end it with ``clip``."""
+        """The same rows with further columns. Bounds follow from the expression; where they do not,
+        end it with ``clip``.
+        """
         found: dict[str, Any] = dict(self.declared)
         for name, expression in columns.items():
             if name in found:
                 raise ValueError(f"There is a column {name!r} already: give the derived one another name.")
             if not isinstance(expression, Expression):
-                raise ValueError(f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000.")
+                raise ValueError(
+                    f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000."
+                )
             check(expression, self.schema, condition=expression.logical())
-            found[name] = Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
+            found[name] = (
+                Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
+            )
         return replace(self, declared=Schema(found), derived={**self.derived, **columns})
 
     def group_by(self, *keys: str) -> TableQuery:
         """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
         for key in keys:
             if isinstance(self.schema[key], Bounded):
-                raise ValueError(f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
-                                 "use histogram().")
+                raise ValueError(
+                    f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
+                    "use histogram()."
+                )
         if len(set(keys)) < len(keys):
             raise ValueError("A key is given twice.")
         rows = GroupedRows(self.source, self.declared, self.limit, self.derived, self.conditions, keys)
         return TableQuery(rows, hidden=self.hidden)
 
-    def sql(self, query: str, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None,
-            noise: Noise = "auto", book: Chargeable | None = None, label: str = "", rng: RngLike = None,
-            progress: Progress | None = None) -> Release[Any]:
+    def sql(
+        self,
+        query: str,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        rho: float | None = None,
+        noise: Noise = "auto",
+        book: Chargeable | None = None,
+        label: str = "",
+        rng: RngLike = None,
+        progress: Progress | None = None,
+    ) -> Release[Any]:
         """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``."""
         asked = self.parse(query)
         return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
@@ -122,10 +140,19 @@ class Table:
         return self.group_by().count_distinct(column, **options)
 
 
-def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None = None, max_rows_per_unit: int = 1,
-          max_groups_per_unit: int | None = None, memory_limit: str | None = None, threads: int | None = None,
-          temp_directory: str | None = None) -> Table:
-    """A private table over a path or glob (Parquet, CSV), a pandas, polars, pyarrow or Spark frame, or a DuckDB relation.
+def table(
+    source: Any,
+    *,
+    schema: Schema | Mapping[str, Any],
+    unit: str | None = None,
+    max_rows_per_unit: int = 1,
+    max_groups_per_unit: int | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    temp_directory: str | None = None,
+) -> Table:
+    """A private table over a path or glob (Parquet, CSV), a pandas, polars, pyarrow or Spark frame, or a DuckDB
+    relation.
 
     ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
     the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups.
@@ -145,11 +172,15 @@ def table(source: Any, *, schema: Schema | Mapping[str, Any], unit: str | None =
     schema = schema if isinstance(schema, Schema) else Schema(schema)
     rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
     if rows > MOST_ROWS:
-        raise ValueError(f"max_rows_per_unit is {rows:,}, but may be {MOST_ROWS:,} at most, where DuckDB stops counting.")
+        raise ValueError(
+            f"max_rows_per_unit is {rows:,}, but may be {MOST_ROWS:,} at most, where DuckDB stops counting."
+        )
     groups = rows if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
     if unit is None and (rows != 1 or max_groups_per_unit is not None):
         raise ValueError("max_rows_per_unit or max_groups_per_unit is given, but there is no unit= for them to bound.")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
-    opened = open_source(source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory)
+    opened = open_source(
+        source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory
+    )
     return Table(opened, schema, ContributionLimit(unit, rows, min(groups, rows)))

@@ -17,8 +17,14 @@ with extra("torch"):
     from torch import Tensor, jit, nn, optim
     from torch.optim import Optimizer
 
-__all__ = ["parameters", "refuse_gradients", "refuse_modules", "refuse_new_parameters", "refuse_optimizer",
-           "replace_batch_norm"]
+__all__ = [
+    "parameters",
+    "refuse_gradients",
+    "refuse_modules",
+    "refuse_new_parameters",
+    "refuse_optimizer",
+    "replace_batch_norm",
+]
 
 Model = TypeVar("Model", bound="nn.Module")
 
@@ -29,16 +35,22 @@ def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter
     held = {id(p) for _, _, p in _held(optimizer)}
     for name, p in named.items():
         if id(p) not in held:
-            raise ValueError(f"Parameter {name!r} requires a gradient but is not in the optimizer: it would be trained without "
-                             "privacy, or not at all. Add it, or freeze it with requires_grad_(False).")
+            raise ValueError(
+                f"Parameter {name!r} requires a gradient but is not in the optimizer: it would be trained without "
+                "privacy, or not at all. Add it, or freeze it with requires_grad_(False)."
+            )
         if not p.is_floating_point():
-            raise ValueError(f"Parameter {name!r} is of type {p.dtype}, but must be real: a record's gradient is clipped and "
-                             "noised as a real vector. Keep the real and the imaginary part as two parameters.")
+            raise ValueError(
+                f"Parameter {name!r} is of type {p.dtype}, but must be real: a record's gradient is clipped and "
+                "noised as a real vector. Keep the real and the imaginary part as two parameters."
+            )
     known = {id(p) for p in named.values()}
     for number, place, other in _held(optimizer):
         if other.requires_grad and id(other) not in known:
-            raise ValueError(f"The {_described(number, place, other)} is not in the model: pass the module that owns it, or "
-                             "leave it out.")
+            raise ValueError(
+                f"The {_described(number, place, other)} is not in the model: pass the module that owns it, or "
+                "leave it out."
+            )
     if not named:
         raise ValueError("The model has no parameter that requires a gradient.")
     return named
@@ -59,13 +71,19 @@ def refuse_modules(model: nn.Module) -> None:
     for name, module in model.named_modules():
         what = f"Module {name or 'model'!r} is a {type(module).__name__}, which"
         if isinstance(module, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(f"{what} mixes the records of a batch, so no record has a gradient of its own. Before the "
-                             "optimizer is made: model = discreet.training.replace_batch_norm(model)")
+            raise ValueError(
+                f"{what} mixes the records of a batch, so no record has a gradient of its own. Before the "
+                "optimizer is made: model = discreet.training.replace_batch_norm(model)"
+            )
         if isinstance(module, jit.ScriptModule):
-            raise ValueError(f"{what} runs outside Python, where no call of it can be watched. Pass the module it was made of.")
+            raise ValueError(
+                f"{what} runs outside Python, where no call of it can be watched. Pass the module it was made of."
+            )
         if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
-            raise ValueError(f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
-                             "its .module.")
+            raise ValueError(
+                f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
+                "its .module."
+            )
 
 
 def refuse_optimizer(optimizer: Optimizer) -> None:
@@ -73,8 +91,10 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
     if hasattr(optimizer, "privacy"):
         raise ValueError("optimizer is private already: make a new one for a new plan.")
     if isinstance(optimizer, optim.LBFGS):
-        raise ValueError("optimizer is LBFGS, but must use a batch once a step: a line search looks at it again and again. Use "
-                         "SGD, Adam or another first-order optimiser.")
+        raise ValueError(
+            "optimizer is LBFGS, but must use a batch once a step: a line search looks at it again and again. Use "
+            "SGD, Adam or another first-order optimiser."
+        )
 
 
 def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
@@ -83,12 +103,16 @@ def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping
         for key, p in module._parameters.items():
             if p is not None and p.requires_grad and id(p) not in known:
                 name = f"{path}.{key}" if path else key
-                raise PrivateTrainingError(f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
-                                           "its gradient. Freeze it with requires_grad_(False), or make a new plan.")
+                raise PrivateTrainingError(
+                    f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
+                    "its gradient. Freeze it with requires_grad_(False), or make a new plan."
+                )
     for number, place, other in _held(optimizer):
         if other.requires_grad and id(other) not in known:
-            raise PrivateTrainingError(f"The {_described(number, place, other)} was added after make_private, so nothing would "
-                                       "clip its gradient. Remove it, or make a new plan.")
+            raise PrivateTrainingError(
+                f"The {_described(number, place, other)} was added after make_private, so nothing would "
+                "clip its gradient. Remove it, or make a new plan."
+            )
 
 
 def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:
@@ -96,8 +120,10 @@ def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Ten
     version."""
     for name, p in trained.items():
         if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
-            raise PrivateTrainingError(f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
-                                       "private step is made after the backward pass. Remove the hook.")
+            raise PrivateTrainingError(
+                f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
+                "private step is made after the backward pass. Remove the hook."
+            )
         if p.grad is None:
             continue
         ours = left.get(name)
@@ -107,7 +133,8 @@ def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Ten
                 f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
                 "outside a call of the model or its modules, or inside a custom autograd function. Use it in forward "
                 "through torch functions, give its module a handler with register_layer, or freeze it with "
-                "requires_grad_(False); for a penalty on weights use the optimizer's weight_decay.")
+                "requires_grad_(False); for a penalty on weights use the optimizer's weight_decay."
+            )
 
 
 def replace_batch_norm(model: Model, groups: int = 32) -> Model:

@@ -37,7 +37,8 @@ class Training(Generic[Model]):
     for; ``options`` are those of ``make_private`` that make its plan. Without ``loss_fn`` the loss is cross entropy. A
     target that the loss cannot take (a class that the model does not have) leaves its record without a gradient.
 
-    >>> run = Training(lambda: torch.nn.Linear(3, 2), dataset_size=200, batch_size=50, epsilon=2.0, delta=1e-4, epochs=2)
+    >>> run = Training(lambda: torch.nn.Linear(3, 2), dataset_size=200, batch_size=50, epsilon=2.0, delta=1e-4,
+    ...                epochs=2)
     >>> from discreet import epsilon
     >>> round(epsilon(run.event, delta=1e-4), 2), run.unit
     (2.0, 'one record')
@@ -48,10 +49,21 @@ class Training(Generic[Model]):
 
     label = "private training"
 
-    def __init__(self, model: Callable[[], Model], *, dataset_size: int, loss_fn: Criterion | None = None,
-                 optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD, lr: float = 0.1, batch_size: int = 256,
-                 loss_reduction: Reduction = "mean", progress: bool | Literal["local"] = False, placeholder: Any = None,
-                 speed: Speed | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        model: Callable[[], Model],
+        *,
+        dataset_size: int,
+        loss_fn: Criterion | None = None,
+        optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
+        lr: float = 0.1,
+        batch_size: int = 256,
+        loss_reduction: Reduction = "mean",
+        progress: bool | Literal["local"] = False,
+        placeholder: Any = None,
+        speed: Speed | None = None,
+        **options: Any,
+    ) -> None:
         self._model, self._optimizer, self._lr = model, optimizer, positive("lr", lr)
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
@@ -80,8 +92,9 @@ class Training(Generic[Model]):
         self._check_runs(model, records)
         made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
         loader: Any = DataLoader(records, batch_size=self._batch_size)
-        run, batches = prepared(model, made, loader, self.plan, self._reduction, streams, speed=self._speed,
-                                placeholder=self._placeholder)
+        run, batches = prepared(
+            model, made, loader, self.plan, self._reduction, streams, speed=self._speed, placeholder=self._placeholder
+        )
 
         def trained() -> Release[Model]:
             start(run)
@@ -125,14 +138,24 @@ class Training(Generic[Model]):
                 (loss.sum() if loss.dim() else loss).backward()
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}") from None
+            raise ValueError(
+                f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}"
+            ) from None
         finally:
             model.load_state_dict(before)
             model.zero_grad(set_to_none=True)
 
 
-def fit(model: Model, data: Data, *, book: Chargeable | None = None, label: str = "private training", rng: RngLike = None,
-        dataset_size: int | None = None, **options: Any) -> Release[Model]:
+def fit(
+    model: Model,
+    data: Data,
+    *,
+    book: Chargeable | None = None,
+    label: str = "private training",
+    rng: RngLike = None,
+    dataset_size: int | None = None,
+    **options: Any,
+) -> Release[Model]:
     """Train a model privately and release it, the same object; ``options`` are those of ``Training`` and
     ``make_private``.
 
@@ -142,7 +165,8 @@ def fit(model: Model, data: Data, *, book: Chargeable | None = None, label: str 
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>
-    >>> trained = fit(torch.nn.Linear(3, 2), (x, (x[:, 0] > 0).long()), epsilon=2.0, delta=1e-4, epochs=2, batch_size=50)
+    >>> trained = fit(torch.nn.Linear(3, 2), (x, (x[:, 0] > 0).long()), epsilon=2.0, delta=1e-4, epochs=2,
+    ...               batch_size=50)
     >>> from discreet import epsilon
     >>> round(epsilon(trained.event, delta=1e-4), 2)
     2.0
@@ -163,8 +187,10 @@ def _quietly(training: Callable[[], None]) -> None:
         raise
     except Exception as error:
         kind = type(error).__name__
-    raise PrivateTrainingError(f"Training stopped ({kind}). The message is withheld, because it may tell of records. Common "
-                               "causes: an input that the model cannot take, records of different shapes.")
+    raise PrivateTrainingError(
+        f"Training stopped ({kind}). The message is withheld, because it may tell of records. Common "
+        "causes: an input that the model cannot take, records of different shapes."
+    )
 
 
 def _zeros(records: Dataset[Any], placeholder: Any) -> list[Any] | None:

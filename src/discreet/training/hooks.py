@@ -24,7 +24,8 @@ class OptimizerHooks:
     def __init__(self, run: Run) -> None:
         self._run, self._parameters = run, run.clipped.parameters
         self._known = {id(p): name for name, p in self._parameters.items()}
-        self._left: dict[str, tuple[Tensor, int]] = {}  # the gradients the last step left, to tell them from foreign ones
+        # the gradients the last step left, to tell them from foreign ones
+        self._left: dict[str, tuple[Tensor, int]] = {}
 
     def attach(self, optimizer: Optimizer) -> None:
         """Take the optimiser's hooks, for good."""
@@ -45,7 +46,8 @@ class OptimizerHooks:
         run.plan.check(run.number)
         refuse_new_parameters(run.model, optimizer, self._known)
         refuse_gradients(self._parameters, self._left)
-        self._set_gradients(run.take_step())  # none for a piece: the optimiser passes over parameters without a gradient
+        # none for a piece: the optimiser passes over parameters without a gradient
+        self._set_gradients(run.take_step())
         return None if closure is None else ((args[0], answer), {})
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -71,8 +73,10 @@ def _called(closure: Callable[[], Any]) -> Callable[[], Any]:
 
     def answer() -> Any:
         if not answers:
-            raise PrivateTrainingError("The optimizer called its closure twice, but a batch may be used once a step: use an "
-                                       "optimizer that needs no line search.")
+            raise PrivateTrainingError(
+                "The optimizer called its closure twice, but a batch may be used once a step: use an "
+                "optimizer that needs no line search."
+            )
         return answers.pop()
 
     return answer
@@ -80,5 +84,7 @@ def _called(closure: Callable[[], Any]) -> Callable[[], Any]:
 
 def _uncopied(*_: Any) -> Any:
     """In place of ``__reduce_ex__``: a copy of the optimiser would train without noise and without an account."""
-    raise PrivateTrainingError("A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
-                               "optimizer.privacy.state_dict(), and load it after make_private.")
+    raise PrivateTrainingError(
+        "A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
+        "optimizer.privacy.state_dict(), and load it after make_private."
+    )

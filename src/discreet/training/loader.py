@@ -83,15 +83,22 @@ def checked(loader: Any) -> DataLoader[Any]:
     if not isinstance(loader, DataLoader):
         raise ValueError(f"loader is a {type(loader).__name__}, but must be a torch DataLoader.")
     if isinstance(loader.dataset, torch_data.IterableDataset) or not hasattr(loader.dataset, "__len__"):
-        raise ValueError("loader has an iterable dataset, but needs one with a length and indices: without them no record can "
-                         "be sampled by a coin of its own.")
+        raise ValueError(
+            "loader has an iterable dataset, but needs one with a length and indices: without them no record can "
+            "be sampled by a coin of its own."
+        )
     if loader.batch_size is None or type(loader.batch_sampler) is not torch_data.BatchSampler:
-        raise ValueError("loader has a batch sampler of its own, but the sampler decides what privacy costs: pass "
-                         "batch_size= to the DataLoader and sampler= to make_private.")
+        raise ValueError(
+            "loader has a batch sampler of its own, but the sampler decides what privacy costs: pass "
+            "batch_size= to the DataLoader and sampler= to make_private."
+        )
     if type(loader.sampler) not in (torch_data.RandomSampler, torch_data.SequentialSampler) or getattr(
-            loader.sampler, "replacement", False):
-        raise ValueError(f"loader has a {type(loader.sampler).__name__}, but the sampler decides what privacy costs, and this "
-                         "one has no account: leave it out and pass sampler= to make_private.")
+        loader.sampler, "replacement", False
+    ):
+        raise ValueError(
+            f"loader has a {type(loader.sampler).__name__}, but the sampler decides what privacy costs, and this "
+            "one has no account: leave it out and pass sampler= to make_private."
+        )
     return loader
 
 
@@ -99,8 +106,9 @@ class PrivateLoader:
     """Iterates over one pass: ``len(loader)`` logical batches, each in pieces of at most
     ``max_physical_batch_size``."""
 
-    def __init__(self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None,
-                 placeholder: Any = None) -> None:
+    def __init__(
+        self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None, placeholder: Any = None
+    ) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, run.plan.sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
@@ -132,15 +140,25 @@ class PrivateLoader:
     def _batches(self, steps: range) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
         drawn = _Drawn(self, steps, waiting)
-        if type(self.dataset) is torch_data.TensorDataset and self.collate_fn is default_collate and not self.num_workers:
+        if (
+            type(self.dataset) is torch_data.TensorDataset
+            and self.collate_fn is default_collate
+            and not self.num_workers
+        ):
             for piece in drawn:
                 rows = self._rows(piece)
                 self.run.hand_out(waiting.popleft(), rows)
                 yield rows
             return
-        batches = DataLoader(_Filled(self.dataset, self.placeholder), batch_sampler=drawn, collate_fn=self.collate_fn,
-                             num_workers=self.num_workers, pin_memory=self._loader.pin_memory,
-                             worker_init_fn=self._loader.worker_init_fn, timeout=self._loader.timeout)
+        batches = DataLoader(
+            _Filled(self.dataset, self.placeholder),
+            batch_sampler=drawn,
+            collate_fn=self.collate_fn,
+            num_workers=self.num_workers,
+            pin_memory=self._loader.pin_memory,
+            worker_init_fn=self._loader.worker_init_fn,
+            timeout=self._loader.timeout,
+        )
         for batch in batches:
             self.run.hand_out(waiting.popleft(), batch)
             yield batch
@@ -187,7 +205,7 @@ class _Drawn:
         wanted = max(1, self.loader.sampler.static_size or 0)
         filled = drawn + [PLACEHOLDER] * (wanted - len(drawn))
         size = self.loader._piece or len(filled)
-        pieces = [filled[i:i + size] for i in range(0, len(filled), size)]
+        pieces = [filled[i : i + size] for i in range(0, len(filled), size)]
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real

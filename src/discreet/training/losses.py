@@ -50,9 +50,13 @@ def loss_of(criterion: Criterion, outputs: Any, target: Any) -> Tensor:
     except Exception:
         if not (isinstance(outputs, Tensor) and isinstance(target, Tensor) and len(outputs) == len(target)):
             raise
-        taken = torch.tensor([_takes(criterion, outputs.detach()[i:i + 1], target[i:i + 1]) for i in range(len(target))])
-    return criterion(torch.where(_beside(taken, outputs), outputs, outputs.detach()),
-                     torch.where(_beside(taken, target), target, torch.zeros_like(target)))
+        taken = torch.tensor(
+            [_takes(criterion, outputs.detach()[i : i + 1], target[i : i + 1]) for i in range(len(target))]
+        )
+    return criterion(
+        torch.where(_beside(taken, outputs), outputs, outputs.detach()),
+        torch.where(_beside(taken, target), target, torch.zeros_like(target)),
+    )
 
 
 def _takes(criterion: Criterion, outputs: Tensor, target: Tensor) -> bool:

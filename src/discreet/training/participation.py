@@ -25,8 +25,14 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.events import Event
 
-__all__ = ["BallsInBinsDealing", "FixedSizeSampling", "Participation", "PoissonSampling", "ShuffledDealing",
-           "TruncatedPoissonSampling"]
+__all__ = [
+    "BallsInBinsDealing",
+    "FixedSizeSampling",
+    "Participation",
+    "PoissonSampling",
+    "ShuffledDealing",
+    "TruncatedPoissonSampling",
+]
 
 
 class Participation(ABC):
@@ -70,8 +76,9 @@ class TruncatedPoissonSampling(Participation):
 
     def sampled(self, event: Event) -> Event:
         """The chance of a cut is charged."""
-        return events.TruncatedPoissonSampled(rate=self.rate, max_batch_size=self.max_batch_size,
-                                              dataset_size=self.dataset_size, event=event)
+        return events.TruncatedPoissonSampled(
+            rate=self.rate, max_batch_size=self.max_batch_size, dataset_size=self.dataset_size, event=event
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,19 @@ class Plan:
     def __post_init__(self) -> None:
         whole("steps", self.steps)
         if self.clipping.adaptive is not None and self.noise.correlated:
-            raise ValueError(f"clipping is adaptive, but the noise is {type(self.noise).__name__}, whose steps are paid for "
-                             "together: the count that the clip norm follows would not be in the price. Use Independent().")
+            raise ValueError(
+                f"clipping is adaptive, but the noise is {type(self.noise).__name__}, whose steps are paid for "
+                "together: the count that the clip norm follows would not be in the price. Use Independent()."
+            )
 
     def multiplier(self, step: int) -> float:
         """The noise multiplier of a step."""
         schedule = self.noise_schedule
-        return self.noise_multiplier if schedule is None else self.noise_multiplier * positive("noise_schedule", schedule(step))
+        return (
+            self.noise_multiplier
+            if schedule is None
+            else self.noise_multiplier * positive("noise_schedule", schedule(step))
+        )
 
     def sum_multiplier(self, step: int) -> float:
         """The part of it that goes on the sum: all, unless a count is released beside it."""
@@ -80,27 +86,47 @@ class Plan:
     def check(self, done: int) -> None:
         """Refuse the step after the last."""
         if done >= self.steps:
-            raise BudgetExceeded(f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan "
-                                 "more epochs from the start: stopping and planning again costs both plans.")
+            raise BudgetExceeded(
+                f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan "
+                "more epochs from the start: stopping and planning again costs both plans."
+            )
 
 
-def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delta: float | None, epochs: float | None,
-            noise_multiplier: float | None, noise: Noise | None = None, noise_schedule: Schedule | None = None,
-            clip_schedule: Schedule | None = None, unit: str = ONE_RECORD) -> Plan:
+def planned(
+    sampler: Sampler,
+    clipping: Clipping,
+    *,
+    epsilon: float | None,
+    delta: float | None,
+    epochs: float | None,
+    noise_multiplier: float | None,
+    noise: Noise | None = None,
+    noise_schedule: Schedule | None = None,
+    clip_schedule: Schedule | None = None,
+    unit: str = ONE_RECORD,
+) -> Plan:
     """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise
     (noise_multiplier)."""
-    given = [name for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
-             if value is not None]
+    given = [
+        name
+        for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
+        if value is not None
+    ]
     if len(given) != 2:
-        raise ValueError(f"{' and '.join(given) or 'nothing'} given, but exactly two of epsilon, epochs and noise_multiplier "
-                         "are needed: the third follows from them.")
+        raise ValueError(
+            f"{' and '.join(given) or 'nothing'} given, but exactly two of epsilon, epochs and noise_multiplier "
+            "are needed: the third follows from them."
+        )
     if (epsilon is None) != (delta is None):
         raise ValueError("epsilon and delta belong together: give both or neither.")
 
-    asked_once = noise_schedule and cache(noise_schedule)  # what runs is what was priced, whatever the schedule looks at
+    # what runs is what was priced, whatever the schedule looks at
+    asked_once = noise_schedule and cache(noise_schedule)
 
     if not isinstance(noise, Noise | None):
-        raise ValueError(f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent().")
+        raise ValueError(
+            f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent()."
+        )
 
     def plan(z: float, steps: int) -> Plan:
         return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clip_schedule, unit)
@@ -112,8 +138,13 @@ def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delt
             return plan(positive("noise_multiplier", noise_multiplier), steps)
         assert epsilon is not None
         assert delta is not None
-        z = accounting.calibrate(lambda z: plan(z, steps).event, epsilon=epsilon, delta=delta,
-                                 adjacency=sampler.participation.adjacency, start=float(sampler.participation.movement))
+        z = accounting.calibrate(
+            lambda z: plan(z, steps).event,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=sampler.participation.adjacency,
+            start=float(sampler.participation.movement),
+        )
         return plan(z, steps)
     assert epsilon is not None
     assert delta is not None
@@ -123,12 +154,15 @@ def planned(sampler: Sampler, clipping: Clipping, *, epsilon: float | None, delt
 
 def _most_steps(plan: Callable[[int], Plan], epsilon: float, delta: float) -> int:
     """The most steps whose price stays within the target."""
+
     def fits(steps: int) -> bool:
         found = plan(steps)
         return accounting.epsilon(found.event, delta, adjacency=found.adjacency) <= epsilon
 
     if not fits(1):
-        raise ValueError(f"noise_multiplier is too small for epsilon {epsilon:g} at delta {delta:g}: not one step fits.")
+        raise ValueError(
+            f"noise_multiplier is too small for epsilon {epsilon:g} at delta {delta:g}: not one step fits."
+        )
     low, high = 1, 2
     while high < 1 << 40 and fits(high):
         low, high = high, 2 * high

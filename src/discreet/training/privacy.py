@@ -21,8 +21,10 @@ class Privacy:
         self._run = run
 
     def __repr__(self) -> str:
-        return (f"Privacy({self.steps} of {self.plan.steps} steps, noise_multiplier={self.plan.noise_multiplier:.4g}, "
-                f"{self.plan.adjacency})")
+        return (
+            f"Privacy({self.steps} of {self.plan.steps} steps, noise_multiplier={self.plan.noise_multiplier:.4g}, "
+            f"{self.plan.adjacency})"
+        )
 
     @property
     def plan(self) -> Plan:
@@ -78,9 +80,11 @@ class Privacy:
         """The share of the last batch's records whose gradient was clipped. Not private, so only where ``local`` is
         set."""
         if not self.local:
-            raise PrivateTrainingError("clip_rate is not private: it counts records without noise. For your own eyes set "
-                                       "optimizer.privacy.local = True; to publish it, let clipping follow a Quantile, which "
-                                       "releases such a count with noise.")
+            raise PrivateTrainingError(
+                "clip_rate is not private: it counts records without noise. For your own eyes set "
+                "optimizer.privacy.local = True; to publish it, let clipping follow a Quantile, which "
+                "releases such a count with noise."
+            )
         return self._run.clipped.clip_rate
 
     def state_dict(self) -> dict[str, Any]:

@@ -32,8 +32,13 @@ CHECKED = 3  # batches on which model and loss are checked for records that mix
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
 
-SAMPLERS: Mapping[str, type[Sampler]] = {"poisson": Poisson, "truncated-poisson": TruncatedPoisson, "fixed-size": FixedSize,
-                                         "balls-in-bins": BallsInBins, "shuffled": Shuffled}
+SAMPLERS: Mapping[str, type[Sampler]] = {
+    "poisson": Poisson,
+    "truncated-poisson": TruncatedPoisson,
+    "fixed-size": FixedSize,
+    "balls-in-bins": BallsInBins,
+    "shuffled": Shuffled,
+}
 """The samplers that a name is enough for."""
 
 
@@ -41,7 +46,9 @@ def _sampler(sampler: str | Sampler, records: int, batch_size: int, dataset_size
     if isinstance(sampler, Sampler):
         found = sampler
         if dataset_size is not None and dataset_size != found.dataset_size:
-            raise ValueError(f"dataset_size is {dataset_size}, but the sampler has {found.dataset_size}: say it in one place.")
+            raise ValueError(
+                f"dataset_size is {dataset_size}, but the sampler has {found.dataset_size}: say it in one place."
+            )
     elif sampler in SAMPLERS:
         size = records if dataset_size is None else whole("dataset_size", dataset_size, low=1)
         found = SAMPLERS[sampler](batch_size=batch_size, dataset_size=size)
@@ -62,8 +69,10 @@ def _unit(sampler: Sampler, said: str | None) -> str:
 def _clipping(clipping: Clipping | str, max_grad_norm: float | None) -> Clipping:
     if isinstance(clipping, Clipping):
         if max_grad_norm is not None and max_grad_norm != clipping.max_grad_norm:
-            raise ValueError(f"max_grad_norm is {max_grad_norm:g}, but the Clipping has {clipping.max_grad_norm:g}: say it in "
-                             "one place.")
+            raise ValueError(
+                f"max_grad_norm is {max_grad_norm:g}, but the Clipping has {clipping.max_grad_norm:g}: say it in "
+                "one place."
+            )
         return clipping
     norm = 1.0 if max_grad_norm is None else max_grad_norm
     if clipping == "automatic":
@@ -94,9 +103,18 @@ def plan_for(
     40
     """
     drawn = _sampler(sampler, records, batch_size, dataset_size)
-    plan = planned(drawn, _clipping(clipping, max_grad_norm), epsilon=epsilon, delta=delta, epochs=epochs,
-                   noise_multiplier=noise_multiplier, noise=noise, noise_schedule=noise_schedule,
-                   clip_schedule=clip_schedule, unit=_unit(drawn, unit))
+    plan = planned(
+        drawn,
+        _clipping(clipping, max_grad_norm),
+        epsilon=epsilon,
+        delta=delta,
+        epochs=epochs,
+        noise_multiplier=noise_multiplier,
+        noise=noise,
+        noise_schedule=noise_schedule,
+        clip_schedule=clip_schedule,
+        unit=_unit(drawn, unit),
+    )
     plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
     if plan.clipping.adaptive is not None:
         for step in range(plan.steps):  # the noise must leave room for the count at every step
@@ -154,25 +172,50 @@ def make_private(
     (10, True)
     """
     data = checked(loader)
-    plan = plan_for(len(data.dataset), data.batch_size or 1, epsilon=epsilon, delta=delta, epochs=epochs,  # type: ignore[arg-type]
-                    noise_multiplier=noise_multiplier, max_grad_norm=max_grad_norm, clipping=clipping, sampler=sampler,
-                    dataset_size=dataset_size, noise=noise, noise_schedule=noise_schedule, clip_schedule=clip_schedule,
-                    unit=unit)
-    run, private = prepared(model, optimizer, data, plan, loss_reduction, Streams(rng), speed=speed, placeholder=placeholder)
+    plan = plan_for(
+        len(data.dataset),  # type: ignore[arg-type]
+        data.batch_size or 1,
+        epsilon=epsilon,
+        delta=delta,
+        epochs=epochs,
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=max_grad_norm,
+        clipping=clipping,
+        sampler=sampler,
+        dataset_size=dataset_size,
+        noise=noise,
+        noise_schedule=noise_schedule,
+        clip_schedule=clip_schedule,
+        unit=unit,
+    )
+    run, private = prepared(
+        model, optimizer, data, plan, loss_reduction, Streams(rng), speed=speed, placeholder=placeholder
+    )
     pay(plan, book, label)
     start(run)
     return model, optimizer, private
 
 
-def prepared(model: nn.Module, optimizer: Optimizer, loader: DataLoader[Any], plan: Plan, loss_reduction: Reduction,
-             streams: Streams, *, speed: Speed | None = None, placeholder: Any = None) -> tuple[Run, PrivateLoader]:
+def prepared(
+    model: nn.Module,
+    optimizer: Optimizer,
+    loader: DataLoader[Any],
+    plan: Plan,
+    loss_reduction: Reduction,
+    streams: Streams,
+    *,
+    speed: Speed | None = None,
+    placeholder: Any = None,
+) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
     plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
     clipped = ClippedSum(admission.parameters(model, optimizer), plan.clipping, loss_reduction, CHECKED)
     if not isinstance(speed, Speed | None):
-        raise ValueError(f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64).")
+        raise ValueError(
+            f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64)."
+        )
     how = speed or Speed()
     run = Run(plan, model, optimizer, clipped, streams, secure=how.secure)
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)

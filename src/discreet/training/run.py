@@ -47,8 +47,16 @@ class Batch:
 class Run:
     """One private run of a plan. Its attributes are for reading: only the run itself writes them."""
 
-    def __init__(self, plan: Plan, model: nn.Module, optimizer: Optimizer, clipped: ClippedSum, streams: Streams, *,
-                 secure: bool = True) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        model: nn.Module,
+        optimizer: Optimizer,
+        clipped: ClippedSum,
+        streams: Streams,
+        *,
+        secure: bool = True,
+    ) -> None:
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = copy.deepcopy(plan.noise), secure
         self.steps = 0  # that were released; of a pass, up to the last batch that was
@@ -82,10 +90,12 @@ class Run:
     def hand_out(self, batch: Batch, yielded: Any = ()) -> None:
         """The loader is about to yield: a batch that was given a backward pass must have been given its step."""
         if self.batch is not None and self.clipped.waiting:
-            raise PrivateTrainingError("backward was called on a batch, but step was not, and its gradient cannot wait for the "
-                                       "next batch. To accumulate gradients, give the DataLoader the batch size wanted in all "
-                                       "and make_private speed=Speed(max_physical_batch_size=...), and call step for every "
-                                       "piece; to drop a batch, call zero_grad.")
+            raise PrivateTrainingError(
+                "backward was called on a batch, but step was not, and its gradient cannot wait for the "
+                "next batch. To accumulate gradients, give the DataLoader the batch size wanted in all "
+                "and make_private speed=Speed(max_physical_batch_size=...), and call step for every "
+                "piece; to drop a batch, call zero_grad."
+            )
         if batch.first:
             self.clipped.begin()
         self.clipped.expect(batch.rows, yielded)
@@ -96,8 +106,10 @@ class Run:
     def refuse_step(self) -> None:
         """Refuse a step without a new batch."""
         if self.batch is None:
-            raise PrivateTrainingError("step was called without a new batch from the private loader: a batch may be used for "
-                                       "one step only, and only batches of this loader have an account.")
+            raise PrivateTrainingError(
+                "step was called without a new batch from the private loader: a batch may be used for "
+                "one step only, and only batches of this loader have an account."
+            )
 
     @property
     def number(self) -> int:
@@ -118,14 +130,24 @@ class Run:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total
         assert total is not None
         sampler, movement = plan.sampler, plan.participation.movement
-        step = Step(number=number, multiplier=plan.sum_multiplier(number), sensitivity=clipped.sensitivity(clip_norm),
-                    movement=movement, divisor=sampler.expected if clipped.reduction == "mean" else 1.0)
+        step = Step(
+            number=number,
+            multiplier=plan.sum_multiplier(number),
+            sensitivity=clipped.sensitivity(clip_norm),
+            movement=movement,
+            divisor=sampler.expected if clipped.reduction == "mean" else 1.0,
+        )
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
         correlated = self._noise.correlated
-        shown(f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}", total, step.limit,
-              lambda: self._noise.release(step, total, gaussians),
-              event=plan.event if correlated else gaussian(step.sigma, step.limit), once=self if correlated else None)
+        shown(
+            f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
+            total,
+            step.limit,
+            lambda: self._noise.release(step, total, gaussians),
+            event=plan.event if correlated else gaussian(step.sigma, step.limit),
+            once=self if correlated else None,
+        )
         if plan.clipping.adaptive is not None:
             self._adapt(gaussians, movement)
         clipped.begin()
@@ -137,8 +159,16 @@ class Run:
         assert adaptive is not None
         sigma = adaptive.sigma(sampler.expected) * sampler.records_per_unit
         limit = 0.5 * movement * sampler.records_per_unit
-        count = float(noised(f"count of unclipped records, sigma {sigma:.6g}", np.float64(value), "l2", limit,
-                             lambda: gaussians.number(value, sigma), event=gaussian(sigma, limit)))
+        count = float(
+            noised(
+                f"count of unclipped records, sigma {sigma:.6g}",
+                np.float64(value),
+                "l2",
+                limit,
+                lambda: gaussians.number(value, sigma),
+                event=gaussian(sigma, limit),
+            )
+        )
         self.clip_norm = adaptive.next_norm(self.clip_norm, count, sampler.expected * sampler.records_per_unit)
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
@@ -147,24 +177,40 @@ class Run:
         """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their
         step."""
         number, order = self._pass
-        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "steps": self.steps,
-                "position": self.position, "pass": number, "order": None if order is None else torch.from_numpy(order),
-                "clip_norm": self.clip_norm, "noise": self._noise.state_dict(), "planned": self.plan.event.to_json(),
-                "chance": torch.get_rng_state()}
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "steps": self.steps,
+            "position": self.position,
+            "pass": number,
+            "order": None if order is None else torch.from_numpy(order),
+            "clip_norm": self.clip_norm,
+            "noise": self._noise.state_dict(),
+            "planned": self.plan.event.to_json(),
+            "chance": torch.get_rng_state(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint of the same plan."""
         if state["planned"] != self.plan.event.to_json():
-            raise ValueError("The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
-                             "the run that saved it.")
+            raise ValueError(
+                "The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
+                "the run that saved it."
+            )
         if state["steps"] < self.steps:
-            raise ValueError("The checkpoint is of an earlier step than this run: going back and training again would release "
-                             "more than the plan. Make a new plan for it, and charge that.")
+            raise ValueError(
+                "The checkpoint is of an earlier step than this run: going back and training again would release "
+                "more than the plan. Make a new plan for it, and charge that."
+            )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._noise.load_state_dict(state["noise"])
         order = state["order"]
-        self.steps, self.position, self.clip_norm = int(state["steps"]), int(state["position"]), float(state["clip_norm"])
+        self.steps, self.position, self.clip_norm = (
+            int(state["steps"]),
+            int(state["position"]),
+            float(state["clip_norm"]),
+        )
         self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
         torch.set_rng_state(state["chance"])
         self.clipped.begin()

@@ -82,8 +82,10 @@ class Sampler(ABC):
     def check(self, records: int) -> None:
         """Refuse a loader of so many records that the batches are not priced for; before the charge."""
         if self.participation.adjacency is Adjacency.REPLACE and self.dataset_size != records:
-            raise ValueError(f"dataset_size is {self.dataset_size}, but must be the number of records: "
-                             f"{type(self).__name__} batches are priced for a public size.")
+            raise ValueError(
+                f"dataset_size is {self.dataset_size}, but must be the number of records: "
+                f"{type(self).__name__} batches are priced for a public size."
+            )
 
     def order(self, size: int, rng: Rng) -> Indices | None:
         """What is drawn once for a whole pass."""
@@ -203,7 +205,7 @@ class Shuffled(Sampler):
         """The next ones in order."""
         assert order is not None
         start = step % self.steps_per_pass * self.batch_size
-        return order[start:start + self.batch_size]
+        return order[start : start + self.batch_size]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +254,7 @@ class PerUser(Sampler):
         names, by_user, ends = self._groups
         found = []
         for user in _chosen(self.rate, names, rng):
-            own = by_user[ends[user]:ends[user + 1]]
+            own = by_user[ends[user] : ends[user + 1]]
             if len(own) > self.records_per_user:
                 own = rng.generator.choice(own, self.records_per_user, replace=False)
             found.append(own)

@@ -55,8 +55,9 @@ class Comparison:
         return ax
 
 
-def compare(workload: Workload, *, noise: Noise = "gaussian", strategies: Mapping[str, Strategy] | None = None
-            ) -> Comparison:
+def compare(
+    workload: Workload, *, noise: Noise = "gaussian", strategies: Mapping[str, Strategy] | None = None
+) -> Comparison:
     """Expected errors of the named strategies on a workload, in closed form; or of those given.
 
     >>> from discreet.workloads import AllRanges
@@ -72,13 +73,20 @@ def compare(workload: Workload, *, noise: Noise = "gaussian", strategies: Mappin
     SVD lower bound          2.876     1.000
     """
     chosen = strategies if strategies is not None else _named(workload, noise)
-    errors = {name: math.sqrt(unit_error(workload, strategy, noise) / workload.queries) for name, strategy in chosen.items()}
+    errors = {
+        name: math.sqrt(unit_error(workload, strategy, noise) / workload.queries) for name, strategy in chosen.items()
+    }
     return Comparison(workload, noise, errors, math.sqrt(svd_bound(workload) / workload.queries))
 
 
 def _named(workload: Workload, noise: Noise) -> dict[str, Strategy]:
     found = {"identity": identity(workload), "optimised": optimise(workload, noise=noise)}
     if len(workload.shape) == 1 or isinstance(workload, Product):
-        found |= {"all queries": all_queries(workload), "hierarchy 2": hierarchy(workload, 2), "wavelet": wavelet(workload),
-                  "hierarchy, best": hierarchy(workload, None, noise=noise, weighted=True), "fourier": fourier(workload)}
+        found |= {
+            "all queries": all_queries(workload),
+            "hierarchy 2": hierarchy(workload, 2),
+            "wavelet": wavelet(workload),
+            "hierarchy, best": hierarchy(workload, None, noise=noise, weighted=True),
+            "fourier": fourier(workload),
+        }
     return found

@@ -27,8 +27,10 @@ class Explicit(Workload):
     def __post_init__(self) -> None:
         matrix = np.array(self.matrix, dtype=np.float64)
         if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
-            raise ValueError(f"matrix has shape {matrix.shape}, but must be finite numbers in rows (queries) and columns "
-                             "(cells), at least one of each.")
+            raise ValueError(
+                f"matrix has shape {matrix.shape}, but must be finite numbers in rows (queries) and columns "
+                "(cells), at least one of each."
+            )
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
 

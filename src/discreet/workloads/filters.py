@@ -74,8 +74,9 @@ def optimal_filters(workload: Workload, terms: int = 12) -> Filters:
     """
     tridiagonal = workload.inverse_gram()
     if tridiagonal is None or workload.size < 2:
-        raise ValueError(f"{type(workload).__name__} has no tridiagonal inverse Gram matrix over two cells or more; "
-                         "use optimise().")
+        raise ValueError(
+            f"{type(workload).__name__} has no tridiagonal inverse Gram matrix over two cells or more; use optimise()."
+        )
     diagonal, beside = tridiagonal
     u = np.ones(workload.size)
     for _ in range(_STEPS):
@@ -148,8 +149,12 @@ class Filters(Strategy):
     @cached_property
     def _norm_squared(self) -> float:
         """The largest diagonal entry of X before scaling."""
-        return float(sum(w * _inverse_diagonal(self.diagonal + s * self.u, self.beside)
-                         for w, s in zip(self.omega, self.poles, strict=True)).max())
+        return float(
+            sum(
+                w * _inverse_diagonal(self.diagonal + s * self.u, self.beside)
+                for w, s in zip(self.omega, self.poles, strict=True)
+            ).max()
+        )
 
     @cached_property
     def decays(self) -> Floats:
@@ -179,8 +184,10 @@ class Filters(Strategy):
     def adjoint(self, y: Floats) -> Floats:
         """Σ over filters of √ω L⁻ᵀ D^(-1/2) y: a bidiagonal solve each."""
         columns = y.reshape(self.u.size, self.poles.size, -1)
-        total = sum(_back(multipliers, self.gains[:, j, None] * columns[:, j])
-                    for j, (_, multipliers) in enumerate(self._pivots))
+        total = sum(
+            _back(multipliers, self.gains[:, j, None] * columns[:, j])
+            for j, (_, multipliers) in enumerate(self._pivots)
+        )
         return np.asarray(total).reshape(self.u.size, *y.shape[1:])
 
     def gram_apply(self, v: Floats) -> Floats:
@@ -195,8 +202,15 @@ class Filters(Strategy):
         """q₀, b, v, t of 1/r(x) = q₀ + b x + Σ v x/(x + t), r(x) = Σ ω/(x + s); a zero of r lies between two poles."""
         order = np.argsort(self.poles)
         omega, s = self.omega[order], self.poles[order]
-        gaps = [brentq(lambda f, low=low, high=high: float((omega / (s - low - f * (high - low))).sum()), 1e-15, 1 - 1e-15,
-                       xtol=1e-15) for low, high in pairwise(s)]
+        gaps = [
+            brentq(
+                lambda f, low=low, high=high: float((omega / (s - low - f * (high - low))).sum()),
+                1e-15,
+                1 - 1e-15,
+                xtol=1e-15,
+            )
+            for low, high in pairwise(s)
+        ]
         t = s[:-1] + np.array(gaps) * np.diff(s)
         slopes = (omega[:, None] / (s[:, None] - t) ** 2).sum(axis=0)
         return float(1 / (omega / s).sum()), float(1 / omega.sum()), 1 / (slopes * t), t

@@ -42,7 +42,9 @@ def fixed_point_fft(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     (even, even_i), (odd, odd_i) = fixed_point_fft(x[::2]), fixed_point_fft(x[1::2])
     angles = -2 * np.pi * np.arange(len(odd)) / len(x)
     column = (-1, *[1] * (x.ndim - 1))
-    cos, sin = (np.rint(f(angles) * 2.0**_TWIDDLE).astype(np.int64).astype(object).reshape(column) for f in (np.cos, np.sin))
+    cos, sin = (
+        np.rint(f(angles) * 2.0**_TWIDDLE).astype(np.int64).astype(object).reshape(column) for f in (np.cos, np.sin)
+    )
     real = cos * odd - sin * odd_i >> _TWIDDLE
     imaginary = cos * odd_i + sin * odd >> _TWIDDLE
     return np.concatenate([even + real, even - real]), np.concatenate([even_i + imaginary, even_i - imaginary])
@@ -66,14 +68,16 @@ def optimal_fourier(workload: Workload) -> Fourier:
 def _energies(workload: Workload, m: int) -> Floats:
     """The energy of the workload at each frequency of a circle of m cells: (1/m) Σ G_jk cos(2πf(j - k)/m)."""
     sums = np.zeros(m)
-    sums[:workload.size] = workload.diagonal_sums()
+    sums[: workload.size] = workload.diagonal_sums()
     energies: Floats = (2 * np.fft.fft(sums).real - sums[0]) / m
     return energies
 
 
 @dataclass(frozen=True, eq=False)
 class Fourier(Strategy):
-    """Weighted Fourier coefficients; ``weights`` has one entry a frequency of the circle, symmetric around its middle."""
+    """Weighted Fourier coefficients; ``weights`` has one entry a frequency of the circle,
+    symmetric around its middle.
+    """
 
     n: int
     weights: Floats = field(repr=False)
@@ -112,25 +116,25 @@ class Fourier(Strategy):
     @property
     def _gains(self) -> Floats:
         """What a coefficient is multiplied with: weight/√m, and √2 for the frequencies that stand for two."""
-        gains = self.weights[:self._half] / math.sqrt(self.circle)
-        gains[1:(self.circle + 1) // 2] *= math.sqrt(2)
+        gains = self.weights[: self._half] / math.sqrt(self.circle)
+        gains[1 : (self.circle + 1) // 2] *= math.sqrt(2)
         return np.rint(gains * 2.0**_WEIGHT) * 2.0**-_WEIGHT
 
     @property
     def _spectrum(self) -> Floats:
         """The eigenvalues of AᵀA, at every frequency: those of the rounded weights."""
         half = self._gains**2 * self.circle
-        half[1:(self.circle + 1) // 2] /= 2
-        return np.concatenate([half, half[1:(self.circle + 1) // 2][::-1]])
+        half[1 : (self.circle + 1) // 2] /= 2
+        return np.concatenate([half, half[1 : (self.circle + 1) // 2][::-1]])
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """The transform in fixed point, times whole weights."""
         state = np.zeros((self.circle, *x.shape[1:]), object)
-        state[:self.n] = x.astype(object) << _STATE
-        real, imaginary = (part[:self._half] for part in fixed_point_fft(state))
+        state[: self.n] = x.astype(object) << _STATE
+        real, imaginary = (part[: self._half] for part in fixed_point_fft(state))
         gains = (self._gains * 2.0**_WEIGHT).astype(np.int64).astype(object).reshape(-1, *[1] * (x.ndim - 1))
         cut = _STATE + _WEIGHT - _OUTPUT
-        return np.concatenate([gains * real >> cut, (gains * imaginary >> cut)[1:(self.circle + 1) // 2]])
+        return np.concatenate([gains * real >> cut, (gains * imaginary >> cut)[1 : (self.circle + 1) // 2]])
 
     def adjoint(self, y: Floats) -> Floats:
         """An inverse real transform of the weighted answers."""
@@ -138,16 +142,16 @@ class Fourier(Strategy):
         inner = slice(1, (self.circle + 1) // 2)
         gains = self._gains.copy()
         gains[inner] /= 2
-        spectrum = (gains.reshape(column) * y[:self._half]).astype(complex)
-        spectrum[inner] += 1j * gains[inner].reshape(column) * y[self._half:]
+        spectrum = (gains.reshape(column) * y[: self._half]).astype(complex)
+        spectrum[inner] += 1j * gains[inner].reshape(column) * y[self._half :]
         back: Floats = np.fft.irfft(spectrum, self.circle, axis=0) * self.circle
-        return back[:self.n]
+        return back[: self.n]
 
     def _filtered(self, v: Floats, spectrum: Floats) -> Floats:
         padded = np.zeros((self.circle, *v.shape[1:]))
-        padded[:self.n] = v
+        padded[: self.n] = v
         out: Floats = np.fft.ifft(np.fft.fft(padded, axis=0) * spectrum.reshape(-1, *[1] * (v.ndim - 1)), axis=0).real
-        return out[:self.n]
+        return out[: self.n]
 
     def gram_apply(self, v: Floats) -> Floats:
         """A circular convolution."""
@@ -160,7 +164,7 @@ class Fourier(Strategy):
     def estimate(self, y: Floats) -> Floats:
         """The inverse on the circle, of which the cells are a part."""
         whole = Fourier(self.circle, self.weights)
-        return whole.covariance(whole.adjoint(y))[:self.n]
+        return whole.covariance(whole.adjoint(y))[: self.n]
 
     def column_norm(self, norm: Norm) -> float:
         """L2: the mean eigenvalue, the same for every column. L1: |cos| + |sin| summed at every cell.
@@ -175,7 +179,7 @@ class Fourier(Strategy):
     def _absolute(self, cell: int) -> Floats:
         angles = 2 * np.pi * (np.arange(self._half) * cell % self.circle) / self.circle
         inner = np.zeros(self._half)
-        inner[1:(self.circle + 1) // 2] = np.abs(np.sin(angles[1:(self.circle + 1) // 2]))
+        inner[1 : (self.circle + 1) // 2] = np.abs(np.sin(angles[1 : (self.circle + 1) // 2]))
         return self._gains * (np.abs(np.cos(angles)) + inner)
 
     def closed_form(self, workload: Workload) -> float | None:

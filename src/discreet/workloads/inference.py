@@ -53,7 +53,7 @@ class Constraints:
         if self.monotone not in (None, "increasing", "decreasing"):
             raise ValueError(f"monotone is {self.monotone!r}, but must be 'increasing', 'decreasing' or None.")
         if self.total is not None:
-            total = number("total", self.total, low=0.0 if self.nonnegative else -2.0**53, high=2.0**53)
+            total = number("total", self.total, low=0.0 if self.nonnegative else -(2.0**53), high=2.0**53)
             object.__setattr__(self, "total", total)
 
     def __bool__(self) -> bool:
@@ -66,7 +66,9 @@ def check(constraints: Constraints | None, shape: tuple[int, ...]) -> None:
         raise ValueError(f"monotone is {constraints.monotone!r}, but cells of shape {shape} have no single order.")
 
 
-def project(x: Any, *, nonnegative: bool = False, monotone: Monotone | None = None, total: float | None = None) -> Floats:
+def project(
+    x: Any, *, nonnegative: bool = False, monotone: Monotone | None = None, total: float | None = None
+) -> Floats:
     """The nearest histogram, cell by cell (Euclidean), that satisfies the constraints; exact.
 
     Isotonic regression (pool adjacent violators) first; then a shift for the total, or the shift and cut of the
@@ -95,7 +97,9 @@ def _simplex(z: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(z - shifts[last], 0.0))
 
 
-def fitted(strategy: Measured, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None) -> Floats:
+def fitted(
+    strategy: Measured, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None
+) -> Floats:
     """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload.
 
     Without a workload the norm is that of the measurements; without constraints it is plain least squares.
@@ -129,7 +133,8 @@ def fitted(strategy: Measured, y: Floats, constraints: Constraints | None = None
 
 def _rising_sums(z: Floats, workload: Prefix | AllRanges) -> Floats:
     """Counts are not negative when running sums rise. ‖Wx‖² is the sum of squares of the running sums s under
-    ``Prefix``, and n + 1 times the variance of 0 and s under ``AllRanges``, where a shift of all sums changes nothing."""
+    ``Prefix``, and n + 1 times the variance of 0 and s under ``AllRanges``, where a shift of all sums changes nothing.
+    """
     if isinstance(workload, Prefix):
         sums = np.maximum(isotonic_regression(np.cumsum(z)).x, 0.0)
         return np.diff(sums, prepend=0.0)
@@ -177,6 +182,12 @@ def _least(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -
     floor: list[Any] = [0.0] * first.size
     if facts.monotone and not facts.nonnegative:
         floor[0] = None
-    done = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=[(low, None) for low in floor],
-                    options={"maxiter": 5000, "maxfun": 20_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9})
+    done = minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(low, None) for low in floor],
+        options={"maxiter": 5000, "maxfun": 20_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9},
+    )
     return np.asarray(cells(np.asarray(done.x)))

@@ -75,7 +75,9 @@ class Marginals(Workload):
         sets = combinations(range(len(cells)), whole("of", self.of)) if isinstance(self.of, int) else self.of
         chosen = tuple(tuple(sorted(whole("of", i) for i in subset)) for subset in sets)
         if not cells or not chosen or any(len(set(s)) < len(s) or (s and s[-1] >= len(cells)) for s in chosen):
-            raise ValueError(f"of is {self.of!r}, but must list sets of attributes 0 to {len(cells) - 1}, at least one.")
+            raise ValueError(
+                f"of is {self.of!r}, but must list sets of attributes 0 to {len(cells) - 1}, at least one."
+            )
         object.__setattr__(self, "cells", cells)
         object.__setattr__(self, "of", chosen)
 
@@ -118,8 +120,9 @@ class Marginals(Workload):
     def gram_apply(self, v: Floats) -> Floats:
         """Σ over R of eigenvalue × Π_R v."""
         table = v.reshape(*self.cells, *v.shape[1:])
-        total = sum(value * np.broadcast_to(part(table, self.cells, s), table.shape)
-                    for s, value in self.eigenvalues().items())
+        total = sum(
+            value * np.broadcast_to(part(table, self.cells, s), table.shape) for s, value in self.eigenvalues().items()
+        )
         return np.asarray(total).reshape(v.shape)
 
     def gram_diagonal(self) -> Floats:
@@ -132,4 +135,7 @@ class Marginals(Workload):
 
     def products(self) -> list[tuple[Workload, ...]]:
         """Cells of the attributes in a set, totals of the others."""
-        return [tuple(Identity(d) if i in s else Explicit(np.ones((1, d))) for i, d in enumerate(self.cells)) for s in self.of]
+        return [
+            tuple(Identity(d) if i in s else Explicit(np.ones((1, d))) for i, d in enumerate(self.cells))
+            for s in self.of
+        ]

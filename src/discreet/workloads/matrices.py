@@ -123,7 +123,9 @@ class Matrix(Strategy):
         gram = workload.gram()
         seen = self._inverse @ (self.values.T @ (self.values @ gram))
         if np.abs(seen - gram).max() > 1e-6 * np.abs(gram).max():
-            raise ValueError(f"The strategy {self.name!r} does not determine every query of the workload: measure more rows.")
+            raise ValueError(
+                f"The strategy {self.name!r} does not determine every query of the workload: measure more rows."
+            )
         return float((self._inverse * gram).sum())
 
     def column_norm(self, norm: Norm) -> float:
@@ -243,7 +245,7 @@ def optimal_matrix(workload: Workload, gap: float = 5e-4, steps: int = 300) -> M
         half = np.sqrt(u)
         values, vectors = np.linalg.eigh(half[:, None] * part * half)
         roots = np.sqrt(np.maximum(values, 0.0))
-        scaled = (vectors**2 @ roots)  # u X, on the diagonal
+        scaled = vectors**2 @ roots  # u X, on the diagonal
         if float((scaled / u).max()) * float(u.sum()) <= float(roots.sum()) * (1 + gap):
             break
         u = scaled

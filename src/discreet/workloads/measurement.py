@@ -82,13 +82,16 @@ class Measure(Mechanism[Measurement]):
 
     label = "measurement"
 
-    def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
-                      adjacency: Adjacency | str) -> None:
+    def __post_init__(
+        self, epsilon: float | None, delta: float | None, rho: float | None, adjacency: Adjacency | str
+    ) -> None:
         budget, relation = Budget(epsilon, delta, rho), Adjacency(adjacency)
         strategy = self.strategy.suited("gaussian" if budget.gaussian else "laplace")
         if strategy.rows > _MOST_ROWS:
-            raise ValueError(f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
-                             "Choose a smaller strategy: optimise(workload) finds one.")
+            raise ValueError(
+                f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
+                "Choose a smaller strategy: optimise(workload) finds one."
+            )
         sensitivity = strategy.sensitivity(budget.norm, relation)
         store(self, strategy=strategy, mechanism=budget.additive(sensitivity, strategy.rows, adjacency=relation))
 
@@ -117,17 +120,29 @@ class Measure(Mechanism[Measurement]):
         return Measurement(self.strategy, self.mechanism.draw(exact, rng), self.variance)
 
 
-def measure(what: Strategy | Workload | ArrayLike, histogram: Any, *, epsilon: float | None = None,
-            delta: float | None = None, rho: float | None = None, adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
-            unit: str = ONE_RECORD, book: Chargeable | None = None, label: str = "measurement",
-            rng: RngLike = None) -> Release[Measurement]:
+def measure(
+    what: Strategy | Workload | ArrayLike,
+    histogram: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    unit: str = ONE_RECORD,
+    book: Chargeable | None = None,
+    label: str = "measurement",
+    rng: RngLike = None,
+) -> Release[Measurement]:
     """Measure a strategy, all queries of a workload, or rows of weights on the cells, for one charge: see ``Measure``.
 
     >>> measure([[1, 1, 0], [0, 1, 1]], [5, 0, 2], epsilon=50.0, rng=1).value.values.round()
     array([5., 2.])
     """
-    strategy = what if isinstance(what, Strategy) else (
-        all_queries(what) if isinstance(what, Workload) else Matrix(np.atleast_2d(np.asarray(what, np.float64))))
+    strategy = (
+        what
+        if isinstance(what, Strategy)
+        else (all_queries(what) if isinstance(what, Workload) else Matrix(np.atleast_2d(np.asarray(what, np.float64))))
+    )
     operation = Measure(strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency, unit=unit)
     return charged(operation, histogram, book=book, label=label, rng=rng)
 
@@ -146,7 +161,9 @@ class Joint(Measured):
         self.shape = measurements[0].strategy.shape
         for other in measurements[1:]:
             if other.strategy.shape != self.shape:
-                raise ValueError(f"A measurement is over cells of shape {other.strategy.shape}, but another over {self.shape}.")
+                raise ValueError(
+                    f"A measurement is over cells of shape {other.strategy.shape}, but another over {self.shape}."
+                )
         self.parts = tuple(measurements)
 
     @cached_property
@@ -159,7 +176,9 @@ class Joint(Measured):
         total, place = np.zeros(self.shape), 0
         for part in self.parts:
             rows = part.strategy.rows
-            total = total + part.strategy.adjoint(y[place:place + rows]).reshape(self.shape) / math.sqrt(part.variance)
+            total = total + part.strategy.adjoint(y[place : place + rows]).reshape(self.shape) / math.sqrt(
+                part.variance
+            )
             place += rows
         return total
 
@@ -180,13 +199,16 @@ class Joint(Measured):
         def gram(x: Floats) -> Floats:
             return self.gram_apply(x.reshape(self.shape)).reshape(-1)
 
-        found, failed = cg(LinearOperator((size, size), matvec=gram, dtype=np.float64), column, rtol=_PRECISE,
-                           maxiter=10 * size)
+        found, failed = cg(
+            LinearOperator((size, size), matvec=gram, dtype=np.float64), column, rtol=_PRECISE, maxiter=10 * size
+        )
         if not failed:
             return np.asarray(found)
         if size > DENSE_LIMIT:
-            raise ValueError(f"The measurements do not determine {size} cells well enough to infer them jointly: measure "
-                             "the identity too.")
+            raise ValueError(
+                f"The measurements do not determine {size} cells well enough to infer them jointly: measure "
+                "the identity too."
+            )
         return np.asarray(self._dense @ column)
 
     @cached_property
@@ -201,8 +223,11 @@ class Joint(Measured):
         return math.sqrt(float((weights * self.covariance(weights)).sum()))
 
 
-def infer(measurements: Measurement | Sequence[Measurement], workload: Workload | None = None,
-          constraints: Constraints | None = None) -> Floats:
+def infer(
+    measurements: Measurement | Sequence[Measurement],
+    workload: Workload | None = None,
+    constraints: Constraints | None = None,
+) -> Floats:
     """The histogram that fits all measurements best and satisfies the constraints: post-processing, free.
 
     Constraints are met in the norm of the workload's answers, so that its error does not grow; without one in that of

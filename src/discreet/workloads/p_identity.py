@@ -61,8 +61,14 @@ def optimal_p_identity(workload: Workload, p: int | None = None, steps: int = 30
     n = workload.size
     p = p if p is not None else min(max(n // 16, 1), 64)
     start = _blocks(n, p)
-    done = minimize(partial(_flat, rows=p, workload=workload), start.reshape(-1), jac=True, method="L-BFGS-B",
-                    bounds=[(0.0, None)] * start.size, options={"maxiter": steps, "maxfun": 2 * steps})
+    done = minimize(
+        partial(_flat, rows=p, workload=workload),
+        start.reshape(-1),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * start.size,
+        options={"maxiter": steps, "maxfun": 2 * steps},
+    )
     theta = np.asarray(done.x).reshape(p, n)
     s = 1 + theta.sum(axis=0)
     return PIdentity(1 / s, theta / s)
@@ -131,7 +137,7 @@ class PIdentity(Strategy):
     def adjoint(self, y: Floats) -> Floats:
         """Aᵀ y."""
         cells, queries = self._values
-        return np.asarray(_rows(cells, y) * y[:cells.size] + np.tensordot(queries.T, y[cells.size:], axes=1))
+        return np.asarray(_rows(cells, y) * y[: cells.size] + np.tensordot(queries.T, y[cells.size :], axes=1))
 
     def gram_apply(self, v: Floats) -> Floats:
         """AᵀA v."""
@@ -163,8 +169,10 @@ class PIdentity(Strategy):
     def closed_form(self, workload: Workload) -> float | None:
         """Σ Gⱼⱼ/Dⱼ² minus the correction of the Woodbury identity, with an implicit Gram matrix."""
         tall, inner = self._core
-        return float((workload.gram_diagonal() / self._values[0] ** 2).sum()
-                     - (inner * (tall.T @ workload.gram_apply(tall))).sum())
+        return float(
+            (workload.gram_diagonal() / self._values[0] ** 2).sum()
+            - (inner * (tall.T @ workload.gram_apply(tall))).sum()
+        )
 
 
 def _rows(x: Floats, like: Floats) -> Floats:

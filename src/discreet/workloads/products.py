@@ -97,8 +97,8 @@ class Product(Workload):
 
 @dataclass(frozen=True, eq=False)
 class ProductStrategy(Strategy):
-    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an optimum:
-    the conditions of optimality (see ``workloads.filters``) are products of the factors' conditions.
+    r"""The Kronecker product of strategies. For a product workload under Gaussian noise, optimal factors make an
+    optimum: the conditions of optimality (see ``workloads.filters``) are products of the factors' conditions.
 
     Rounding: the error r of one factor's answers passes through the next, whose rows have L1 norm at most m, as m·r.
     """
@@ -109,7 +109,9 @@ class ProductStrategy(Strategy):
     def suited(self, noise: str) -> Strategy:
         """Each factor's."""
         factors = tuple(factor.suited(noise) for factor in self.factors)
-        return self if all(a is b for a, b in zip(factors, self.factors, strict=True)) else replace(self, factors=factors)
+        return (
+            self if all(a is b for a, b in zip(factors, self.factors, strict=True)) else replace(self, factors=factors)
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

@@ -47,8 +47,9 @@ class Answers:
     def to(self, workload: Workload) -> Answers:
         """Answers to another workload over the same cells: post-processing."""
         if workload.shape != self.workload.shape:
-            raise ValueError(f"The other workload is over cells of shape {workload.shape}, but these are over "
-                             f"{self.workload.shape}.")
+            raise ValueError(
+                f"The other workload is over cells of shape {workload.shape}, but these are over {self.workload.shape}."
+            )
         return Answers(workload, self.estimate)
 
 
@@ -82,16 +83,21 @@ class Query(Mechanism[Answers]):
 
     label = "workload"
 
-    def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None,
-                      adjacency: Adjacency | str) -> None:
+    def __post_init__(
+        self, epsilon: float | None, delta: float | None, rho: float | None, adjacency: Adjacency | str
+    ) -> None:
         noise: Noise = "gaussian" if Budget(epsilon, delta, rho).gaussian else "laplace"
         strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
-            raise ValueError(f"The strategy is over cells of shape {strategy.shape}, but the workload is over "
-                             f"{self.workload.shape}.")
+            raise ValueError(
+                f"The strategy is over cells of shape {strategy.shape}, but the workload is over {self.workload.shape}."
+            )
         check(self.constraints, strategy.shape)
-        store(self, strategy=strategy, measure=Measure(strategy=strategy, epsilon=epsilon, delta=delta, rho=rho,
-                                                       adjacency=adjacency))
+        store(
+            self,
+            strategy=strategy,
+            measure=Measure(strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency),
+        )
 
     @property
     def mechanism(self) -> AdditiveMechanism:
@@ -171,6 +177,14 @@ def answer(
     >>> bool((np.diff(np.asarray(release.value)) >= 0).all())
     True
     """
-    query = Query(workload=workload, strategy=strategy, epsilon=epsilon, delta=delta, rho=rho, adjacency=adjacency,
-                  constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total), unit=unit)
+    query = Query(
+        workload=workload,
+        strategy=strategy,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        adjacency=adjacency,
+        constraints=Constraints(nonnegative=nonnegative, monotone=monotone, total=total),
+        unit=unit,
+    )
     return charged(query, histogram, book=book, label=label, rng=rng)

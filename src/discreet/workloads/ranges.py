@@ -122,7 +122,7 @@ class AllRanges(_Line):
         sums = np.concatenate([np.zeros(1, np.asarray(x).dtype), np.cumsum(x)])
         out, place = np.empty(self.queries, sums.dtype), 0
         for i in range(self.n):
-            out[place:place + self.n - i] = sums[i + 1:] - sums[i]
+            out[place : place + self.n - i] = sums[i + 1 :] - sums[i]
             place += self.n - i
         return out
 

@@ -76,7 +76,7 @@ class _OnMarginals(Strategy):
         place = 0
         for s in self.weights:
             kept = tuple(d if i in s else 1 for i, d in enumerate(self.cells))
-            yield s, y[place:place + math.prod(kept)].reshape(*kept, *y.shape[1:])
+            yield s, y[place : place + math.prod(kept)].reshape(*kept, *y.shape[1:])
             place += math.prod(kept)
 
     @property
@@ -97,14 +97,17 @@ class Residuals(_OnMarginals):
     @property
     def row_sum(self) -> float:
         """|entries| of a row add up to 2(d - 1) per attribute in R and to d for the others; sums on the way, to 2d."""
-        return max(w * math.prod(2 * d if i in s else d for i, d in enumerate(self.cells))
-                   for s, w in self._reals.items())
+        return max(
+            w * math.prod(2 * d if i in s else d for i, d in enumerate(self.cells)) for s, w in self._reals.items()
+        )
 
     @cached_property
     def spectrum(self) -> dict[Attributes, float]:
         """weight² × Π over R of dᵢ² × Π over the others of dᵢ."""
-        return {s: w * w * float(volume(self.cells, range(len(self.cells)))) * volume(self.cells, s)
-                for s, w in self._reals.items()}
+        return {
+            s: w * w * float(volume(self.cells, range(len(self.cells)))) * volume(self.cells, s)
+            for s, w in self._reals.items()
+        }
 
     def _residual(self, x: Any, subset: Attributes) -> Any:
         x = x.sum(axis=others(self.cells, subset), keepdims=True) if len(subset) < len(self.cells) else x
@@ -190,8 +193,10 @@ def optimal_residuals(workload: Marginals) -> Residuals:
     >>> round(error / (w.nuclear_norm() ** 2 / w.size), 6)
     1.0
     """
-    exact = {s: math.sqrt(math.sqrt(value) / workload.size / volume(workload.cells, s))
-             for s, value in workload.eigenvalues().items()}
+    exact = {
+        s: math.sqrt(math.sqrt(value) / workload.size / volume(workload.cells, s))
+        for s, value in workload.eigenvalues().items()
+    }
     squares = sum(w * w * math.prod(workload.cells[i] * (workload.cells[i] - 1) for i in s) for s, w in exact.items())
     weights, bits = _whole_weights({s: w / math.sqrt(squares) for s, w in exact.items()})
     return Residuals(workload.cells, weights, bits)
@@ -220,8 +225,10 @@ def optimal_marginals(workload: Marginals) -> MarginalCounts:
         return math.log(error) + 2 * math.log(total), slope
 
     likely = [np.array([1.0 if s in workload.of else 0.05 for s in sets]), np.array([0.05] * (len(sets) - 1) + [1.0])]
-    runs = [minimize(objective, np.log(start), jac=True, method="L-BFGS-B", bounds=[(-20.0, 20.0)] * len(sets))
-            for start in likely]
+    runs = [
+        minimize(objective, np.log(start), jac=True, method="L-BFGS-B", bounds=[(-20.0, 20.0)] * len(sets))
+        for start in likely
+    ]
     logs = np.asarray(min(runs, key=lambda run: float(run.fun)).x)
     exact = dict(zip(sets, np.exp(logs - logs.max()).tolist(), strict=True))
     kept = {s: w for s, w in exact.items() if w > 1e-3}

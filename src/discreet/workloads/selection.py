@@ -80,8 +80,13 @@ def identity(domain: Workload | int | tuple[int, ...]) -> Strategy:
     return _per_axis([Hierarchy(n, (1,), (1,), name="identity") for n in _sizes(domain)], "identity")
 
 
-def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 2, *, noise: Noise | None = None,
-              weighted: bool = False) -> Strategy:
+def hierarchy(
+    domain: Workload | int | tuple[int, ...],
+    branching: int | None = 2,
+    *,
+    noise: Noise | None = None,
+    weighted: bool = False,
+) -> Strategy:
     """Measure the counts of a tree of blocks over each attribute.
 
     ``branching=None`` takes the number of children that suits the workload and the noise; ``weighted=True`` also
@@ -98,12 +103,15 @@ def hierarchy(domain: Workload | int | tuple[int, ...], branching: int | None = 
         if not isinstance(domain, Workload):
             raise ValueError("branching=None and weighted=True need a workload, but domain is only a size.")
         if isinstance(domain, Product):
-            return ProductStrategy(tuple(hierarchy(f, branching, noise=noise, weighted=weighted) for f in domain.factors),
-                                   name="hierarchy")
+            return ProductStrategy(
+                tuple(hierarchy(f, branching, noise=noise, weighted=weighted) for f in domain.factors), name="hierarchy"
+            )
         if noise is not None:
             return _best_tree(domain, branching, noise, weighted)
-        return replace(_best_tree(domain, branching, "gaussian", weighted),
-                       for_laplace=_best_tree(domain, branching, "laplace", weighted))
+        return replace(
+            _best_tree(domain, branching, "gaussian", weighted),
+            for_laplace=_best_tree(domain, branching, "laplace", weighted),
+        )
     return _per_axis([_uniform(n, branching) for n in _sizes(domain)], "hierarchy")
 
 
@@ -162,8 +170,10 @@ def fourier(workload: Workload) -> Strategy:
     if isinstance(workload, Product):
         return ProductStrategy(tuple(fourier(f) for f in workload.factors), name="fourier")
     if len(workload.shape) != 1:
-        raise ValueError(f"{type(workload).__name__} is over cells of shape {workload.shape}; fourier() needs cells in a row "
-                         "or a Product.")
+        raise ValueError(
+            f"{type(workload).__name__} is over cells of shape {workload.shape}; fourier() needs cells in a row "
+            "or a Product."
+        )
     return optimal_fourier(workload)
 
 

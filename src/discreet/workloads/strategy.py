@@ -68,13 +68,17 @@ class Measured(ABC):
     def trace(self, workload: Workload) -> float:
         """tr(WᵀW C): the expected total squared error of ``workload`` under noise of unit variance."""
         if workload.shape != self.shape:
-            raise ValueError(f"The workload is over cells of shape {workload.shape}, but the strategy is over {self.shape}.")
+            raise ValueError(
+                f"The workload is over cells of shape {workload.shape}, but the strategy is over {self.shape}."
+            )
         found = self.closed_form(workload)
         if found is not None:
             return found
         if workload.size > DENSE_LIMIT:
-            raise ValueError(f"No closed form is known for {type(workload).__name__} under {self.name}, and a dense one is "
-                             f"limited to {DENSE_LIMIT} cells; this domain has {workload.size}. Choose another strategy.")
+            raise ValueError(
+                f"No closed form is known for {type(workload).__name__} under {self.name}, and a dense one is "
+                f"limited to {DENSE_LIMIT} cells; this domain has {workload.size}. Choose another strategy."
+            )
         gram = workload.gram()
         columns = self.covariance(gram.reshape(*self.shape, -1)).reshape(gram.shape)
         return float(np.trace(columns))
@@ -168,7 +172,9 @@ def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         array = np.floor(np.clip(np.nan_to_num(array.astype(np.float64), nan=0.0), -limit, limit))
         return array.astype(np.int64)
     if array.dtype.kind not in "iub":
-        raise ValueError(f"histogram has dtype {array.dtype}, but must hold counts: integers, or floats that are whole.")
+        raise ValueError(
+            f"histogram has dtype {array.dtype}, but must hold counts: integers, or floats that are whole."
+        )
     return array.astype(object if array.dtype == np.uint64 else np.int64)
 
 

@@ -91,7 +91,7 @@ class Nested(Strategy):
         for level in range(len(means) - 2, -1, -1):
             times = self.widths[level + 1] // self.widths[level]
             out = np.repeat(out - values[level] * means[level + 1], times, axis=0) + values[level] * means[level]
-        return np.asarray(out[:self.n])
+        return np.asarray(out[: self.n])
 
     def covariance(self, v: Floats) -> Floats:
         """The inverse of the Gram matrix, in linear time."""
@@ -158,14 +158,14 @@ class Hierarchy(Nested):
         out, stop = np.zeros((1, *y.shape[1:])), len(y)
         for level in range(len(self.widths) - 1, -1, -1):
             blocks = self.padded // self.widths[level]
-            out = np.repeat(out, blocks // len(out), axis=0) + self._reals[level] * y[stop - blocks:stop]
+            out = np.repeat(out, blocks // len(out), axis=0) + self._reals[level] * y[stop - blocks : stop]
             stop -= blocks
-        return out[:self.n]
+        return out[: self.n]
 
     def estimate(self, y: Floats) -> Floats:
         """Least squares on the padded domain."""
         whole = Hierarchy(self.padded, self.widths, self.weights, self.bits)
-        return whole.covariance(whole.adjoint(y))[:self.n]
+        return whole.covariance(whole.adjoint(y))[: self.n]
 
     def column_norm(self, norm: Norm) -> float:
         """One block a level."""
@@ -221,15 +221,15 @@ class Wavelet(Nested):
         """From the total down: each half collects its block's answer with its sign."""
         out, stop = self._reals[-1] * y[-1:], len(y) - 1
         for level in range(len(self.widths) - 2, -1, -1):
-            d = self._reals[level] * y[stop - len(out):stop]
+            d = self._reals[level] * y[stop - len(out) : stop]
             stop -= len(out)
             out = np.stack([out + d, out - d], axis=1).reshape(-1, *y.shape[1:])
-        return np.asarray(out[:self.n])
+        return np.asarray(out[: self.n])
 
     def estimate(self, y: Floats) -> Floats:
         """Least squares on the padded domain, where the strategy is square: its inverse."""
         whole = Wavelet(self.padded, self.widths, self.weights, self.bits)
-        return whole.covariance(whole.adjoint(y))[:self.n]
+        return whole.covariance(whole.adjoint(y))[: self.n]
 
     def column_norm(self, norm: Norm) -> float:
         """One difference a level, and the total."""

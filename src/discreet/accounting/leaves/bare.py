@@ -56,33 +56,51 @@ def _doubled_curve(event: ev.RDP) -> ev.RDP:
     return replace(event, orders=tuple(result), epsilons=tuple(result.values()))
 
 
-register(ev.PureDP, Facts(
-    pure=epsilon_itself,
-    quotient=epsilon_over_one,
-    enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
-))
+register(
+    ev.PureDP,
+    Facts(
+        pure=epsilon_itself,
+        quotient=epsilon_over_one,
+        enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
+    ),
+)
 
-register(ev.ApproxDP, Facts(
-    approximate=lambda event, adjacency: (event.epsilon, event.delta),
-    enlarged=_grown_approximate,
-))
+register(
+    ev.ApproxDP,
+    Facts(
+        approximate=lambda event, adjacency: (event.epsilon, event.delta),
+        enlarged=_grown_approximate,
+    ),
+)
 
-register(ev.ZCDP, Facts(
-    rho=lambda event, adjacency: event.rho,
-    enlarged=lambda event, k: replace(event, rho=event.rho * k * k),
-))
+register(
+    ev.ZCDP,
+    Facts(
+        rho=lambda event, adjacency: event.rho,
+        enlarged=lambda event, k: replace(event, rho=event.rho * k * k),
+    ),
+)
 
-register(ev.GDP, Facts(
-    mu=lambda event, adjacency: event.mu,
-    enlarged=lambda event, k: replace(event, mu=event.mu * k),
-))
+register(
+    ev.GDP,
+    Facts(
+        mu=lambda event, adjacency: event.mu,
+        enlarged=lambda event, k: replace(event, mu=event.mu * k),
+    ),
+)
 
-register(ev.RDP, Facts(
-    curve=lambda event, adjacency, orders: _known_orders(event, orders),
-    enlarged=_grown_curve,
-))
+register(
+    ev.RDP,
+    Facts(
+        curve=lambda event, adjacency, orders: _known_orders(event, orders),
+        enlarged=_grown_curve,
+    ),
+)
 
-register(ev.NonPrivate, Facts(
-    hopeless=True,
-    restated=lambda event, count, wanted, group: Resolved((Leaf(event, wanted, count),)),
-))
+register(
+    ev.NonPrivate,
+    Facts(
+        hopeless=True,
+        restated=lambda event, count, wanted, group: Resolved((Leaf(event, wanted, count),)),
+    ),
+)

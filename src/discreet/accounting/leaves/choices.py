@@ -42,18 +42,26 @@ def _report(epsilon: float, categories: int) -> Pair:
     return Atoms(losses[keep], (masses / masses.sum())[keep], mirrored=True)
 
 
-register(ev.Exponential, Facts(  # bounded range: Cesar and Rogers (2021) for rho
-    pure=epsilon_itself,
-    quotient=epsilon_over_one,
-    rho=lambda event, adjacency: product(event.epsilon, event.epsilon, 0.125),
-    pair=lambda event, adjacency: within(event.epsilon, LARGEST, BoundedRange),
-    enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
-    envelope=True,
-))
+register(
+    ev.Exponential,
+    Facts(  # bounded range: Cesar and Rogers (2021) for rho
+        pure=epsilon_itself,
+        quotient=epsilon_over_one,
+        rho=lambda event, adjacency: product(event.epsilon, event.epsilon, 0.125),
+        pair=lambda event, adjacency: within(event.epsilon, LARGEST, BoundedRange),
+        enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
+        envelope=True,
+    ),
+)
 
-register(ev.RandomizedResponse, Facts(
-    pure=epsilon_itself,
-    quotient=epsilon_over_one,
-    pair=lambda event, adjacency: within(event.epsilon, LARGEST, lambda epsilon: _report(epsilon, event.categories)),
-    enlarged=lambda event, k: ev.PureDP(epsilon=event.epsilon * k, adjacency=event.adjacency),
-))
+register(
+    ev.RandomizedResponse,
+    Facts(
+        pure=epsilon_itself,
+        quotient=epsilon_over_one,
+        pair=lambda event, adjacency: within(
+            event.epsilon, LARGEST, lambda epsilon: _report(epsilon, event.categories)
+        ),
+        enlarged=lambda event, k: ev.PureDP(epsilon=event.epsilon * k, adjacency=event.adjacency),
+    ),
+)

@@ -60,28 +60,40 @@ def _discrete_gaussian_rho(event: ev.DiscreteGaussian) -> float:
     return half_square(times(inverse(event.sigma), event.sensitivity))
 
 
-register(ev.Gaussian, Facts(
-    mu=lambda event, adjacency: inverse(event.noise_multiplier),
-    enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
-))
+register(
+    ev.Gaussian,
+    Facts(
+        mu=lambda event, adjacency: inverse(event.noise_multiplier),
+        enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
+    ),
+)
 
-register(ev.Laplace, Facts(
-    pure=lambda event, adjacency: inverse(event.noise_multiplier),
-    quotient=lambda event, adjacency: (1, event.noise_multiplier),
-    pair=lambda event, adjacency: within(inverse(event.noise_multiplier), LARGEST, LaplaceShift),
-    enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
-))
+register(
+    ev.Laplace,
+    Facts(
+        pure=lambda event, adjacency: inverse(event.noise_multiplier),
+        quotient=lambda event, adjacency: (1, event.noise_multiplier),
+        pair=lambda event, adjacency: within(inverse(event.noise_multiplier), LARGEST, LaplaceShift),
+        enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
+    ),
+)
 
-register(ev.DiscreteLaplace, Facts(
-    pure=lambda event, adjacency: times(inverse(event.scale), event.sensitivity),
-    quotient=lambda event, adjacency: (event.sensitivity, event.scale),
-    pair=lambda event, adjacency: _discrete_laplace_pair(event),
-    enlarged=lambda event, k: replace(event, sensitivity=event.sensitivity * k),
-))
+register(
+    ev.DiscreteLaplace,
+    Facts(
+        pure=lambda event, adjacency: times(inverse(event.scale), event.sensitivity),
+        quotient=lambda event, adjacency: (event.sensitivity, event.scale),
+        pair=lambda event, adjacency: _discrete_laplace_pair(event),
+        enlarged=lambda event, k: replace(event, sensitivity=event.sensitivity * k),
+    ),
+)
 
-register(ev.DiscreteGaussian, Facts(
-    rho=lambda event, adjacency: _discrete_gaussian_rho(event),
-    curve=lambda event, adjacency, orders: _discrete_gaussian_rho(event) * orders,
-    pair=lambda event, adjacency: _discrete_gaussian_pair(event),
-    enlarged=lambda event, k: replace(event, sensitivity=event.sensitivity * k),
-))
+register(
+    ev.DiscreteGaussian,
+    Facts(
+        rho=lambda event, adjacency: _discrete_gaussian_rho(event),
+        curve=lambda event, adjacency, orders: _discrete_gaussian_rho(event) * orders,
+        pair=lambda event, adjacency: _discrete_gaussian_pair(event),
+        enlarged=lambda event, k: replace(event, sensitivity=event.sensitivity * k),
+    ),
+)

@@ -1,6 +1,7 @@
 """One solver a file, and the table of which is proved for which loss.
 
-A solver is a frozen value made from a ``Problem``: it states its ``event`` from public facts, and ``solve`` reads records.
+A solver is a frozen value made from a ``Problem``: it states its ``event`` from public facts, and ``solve`` reads
+records.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ _WHY = {
     "cd": "coordinate descent is written for one score a record",
     "statistics": "sufficient statistics exist for the squared loss only",
 }
-_NOT_SMOOTH = "an L1 penalty is not smooth, and perturbation of the minimiser is proved for smooth strongly convex objectives"
+_NOT_SMOOTH = (
+    "an L1 penalty is not smooth, and perturbation of the minimiser is proved for smooth strongly convex objectives"
+)
 
 
 def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
@@ -66,18 +69,25 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
     if name not in _HOMES:
         raise ValueError(f"solver is {name!r}, but must be 'auto' or one of {', '.join(map(repr, NAMES))}.")
     proved = PROVED[problem.loss.name]
-    reason = _WHY.get(name, "") if name not in proved else (
-        _NOT_SMOOTH if problem.l1 and name in ("output", "objective") else "")
+    reason = (
+        _WHY.get(name, "")
+        if name not in proved
+        else (_NOT_SMOOTH if problem.l1 and name in ("output", "objective") else "")
+    )
     if problem.delta == 0 and name in ("sgd", "svrg", "cd"):
         reason = "its noise is Gaussian, which needs a delta above 0"
     if reason:
         fit = sorted(proved - ({"output", "objective"} if problem.l1 else set()))
-        raise ValueError(f"solver is {name!r}, but that is not proved here (loss {problem.loss.name!r}, delta "
-                         f"{problem.delta:g}): {reason}. Use one of {', '.join(map(repr, fit))}.")
+        raise ValueError(
+            f"solver is {name!r}, but that is not proved here (loss {problem.loss.name!r}, delta "
+            f"{problem.delta:g}): {reason}. Use one of {', '.join(map(repr, fit))}."
+        )
     solver = getattr(importlib.import_module(f"discreet.linear.solvers.{name}"), _HOMES[name])
     known = set(solver.__dataclass_fields__) - {"problem"}
     if unknown := sorted(set(options) - known):
-        raise ValueError(f"solver_options has {unknown[0]!r}, but solver {name!r} takes {', '.join(sorted(known)) or 'none'}.")
+        raise ValueError(
+            f"solver_options has {unknown[0]!r}, but solver {name!r} takes {', '.join(sorted(known)) or 'none'}."
+        )
     made: Solver = solver(problem=problem, **options)
     return made
 
@@ -86,9 +96,14 @@ def choose(problem: Problem) -> tuple[str, str]:
     """The solver for public facts, and why: the loss, delta, the penalty and the number of features decide."""
     loss, features = problem.loss.name, problem.features
     if loss == "squared" and features <= 500:
-        return "statistics", (f"squared loss with {features} columns: one release of the sufficient statistics solves it, "
-                              "whatever the penalty")
+        return "statistics", (
+            f"squared loss with {features} columns: one release of the sufficient statistics solves it, "
+            "whatever the penalty"
+        )
     if problem.delta == 0 and loss in ("logistic", "softmax", "huber hinge") and not problem.l1:
         return "objective", "delta is 0: objective perturbation is the strongest pure method for a smooth loss"
-    return "gd", ("full gradients with Gaussian noise compose without loss, need no sampling, and take any loss" if
-                  problem.delta > 0 else "delta is 0 and no other pure solver takes this loss")
+    return "gd", (
+        "full gradients with Gaussian noise compose without loss, need no sampling, and take any loss"
+        if problem.delta > 0
+        else "delta is 0 and no other pure solver takes this loss"
+    )

@@ -2,9 +2,9 @@ r"""What ``gd``, ``sgd`` and ``svrg`` share: heavy-ball steps on released gradie
 
 .. math:: v \leftarrow \beta v - \eta\,(\tilde g(w) + \Lambda w), \qquad w \leftarrow \mathrm{prox}(w + v)
 
-All of it is post-processing: the data are seen only through the gradients that a solver releases. Momentum restarts from the
-step that was really made, so that a projection does not fight it. Under add-remove the number of records, which sets the
-pace, is declared or counted with 1 % of the budget.
+All of it is post-processing: the data are seen only through the gradients that a solver releases. Momentum restarts
+from the step that was really made, so that a projection does not fight it. Under add-remove the number of records,
+which sets the pace, is declared or counted with 1 % of the budget.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Descending:
         return counting(self.problem, COUNT_SHARE)
 
     def _stated(self, event: events.Event) -> events.Event:
-        """A cost under add-remove, said of a step that takes the number of records as public where they are replaced."""
+        """A cost under add-remove, said of a step that takes the number of records as public where they are
+        replaced.
+        """
         replaced = self.problem.adjacency is Adjacency.REPLACE
         return events.ProvedUnder(adjacency=Adjacency.REPLACE, event=event) if replaced else event
 
@@ -99,8 +101,9 @@ class Descending:
         """Σ of clipped gradients, exactly."""
         return kernels.clipped_sum(records.rows, self._residuals(records, w), self.clip)
 
-    def _descend(self, gradient: Callable[[Array], Array], steps: int, pace: Pace,
-                 within: Callable[[Array], Array] = lambda w: w) -> Array:
+    def _descend(
+        self, gradient: Callable[[Array], Array], steps: int, pace: Pace, within: Callable[[Array], Array] = lambda w: w
+    ) -> Array:
         """The mean of the iterates from ``pace.first`` on; ``within`` says how far one may be from what is known."""
         ridge, w = pace.ridge, np.zeros(self.problem.shape)
         velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
@@ -126,9 +129,13 @@ def drawn(records: Records, rate: float, rng: random.Rng) -> Records:
 
 
 @lru_cache(maxsize=64)
-def sampled_noise(rate: float, steps: int, full: int, epsilon: float, delta: float, adjacency: str,
-                  extra: events.Event | None) -> float:
-    """The noise multiplier at which ``steps`` Poisson-sampled and ``full`` full Gaussians, and ``extra``, meet the budget."""
+def sampled_noise(
+    rate: float, steps: int, full: int, epsilon: float, delta: float, adjacency: str, extra: events.Event | None
+) -> float:
+    """The noise multiplier at which ``steps`` Poisson-sampled and ``full`` full Gaussians, and ``extra``,
+    meet the budget.
+    """
+
     def family(z: float) -> events.Event:
         noise = events.Gaussian(noise_multiplier=z)
         run = events.PoissonSampled(rate=rate, event=noise) * steps

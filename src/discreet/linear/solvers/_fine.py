@@ -1,7 +1,7 @@
 r"""Scores and gradient sums to about 32 digits: pairs of doubles, high + low, whose sum is the number.
 
-Products and sums of doubles are split into their rounded value and the exact error of it (Dekker 1971; Knuth), and the errors
-are carried along. A sum of m terms is then off by at most 4m·2^-106 times the sum of their sizes.
+Products and sums of doubles are split into their rounded value and the exact error of it (Dekker 1971; Knuth), and the
+errors are carried along. A sum of m terms is then off by at most 4m·2^-106 times the sum of their sizes.
 """
 
 from __future__ import annotations

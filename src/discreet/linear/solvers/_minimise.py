@@ -1,33 +1,36 @@
-r"""The minimiser of a regularised sum of losses, with a certificate that always comes: a gradient norm, rounding included.
+r"""The minimiser of a regularised sum of losses, with a certificate that always comes: a gradient norm, rounding
+included.
 
 F(W) = Σ ℓ(Wᵀx_i, y_i) + Λ/2·‖W‖² + ⟨B, W⟩ is Λ-strongly convex and L-smooth, L = ncR² + Λ, so a point with ‖∇F(W)‖ ≤ τ
-lies within τ/Λ of the minimiser. That is what perturbation proofs need of a finite optimiser. Whether a τ is reached must
-not depend on the data: an error, or a run without end, would be a release that nobody paid for.
+lies within τ/Λ of the minimiser. That is what perturbation proofs need of a finite optimiser. Whether a τ is reached
+must not depend on the data: an error, or a run without end, would be a release that nobody paid for.
 
-**What is computed.** ĝ, with a bound on ‖ĝ - ∇F‖, its ``slack``. In doubles (u = 2^-53, c the curvature, ℓ the Lipschitz
-constant; blocks of 512 rows, added exactly):
+**What is computed.** ĝ, with a bound on ‖ĝ - ∇F‖, its ``slack``. In doubles (u = 2^-53, c the curvature, ℓ the
+Lipschitz constant; blocks of 512 rows, added exactly):
 
 .. math:: n R u\,\bigl(c\,(p+2)\,R\,\|W\| + 8 + 520\,\ell\bigr)\sqrt k + 8u\,(\|B\| + \Lambda\|W\|)
 
 Where that is more than a quarter of ‖ĝ‖, and ĝ is not yet certified, weights, scores and sums are taken to 32 digits
 (``_fine``), and what is left is nRu·(4 + 2ℓ + 4u(p+2)cR‖W‖)·√k + 2u·(‖B‖ + Λ‖W‖), rounding of the weights included.
 
-**Which τ can be reached.** At a point where ‖ĝ‖ < 3·slack, strong convexity gives ‖W‖ ≤ ‖∇F(0)‖/Λ + 4·slack/Λ, hence a slack of
-at most S, a public number for at most ``MOST`` records, Λ ≥ 2^-30·cR² and a bound on ‖B‖ (``attainable``). Solvers ask for
-τ ≥ 4S. Then ‖ĝ‖ < 3·slack is a certificate, and anywhere else ĝ is off by at most a third of itself.
+**Which τ can be reached.** At a point where ‖ĝ‖ < 3·slack, strong convexity gives ‖W‖ ≤ ‖∇F(0)‖/Λ + 4·slack/Λ, hence a
+slack of at most S, a public number for at most ``MOST`` records, Λ ≥ 2^-30·cR² and a bound on ‖B‖ (``attainable``).
+Solvers ask for τ ≥ 4S. Then ‖ĝ‖ < 3·slack is a certificate, and anywhere else ĝ is off by at most a third of itself.
 
-**Why it arrives.** A round is of one of two kinds. (a) A Newton step after which ‖ĝ‖ is at most half the least norm met so
-far: there are at most log2(‖ĝ(0)‖/τ) of them. (b) A point along Newton's direction where the slope still falls, so that F has
-fallen, by convexity; then, whether or not there was one, a step of -ĝ/L. With ĝ off by a third the latter alone takes ‖ĝ‖²/6L
-off F, so that F - min F shrinks by 1 - 3/(16κ), κ = L/Λ. After a round of kind (a), or at the start, F - min F ≤ G²/2Λ with
-G the least norm met; 16κ·ln(16κ)/3 rounds of kind (b) later it is at most G²/32L, and ‖ĝ‖ at most G/2. So
+**Why it arrives.** A round is of one of two kinds. (a) A Newton step after which ‖ĝ‖ is at most half the least norm met
+so far: there are at most log2(‖ĝ(0)‖/τ) of them. (b) A point along Newton's direction where the slope still falls, so
+that F has fallen, by convexity; then, whether or not there was one, a step of -ĝ/L. With ĝ off by a third the latter
+alone takes ‖ĝ‖²/6L off F, so that F - min F shrinks by 1 - 3/(16κ), κ = L/Λ. After a round of kind (a), or at the
+start, F - min F ≤ G²/2Λ with G the least norm met; 16κ·ln(16κ)/3 rounds of kind (b) later it is at most G²/32L, and ‖ĝ‖
+at most G/2. So
 
 .. math:: \bigl(2 + \log_2(\|\hat g(0)\|/\tau)\bigr)\bigl(1 + \tfrac{16}{3}\kappa\ln 16\kappa\bigr)
 
-rounds are enough, whatever the records are. (Kind (a) alone, or an ascent along Newton's direction, may cycle.) In practice a
-dozen are: a dense Hessian for one score and few features, conjugate gradients otherwise; for the piecewise quadratic hinge a
-long line search, with which Newton's method is finite (Keerthi and DeCoste 2005), and rounder corners first: the proof takes
-any start. How many rounds there are depends on the data, as the time of any optimiser does; nothing else does.
+rounds are enough, whatever the records are. (Kind (a) alone, or an ascent along Newton's direction, may cycle.) In
+practice a dozen are: a dense Hessian for one score and few features, conjugate gradients otherwise; for the piecewise
+quadratic hinge a long line search, with which Newton's method is finite (Keerthi and DeCoste 2005), and rounder corners
+first: the proof takes any start. How many rounds there are depends on the data, as the time of any optimiser does;
+nothing else does.
 """
 
 from __future__ import annotations
@@ -58,8 +61,10 @@ Array = NDArray[np.float64]
 def attainable(loss: Any, square: float, features: int, regularization: float, tilt: float) -> float:
     """4S: a gradient norm that is certified for any records, at most ``MOST``, and any B with ‖B‖ ≤ ``tilt``."""
     if regularization < 2.0**-30 * loss.curvature * square:
-        raise ValueError(f"regularization is {regularization!r}, but perturbing a minimiser needs at least "
-                         f"{2.0**-30 * loss.curvature * square:.3g}: the noise that less would need hides any minimiser.")
+        raise ValueError(
+            f"regularization is {regularization!r}, but perturbing a minimiser needs at least "
+            f"{2.0**-30 * loss.curvature * square:.3g}: the noise that less would need hides any minimiser."
+        )
     norm, spread = math.sqrt(square), math.sqrt(loss.outputs)
     fixed = MOST * norm * _U * (4 + 2 * loss.lipschitz) * spread + 2 * _U * tilt
     slope = MOST * 4 * _U**2 * (features + 2) * loss.curvature * square * spread + 2 * _U * regularization
@@ -170,7 +175,9 @@ class Minimisation:
 
     def _finely(self, point: _Point) -> _Point:
         """The same point, its gradient to 32 digits."""
-        return replace(point, gradient=self._fine_gradient(point.high, point.low), slack=self.slack(point.high, precise=True))
+        return replace(
+            point, gradient=self._fine_gradient(point.high, point.low), slack=self.slack(point.high, precise=True)
+        )
 
     def gradient(self, w: Array) -> Array:
         """∇F(w)."""
@@ -185,7 +192,7 @@ class Minimisation:
 
     def _parts(self, scores: Array) -> Iterator[Array]:
         residuals, rows = self.loss.residual(scores, self.records.targets), self.records.rows
-        return (rows[i:i + _ROWS].T @ residuals[i:i + _ROWS] for i in range(0, len(rows), _ROWS))
+        return (rows[i : i + _ROWS].T @ residuals[i : i + _ROWS] for i in range(0, len(rows), _ROWS))
 
     def _fine_gradient(self, high: Array, low: Array) -> Array:
         scores, rest = _fine.scores(self.records.rows, high, low)
@@ -222,7 +229,7 @@ class Minimisation:
         every = 8 if far else 1
         hessian = self.regularization * np.eye(rows.shape[1])
         for i in range(0, len(rows), 1 << 13):  # a block at a time stays in cache
-            part = rows[i:i + (1 << 13):every] * np.sqrt(every * bends[i:i + (1 << 13):every, None])
+            part = rows[i : i + (1 << 13) : every] * np.sqrt(every * bends[i : i + (1 << 13) : every, None])
             hessian += part.T @ part
         return hessian
 

@@ -1,16 +1,17 @@
 r"""Noise of density ∝ exp(-‖z‖/b) on vectors, and the covering step that makes finite arithmetic part of a proof.
 
-``radial`` draws a norm from Γ(d, b), the sum of d exact exponentials, and a direction, an exact Gaussian vector over its
-norm; a vector shorter than 2^-10 standard deviations is drawn again, which leaves the direction uniform. Each exponential
-and each Gaussian is the exact integer part of the continuous variable on a grid of 2^-44 of its scale, so there is an ideal
-sample within ``radial_error`` of the one drawn. What is not exact has probability below 2^-50: a vector whose length
-is within the grid's width of the limit, or a norm beyond 8(d + 20)·b. With one entry the direction is a sign, and exact.
+``radial`` draws a norm from Γ(d, b), the sum of d exact exponentials, and a direction, an exact Gaussian vector over
+its norm; a vector shorter than 2^-10 standard deviations is drawn again, which leaves the direction uniform. Each
+exponential and each Gaussian is the exact integer part of the continuous variable on a grid of 2^-44 of its scale, so
+there is an ideal sample within ``radial_error`` of the one drawn. What is not exact has probability below 2^-50: a
+vector whose length is within the grid's width of the limit, or a norm beyond 8(d + 20)·b. With one entry the direction
+is a sign, and exact.
 
-``Cover`` adds a little exact Laplace noise to a vector that is known to lie within ``error`` of an ideal one whose release
-is private. Given the ideal output o, the computed value is o plus at most ``error`` on either neighbour; a change of at
-most 2·``error`` in L2, 2√d·``error`` in L1. Releasing it with Laplace noise of that sensitivity costs its epsilon more, and
-covers whatever happened inside the radius: an unfinished optimiser, rounded noise, float arithmetic. This is the last
-step of approximate minimum perturbation (Iyengar et al. 2019), which used Gaussian noise for it.
+``Cover`` adds a little exact Laplace noise to a vector that is known to lie within ``error`` of an ideal one whose
+release is private. Given the ideal output o, the computed value is o plus at most ``error`` on either neighbour; a
+change of at most 2·``error`` in L2, 2√d·``error`` in L1. Releasing it with Laplace noise of that sensitivity costs its
+epsilon more, and covers whatever happened inside the radius: an unfinished optimiser, rounded noise, float arithmetic.
+This is the last step of approximate minimum perturbation (Iyengar et al. 2019), which used Gaussian noise for it.
 """
 
 from __future__ import annotations
@@ -71,8 +72,12 @@ class Cover:
 
     @property
     def _mechanism(self) -> mechanisms.Laplace:
-        return mechanisms.Laplace(sensitivity=2 * math.sqrt(self.size) * self.error * (1 + 2.0**-30), epsilon=self.epsilon,
-                                  max_size=max(DEFAULT_MAX_SIZE, self.size), adjacency=self.adjacency)
+        return mechanisms.Laplace(
+            sensitivity=2 * math.sqrt(self.size) * self.error * (1 + 2.0**-30),
+            epsilon=self.epsilon,
+            max_size=max(DEFAULT_MAX_SIZE, self.size),
+            adjacency=self.adjacency,
+        )
 
     @property
     def event(self) -> events.Event:

@@ -5,8 +5,8 @@ With M_j = c·Σ x_ij² + Λ the smoothness of coordinate j, an update of j is
 .. math:: w_j \leftarrow \mathrm{prox}\Bigl(w_j - \tfrac{1}{M_j}\bigl(\tilde g_j + \Lambda w_j\bigr)\Bigr), \qquad
           \tilde g_j = \sum_i [r_i x_{ij}]_{-C_j}^{C_j} + \mathcal N(0, (z C_j)^2)
 
-``passes`` outer rounds of p updates each; an outer round ends at the mean of its inner iterates. The noise is z times the
-coordinate's own clip whatever the clips are, so their choice is free:
+``passes`` outer rounds of p updates each; an outer round ends at the mean of its inner iterates. The noise is z times
+the coordinate's own clip whatever the clips are, so their choice is free:
 
 ``clipping="uniform"``
     C_j = C/√p.
@@ -16,10 +16,10 @@ coordinate's own clip whatever the clips are, so their choice is free:
     starts from the latter and follows the ``quantile`` of the derivatives, each update also releasing how many lie
     within the clip (Andrew et al. 2021).
 
-Coordinates are drawn uniformly, or ``sampling="smoothness"`` in proportion to M_j, or ``sampling="greedy"``: the exponential
-mechanism picks a large \|g_j\|/√M_j, which is charged. The proximal step serves the L1 penalty (lasso, elastic net) and a
-box (``box``). M_j is public if declared (``smoothness``: one bound on Σ x_ij² a column, in scaled units); otherwise the column
-sums of squares are released first, with a tenth of the budget.
+Coordinates are drawn uniformly, or ``sampling="smoothness"`` in proportion to M_j, or ``sampling="greedy"``: the
+exponential mechanism picks a large \|g_j\|/√M_j, which is charged. The proximal step serves the L1 penalty (lasso,
+elastic net) and a box (``box``). M_j is public if declared (``smoothness``: one bound on Σ x_ij² a column, in scaled
+units); otherwise the column sums of squares are released first, with a tenth of the budget.
 
 A pass moves 56 bytes a record and coordinate: column, score and target are read for the derivative; column and score
 are read and the score written for the update; and every row is read once for the scores of the averaged weights.
@@ -60,9 +60,12 @@ Array = NDArray[np.float64]
 @lru_cache(maxsize=64)
 def _greedy_scale(steps: int, epsilon: float, delta: float, adjacency: str, extra: events.Event | None) -> float:
     """t such that steps of Exponential(4/t) and Gaussian(t) meet the budget: as zCDP, 2/t² and 1/2t²."""
+
     def family(t: float) -> events.Event:
-        run = (events.Exponential(epsilon=4 / t, adjacency=Adjacency(adjacency)) +
-               events.Gaussian(noise_multiplier=t, adjacency=Adjacency(adjacency))) * steps
+        run = (
+            events.Exponential(epsilon=4 / t, adjacency=Adjacency(adjacency))
+            + events.Gaussian(noise_multiplier=t, adjacency=Adjacency(adjacency))
+        ) * steps
         return run if extra is None else run + extra
 
     return accounting.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency, start=100.0) * (1 + 1e-7)
@@ -84,13 +87,21 @@ class CoordinateDescent:
     step: float = 1.0
 
     def __post_init__(self) -> None:
-        store(self, passes=whole("passes", self.passes, low=1), clip=clip_norm(self.clip),
-              step=positive("step", self.step),
-              quantile=number("quantile", self.quantile, low=0, high=1, open_low=True, open_high=True))
-        for name, allowed in (("clipping", ("uniform", "lipschitz", "adaptive")),
-                              ("sampling", ("uniform", "smoothness", "greedy"))):
+        store(
+            self,
+            passes=whole("passes", self.passes, low=1),
+            clip=clip_norm(self.clip),
+            step=positive("step", self.step),
+            quantile=number("quantile", self.quantile, low=0, high=1, open_low=True, open_high=True),
+        )
+        for name, allowed in (
+            ("clipping", ("uniform", "lipschitz", "adaptive")),
+            ("sampling", ("uniform", "smoothness", "greedy")),
+        ):
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(repr, allowed))}.")
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(repr, allowed))}."
+                )
         if self.updates is not None:
             store(self, updates=whole("updates", self.updates, low=1))
         if self.box is not None:
@@ -100,8 +111,10 @@ class CoordinateDescent:
         if self.smoothness is not None:
             values = tuple(positive("smoothness", value) for value in self.smoothness)
             if len(values) != self.problem.features:
-                raise ValueError(f"smoothness has {len(values)} entries, but needs {self.problem.features}: one a column, "
-                                 "the intercept's included.")
+                raise ValueError(
+                    f"smoothness has {len(values)} entries, but needs {self.problem.features}: one a column, "
+                    "the intercept's included."
+                )
             store(self, smoothness=values)
 
     @property
@@ -126,8 +139,13 @@ class CoordinateDescent:
         """z: the noise of an update over its sensitivity."""
         problem, measure = self.problem, self._measure
         if self.sampling == "greedy":
-            return _greedy_scale(self.steps, problem.epsilon, problem.delta, str(problem.adjacency),
-                                 None if measure is None else measure.event)
+            return _greedy_scale(
+                self.steps,
+                problem.epsilon,
+                problem.delta,
+                str(problem.adjacency),
+                None if measure is None else measure.event,
+            )
         left = 1.0 if measure is None else 1 - SMOOTHNESS_SHARE
         return noise_multiplier(problem.epsilon, problem.delta) * math.sqrt(self.steps / left)
 
@@ -138,8 +156,9 @@ class CoordinateDescent:
     def _chooser(self) -> mechanisms.Exponential:
         """Of the steepest coordinate, on scores that one record moves by at most one (and a hair, for rounding)."""
         problem = self.problem
-        return mechanisms.Exponential(sensitivity=problem.changes * (1 + 2.0**-20), epsilon=4 / self.noise_multiplier,
-                                      adjacency=problem.adjacency)
+        return mechanisms.Exponential(
+            sensitivity=problem.changes * (1 + 2.0**-20), epsilon=4 / self.noise_multiplier, adjacency=problem.adjacency
+        )
 
     @property
     def _reach(self) -> float:
@@ -243,7 +262,7 @@ class _Run:
         new = w[j] - length * (slope + self.ridge * w[j])
         new = math.copysign(max(abs(new) - plan.problem.l1 * length, 0.0), new)
         new = new if plan.box is None else min(max(new, plan.box[0]), plan.box[1])
-        new = min(max(new, -2.0**15), 2.0**15)
+        new = min(max(new, -(2.0**15)), 2.0**15)
         kernels.shift_scores(self.scores, self.columns[:, j], new - w[j])
         w[j] = new
 

@@ -1,9 +1,9 @@
 r"""Full-batch noisy gradient descent with momentum and averaging: the default for classification.
 
 Each of T steps releases one clipped gradient sum with Gaussian noise; T such steps cost exactly what one costs whose
-noise is √T times smaller. Steps are those of ``_descent``; the mean of the later iterates is returned: of the second half, or
-of more where momentum arrives sooner. Λ is public and by default proportional to the noise (see ``Problem.ridge``); step and
-momentum follow from Λ and n, which sets the pace, never the noise.
+noise is √T times smaller. Steps are those of ``_descent``; the mean of the later iterates is returned: of the second
+half, or of more where momentum arrives sooner. Λ is public and by default proportional to the noise (see
+``Problem.ridge``); step and momentum follow from Λ and n, which sets the pace, never the noise.
 
 Heavy-ball steps are stable on a quadratic below 2(1 + β)/L; ours are at most 3/L, and longer than 1/L only where β is
 near its limit, that is where the signal is strong and T steps of 1/L would not arrive.
@@ -72,5 +72,4 @@ class GradientDescent(Descending):
         smooth, ridge = self._smoothness(size), self._ridge(size)
         root = math.sqrt(smooth / ridge)  # about how many steps it takes to arrive
         momentum = min(((root - 1) / (root + 1)) ** 2, 0.95)
-        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, min((self.steps - 1) / 2, 1.5 * root),
-                    ridge)
+        return Pace(min(3.0, max(1.0, root / 40)) / smooth, momentum, min((self.steps - 1) / 2, 1.5 * root), ridge)

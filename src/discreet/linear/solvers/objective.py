@@ -9,7 +9,7 @@ delta = 0
     replace. Where ε′ would not be positive, Λ is raised until κ (2κ) is ε/2, and ε′ = ε/2.
 delta > 0
     b Gaussian. On a linear model the shift is r·x with r ≤ ℓ in size, so the privacy loss is at most
-    |Z|·μ + μ²/2 + κ with Z standard normal and μ = ℓR/σ; where the label fixes the sign of r, Z may be cut at 0 instead.
+    |Z|·μ + μ²/2 + κ with Z standard normal and μ = ℓR/σ; where the label fixes the sign of r, Z may be cut at 0.
     δ(ε) is then at most 2·δ_Gauss(μ, ε - κ), or 1·δ_Gauss(μ, ε - κ) for one sign, as long as ε - κ ≥ μ²/2, and σ is the
     smallest for which both hold. Λ is raised until κ ≤ ε/2. For more than one score the shift x·rᵀ has no fixed
     direction: the loss is at most ‖Z‖·μ + μ²/2 + κ with Z of K entries, and δ(ε) at most Pr[‖Z‖ > (ε - κ - μ²/2)/μ].
@@ -17,11 +17,12 @@ delta > 0
 
 Finite arithmetic: b is drawn within γ of an ideal b, and the optimiser stops at a certified gradient norm τ, which is
 public and reached whatever the records are (``_minimise``), so the point found lies within (γ + τ)/Λ of the ideal
-minimiser. A little exact noise covers that (``_noise.Cover``), for 2^-10 of ε. The intercept is a regularised feature: an
-unpenalised one would break the determinant's bound.
+minimiser. A little exact noise covers that (``_noise.Cover``), for 2^-10 of ε. The intercept is a regularised feature:
+an unpenalised one would break the determinant's bound.
 
-References: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2 and Theorem 9; Kifer, Smith and Thakurta (2012); approximate
-minima, Iyengar et al. (2019); the two-sided Gaussian account of linear models, Redberg, Koskela and Wang (2023).
+References: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2 and Theorem 9; Kifer, Smith and Thakurta (2012);
+approximate minima, Iyengar et al. (2019); the two-sided Gaussian account of linear models, Redberg, Koskela and Wang
+(2023).
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class ObjectivePerturbation:
 
     @property
     def _budget(self) -> tuple[float, float]:
-        """What the tilt may cost: all of epsilon but the cover's share; halved, for the Gaussian theorem, under replace."""
+        """What the tilt may cost: all of epsilon but the cover's share; halved, for the Gaussian theorem,
+        under replace.
+        """
         problem = self.problem
         epsilon = problem.epsilon * (1 - COVER_SHARE) * _MARGIN
         if problem.delta > 0 and problem.adjacency is Adjacency.REPLACE:
@@ -95,8 +98,9 @@ class ObjectivePerturbation:
         high = asked
         while self._price(high) > epsilon / 2:
             high *= 2
-        root = float(brentq(lambda log: self._price(math.exp(log)) - epsilon / 2, math.log(asked), math.log(high),
-                            xtol=1e-12))
+        root = float(
+            brentq(lambda log: self._price(math.exp(log)) - epsilon / 2, math.log(asked), math.log(high), xtol=1e-12)
+        )
         return math.exp(root) * (1 + 1e-9)
 
     @property
@@ -110,22 +114,30 @@ class ObjectivePerturbation:
         problem, left, delta = self.problem, self.epsilon_left, self._budget[1]
         if delta == 0:
             return problem.changes * self._gradient / left
-        return self._gradient * _multiplier(left, delta, problem.loss.outputs, bool(getattr(problem.loss, "one_signed", False)))
+        return self._gradient * _multiplier(
+            left, delta, problem.loss.outputs, bool(getattr(problem.loss, "one_signed", False))
+        )
 
     @property
     def tolerance(self) -> float:
         """τ, for tilts of a norm that is exceeded with probability below 2^-50."""
         problem, size = self.problem, math.prod(self.problem.shape)
-        longest = (radial_norm(size, self.noise_scale) if problem.delta == 0 else
-                   self.noise_scale * (math.sqrt(size) + 9))
-        return max(TOLERANCE * self._gradient,
-                   attainable(problem.loss, problem.square, problem.features, self.regularization, longest))
+        longest = (
+            radial_norm(size, self.noise_scale) if problem.delta == 0 else self.noise_scale * (math.sqrt(size) + 9)
+        )
+        return max(
+            TOLERANCE * self._gradient,
+            attainable(problem.loss, problem.square, problem.features, self.regularization, longest),
+        )
 
     @property
     def _cover(self) -> Cover:
         size = math.prod(self.problem.shape)
-        rounded = (radial_error(size, self.noise_scale) if self.problem.delta == 0 else
-                   2 * math.sqrt(size) * self.noise_scale / _STEPS)
+        rounded = (
+            radial_error(size, self.noise_scale)
+            if self.problem.delta == 0
+            else 2 * math.sqrt(size) * self.noise_scale / _STEPS
+        )
         error = (rounded + self.tolerance) / self.regularization
         return Cover(error, size, self.problem.epsilon * COVER_SHARE, self.problem.adjacency)
 
@@ -135,7 +147,9 @@ class ObjectivePerturbation:
         problem = self.problem
         if problem.delta == 0:
             return events.PureDP(epsilon=problem.epsilon, adjacency=problem.adjacency)
-        return events.ApproxDP(epsilon=problem.epsilon, delta=problem.delta * _DELTA_MARGIN, adjacency=problem.adjacency)
+        return events.ApproxDP(
+            epsilon=problem.epsilon, delta=problem.delta * _DELTA_MARGIN, adjacency=problem.adjacency
+        )
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Tilt, minimise, certify, cover."""

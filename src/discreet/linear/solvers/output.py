@@ -44,7 +44,9 @@ class OutputPerturbation:
 
     @property
     def regularization(self) -> float:
-        """Λ; by default ten times what the other solvers take, since here noise moves every direction, not only flat ones."""
+        """Λ; by default ten times what the other solvers take, since here noise moves every direction,
+        not only flat ones.
+        """
         asked = self.problem.regularization
         return asked if asked is not None else 10 * self.problem.ridge(self._gradient)
 
@@ -56,8 +58,10 @@ class OutputPerturbation:
     def tolerance(self) -> float:
         """τ."""
         problem = self.problem
-        return max(TOLERANCE * self._gradient,
-                   attainable(problem.loss, problem.square, problem.features, self.regularization, 0.0))
+        return max(
+            TOLERANCE * self._gradient,
+            attainable(problem.loss, problem.square, problem.features, self.regularization, 0.0),
+        )
 
     @property
     def sensitivity(self) -> float:
@@ -73,8 +77,9 @@ class OutputPerturbation:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem
         if problem.delta > 0:
-            return mechanisms.Gaussian(sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency,
-                                       max_size=problem.entries())
+            return mechanisms.Gaussian(
+                sensitivity=self.sensitivity, rho=problem.rho(), adjacency=problem.adjacency, max_size=problem.entries()
+            )
         size = math.prod(problem.shape)
         return Cover(radial_error(size, self._pure_scale), size, problem.epsilon * COVER_SHARE, problem.adjacency)
 

@@ -4,8 +4,8 @@ Each of T steps draws every record with probability q, sums the clipped gradient
 divides by q, which estimates the full sum without the (private) number of records. A step is 1/L, times ``step``.
 
 Guarantee: T Poisson-sampled Gaussians, calibrated by the numerical account. The coin of a record is a 64-bit word below
-⌊q·2^64⌋, so a record is drawn with probability at most q. Full batches (``gd``) are more accurate at equal budget; sampling
-is for data too large to pass over T times.
+⌊q·2^64⌋, so a record is drawn with probability at most q. Full batches (``gd``) are more accurate at equal budget;
+sampling is for data too large to pass over T times.
 
 Reference: Song, Chaudhuri and Sarwate (2013); Bassily, Smith and Thakurta (2014); Abadi et al. (2016).
 """
@@ -39,16 +39,27 @@ class StochasticGradientDescent(Descending):
 
     def __post_init__(self) -> None:
         Descending.__post_init__(self)
-        store(self, steps=whole("steps", self.steps, low=1), step=positive("step", self.step),
-              momentum=number("momentum", self.momentum, low=0, high=1, open_high=True),
-              rate=number("rate", self.rate, low=0, high=1, open_low=True))
+        store(
+            self,
+            steps=whole("steps", self.steps, low=1),
+            step=positive("step", self.step),
+            momentum=number("momentum", self.momentum, low=0, high=1, open_high=True),
+            rate=number("rate", self.rate, low=0, high=1, open_low=True),
+        )
 
     @property
     def mechanism(self) -> mechanisms.Gaussian:
         """The noise on one sampled sum, at its add-remove sensitivity: the sampler restates it for other relations."""
         problem, counter = self.problem, self.counter
-        z = sampled_noise(self.rate, self.steps, 0, problem.epsilon, problem.delta, str(problem.adjacency),
-                          None if counter is None else counter.event)
+        z = sampled_noise(
+            self.rate,
+            self.steps,
+            0,
+            problem.epsilon,
+            problem.delta,
+            str(problem.adjacency),
+            None if counter is None else counter.event,
+        )
         return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2, max_size=problem.entries())
 
     @property

@@ -7,11 +7,14 @@ scaled by R so that the two share a sensitivity of √2·R². One Gaussian relea
 .. math:: \min_w \tfrac12 w^\top (\hat H + \lambda I) w - \hat v^\top w + \alpha\|w\|_1
 
 is post-processing, for any Λ and α. λ is the larger of Λ and what lifts Ĥ above its own noise: the noise has norm about
-2σ√p, so λ ≥ 2σ√p - λ_min(Ĥ), which is read off Ĥ itself. The count is in the intercept's corner of H; no size is needed.
+2σ√p, so λ ≥ 2σ√p - λ_min(Ĥ), which is read off Ĥ itself. The count is in the intercept's corner of H; no size is
+needed.
 
-Guarantee: the event. The sums are exact: records' contributions are rounded to a grid and added as integers (``kernels``).
+Guarantee: the event. The sums are exact: records' contributions are rounded to a grid and added as integers
+(``kernels``).
 
-References: Vu and Slavkovic (2009); Dwork, Talwar, Thakurta and Zhang (2014); the choice of λ follows Wang (2018), AdaSSP.
+References: Vu and Slavkovic (2009); Dwork, Talwar, Thakurta and Zhang (2014); the choice of λ follows Wang (2018),
+AdaSSP.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ class SufficientStatistics:
         problem = self.problem
         if problem.delta > 0:
             return problem.gaussian(self.sensitivity, problem.rho(), self._entries)
-        return problem.laplace(self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon, self._entries)
+        return problem.laplace(
+            self.sensitivity * math.sqrt(self._entries) * (1 + 2.0**-40), problem.epsilon, self._entries
+        )
 
     @property
     def event(self) -> events.Event:

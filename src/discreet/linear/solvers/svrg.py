@@ -1,12 +1,14 @@
 r"""DP-SVRG: full gradients now and then, and minibatches that correct them.
 
-Each of S rounds releases a full clipped gradient at an anchor a; each of m inner steps draws a Poisson sample and releases
-the sum of its clipped gradient *differences* between w and a. A difference is small where w is near a, so it is clipped to a
-quarter of C and carries a quarter of the noise; the estimate is the full gradient plus the difference over q.
+Each of S rounds releases a full clipped gradient at an anchor a; each of m inner steps draws a Poisson sample and
+releases the sum of its clipped gradient *differences* between w and a. A difference is small where w is near a, so it
+is clipped to a quarter of C and carries a quarter of the noise; the estimate is the full gradient plus the difference
+over q.
 
-A loss whose slope is not bounded (the squared one) changes its gradient by up to cR²·‖w - a‖. Were that clipped, the estimate
-would still point downhill long after the minimum is passed, and momentum would swing ever further; so w stays within C/2cR² of
-its anchor, where a row of half the largest square is not clipped. That is a function of released numbers.
+A loss whose slope is not bounded (the squared one) changes its gradient by up to cR²·‖w - a‖. Were that clipped, the
+estimate would still point downhill long after the minimum is passed, and momentum would swing ever further; so w stays
+within C/2cR² of its anchor, where a row of half the largest square is not clipped. That is a function of released
+numbers.
 
 Guarantee: S·(Gaussian + m Poisson-sampled Gaussians), calibrated together by the numerical account.
 
@@ -46,8 +48,12 @@ class VarianceReduced(Descending):
 
     def __post_init__(self) -> None:
         Descending.__post_init__(self)
-        store(self, rounds=whole("rounds", self.rounds, low=1), inner=whole("inner", self.inner, low=1),
-              rate=number("rate", self.rate, low=0, high=1, open_low=True))
+        store(
+            self,
+            rounds=whole("rounds", self.rounds, low=1),
+            inner=whole("inner", self.inner, low=1),
+            rate=number("rate", self.rate, low=0, high=1, open_low=True),
+        )
 
     @property
     def steps(self) -> int:
@@ -57,8 +63,15 @@ class VarianceReduced(Descending):
     def _mechanism(self, clip: float) -> mechanisms.Gaussian:
         """Noise of one multiplier for anchors and differences alike."""
         problem, counter = self.problem, self.counter
-        z = sampled_noise(self.rate, self.steps, self.rounds, problem.epsilon, problem.delta, str(problem.adjacency),
-                          None if counter is None else counter.event)
+        z = sampled_noise(
+            self.rate,
+            self.steps,
+            self.rounds,
+            problem.epsilon,
+            problem.delta,
+            str(problem.adjacency),
+            None if counter is None else counter.event,
+        )
         return mechanisms.Gaussian(sensitivity=clip, rho=0.5 / z**2, max_size=problem.entries())
 
     @property

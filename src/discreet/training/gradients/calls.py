@@ -19,8 +19,19 @@ from discreet.training.gradients.handlers import Handler
 with extra("torch"):
     from torch import Tensor, nn
 
-__all__ = ["CALL_HANDLERS", "LAYERS", "Call", "Folded", "Layout", "PendingUse", "View", "arguments", "folded", "register",
-           "register_layer"]
+__all__ = [
+    "CALL_HANDLERS",
+    "LAYERS",
+    "Call",
+    "Folded",
+    "Layout",
+    "PendingUse",
+    "View",
+    "arguments",
+    "folded",
+    "register",
+    "register_layer",
+]
 
 View: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -53,7 +64,7 @@ class Layout:
 
     def steps(self, x: Tensor, records: int, trailing: int = 1) -> Tensor:
         """[records, everything else, *trailing dimensions]."""
-        return self.apart(x).reshape(records, -1, *x.shape[x.dim() - trailing:])
+        return self.apart(x).reshape(records, -1, *x.shape[x.dim() - trailing :])
 
 
 @dataclass(slots=True)
@@ -117,7 +128,9 @@ LAYERS: dict[type, Mapping[str, Handler]] = {}
 _SIGNATURES: dict[Callable[..., Any], Sequence[str]] = {}
 
 
-def register(function: Callable[..., Any], parameters: Sequence[str] | None = None) -> Callable[[CallHandler], CallHandler]:
+def register(
+    function: Callable[..., Any], parameters: Sequence[str] | None = None
+) -> Callable[[CallHandler], CallHandler]:
     """Decorate the call handler of a torch function; ``parameters`` names its arguments where Python cannot find out.
 
     One that returns None declines, and the call is answered by ``vmap``.

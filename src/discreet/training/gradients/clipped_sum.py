@@ -42,11 +42,14 @@ class ClippedSum:
     model and loss are checked for records that mix.
     """
 
-    def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction,
-                 checks: int = 0) -> None:
+    def __init__(
+        self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction, checks: int = 0
+    ) -> None:
         if loss_reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"loss_reduction is {loss_reduction!r}, but must be 'mean', 'sum' or 'none': what the loss "
-                             "does with the records of a batch.")
+            raise ValueError(
+                f"loss_reduction is {loss_reduction!r}, but must be 'mean', 'sum' or 'none': what the loss "
+                "does with the records of a batch."
+            )
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self.watch = Watch(parameters, checks, loss_reduction)
         self._contraction = Contraction(parameters, clipping)
@@ -109,14 +112,17 @@ class ClippedSum:
         scale, shares = float(records) if self.reduction == "mean" else 1.0, self._contraction.shares
         squares = self._contraction.squares(uses_of, records)
         lost = None
-        if not all(math.isfinite(float(square.sum())) for square in squares):  # one that overflows only makes us look closer
+        # one that overflows only makes us look closer
+        if not all(math.isfinite(float(square.sum())) for square in squares):
             lost = ~torch.isfinite(torch.stack(squares)).all(0)
         self._count(squares[0], lost, weights, clip_norm / scale)
         if self.local:
             over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, shares, strict=True)]
             self.clip_rate = float(torch.stack(over).any(0).float().mean())
-        factors = [_kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
-                   for square, share in zip(squares, shares, strict=True)]
+        factors = [
+            _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
+            for square, share in zip(squares, shares, strict=True)
+        ]
         self._contraction.contract(uses_of, factors, lost, out)
 
     def _count(self, squares: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:

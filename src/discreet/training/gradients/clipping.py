@@ -28,9 +28,9 @@ class Quantile:
 
     After each step :math:`C \leftarrow C\exp(-\eta(\tilde b - \gamma))`, where :math:`\tilde b` is a noisy share of the
     records that were not clipped. The count is centred (each record adds ±1/2), so its sensitivity is 1/2, and it is
-    released together with the sum: both cost what one Gaussian of multiplier
-    :math:`(z_\Sigma^{-2} + (2\sigma_b)^{-2})^{-1/2}` costs, and the noise on the sum is widened to make that the multiplier
-    that was asked for. The divisor of the share is the expected batch size.
+    released together with the sum: both cost what one Gaussian of multiplier :math:`(z_\Sigma^{-2} +
+    (2\sigma_b)^{-2})^{-1/2}` costs, and the noise on the sum is widened to make that the multiplier that was asked for.
+    The divisor of the share is the expected batch size.
 
     Reference: Andrew, Thakkar, McMahan and Ramaswamy (2021), Theorem 1.
     """
@@ -56,8 +56,10 @@ class Quantile:
         share = 1 / (2 * self.sigma(expected))
         left = total**-2 - share**2
         if left <= 0:
-            raise ValueError(f"count_noise is {self.sigma(expected):g}, but must exceed {total / 2:g}: the count alone would "
-                             f"cost more than the noise multiplier {total:g} allows.")
+            raise ValueError(
+                f"count_noise is {self.sigma(expected):g}, but must exceed {total / 2:g}: the count alone would "
+                f"cost more than the noise multiplier {total:g} allows."
+            )
         return float(left**-0.5)
 
     def next_norm(self, norm: float, noisy_centred_count: float, expected: float) -> float:
@@ -95,7 +97,9 @@ class Clipping:
         if isinstance(self.scope, Mapping):
             norm = math.sqrt(math.fsum(positive(f"scope[{k!r}]", v) ** 2 for k, v in self.scope.items()))
         elif self.scope not in ("flat", "per-layer"):
-            raise ValueError(f"scope is {self.scope!r}, but must be 'flat', 'per-layer' or a mapping of prefixes to norms.")
+            raise ValueError(
+                f"scope is {self.scope!r}, but must be 'flat', 'per-layer' or a mapping of prefixes to norms."
+            )
         if self.factor not in ("abadi", "automatic"):
             raise ValueError(f"factor is {self.factor!r}, but must be 'abadi' or 'automatic'.")
         if self.adaptive is not None and (self.scope != "flat" or self.factor != "abadi"):
@@ -118,8 +122,10 @@ class Clipping:
         for name in names:
             found = [prefix for prefix in order if name == prefix or name.startswith(f"{prefix}.") or prefix == ""]
             if not found:
-                raise ValueError(f"scope has no group for parameter {name!r}, but every trained parameter needs one: add its "
-                                 "module's name, or '' for the rest.")
+                raise ValueError(
+                    f"scope has no group for parameter {name!r}, but every trained parameter needs one: add its "
+                    "module's name, or '' for the rest."
+                )
             block.append(order.index(max(found, key=len)))
         return block, [norm / self.max_grad_norm for norm in self.scope.values()]
 
@@ -127,4 +133,5 @@ class Clipping:
         """``scale`` times what gradients are multiplied by whose squared norms are ``scale``² times these."""
         if self.factor == "automatic":
             return squares.sqrt().add_(self.stability / scale).reciprocal_().mul_(clip_norm)
-        return squares.rsqrt().mul_(clip_norm).clamp_(max=scale)  # a zero norm gives infinity, and then the whole gradient
+        # a zero norm gives infinity, and then the whole gradient
+        return squares.rsqrt().mul_(clip_norm).clamp_(max=scale)

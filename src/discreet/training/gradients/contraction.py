@@ -58,14 +58,18 @@ class Contraction:
             ours = [p for p in self.parameters if p.requires_grad]
             for parameter, gradient in zip(ours, pulled(tensor, ours, instances), strict=True):
                 if gradient is not None:
-                    found.setdefault(self._place[id(parameter)], []).append(Use(parameter, Handler(), None, None, gradient))
+                    found.setdefault(self._place[id(parameter)], []).append(
+                        Use(parameter, Handler(), None, None, gradient)
+                    )
         return found
 
     def _apart(self, uses: list[Use]) -> list[Use]:
         """The uses, with a bias apart from its weight where one may be used again, or is clipped in another block."""
         met = [self._place.get(id(x)) for use in uses for x in (use.target, use.bias) if x is not None]
         again = None in met or len(set(met)) < len(met)  # none: something made of parameters, perhaps of these
-        return uses + [use.without_bias() for use in uses if use.bias is not None and (again or not self._together(use))]
+        return uses + [
+            use.without_bias() for use in uses if use.bias is not None and (again or not self._together(use))
+        ]
 
     def _together(self, use: Use) -> bool:
         weight, bias = (self.block[self._place[id(x)]] for x in (use.target, use.bias))
@@ -80,14 +84,18 @@ class Contraction:
                 continue
             part, block = joint_norms(uses), self.block[place]
             if part.shape[0] != records:
-                raise MixedRecords(f"Parameter {self._names[place]!r} was used on {part.shape[0]} records in a batch of "
-                                   f"{records}. Call the model on the batch as the loader gave it.")
+                raise MixedRecords(
+                    f"Parameter {self._names[place]!r} was used on {part.shape[0]} records in a batch of "
+                    f"{records}. Call the model on the batch as the loader gave it."
+                )
             before = found[block]
             if part.dtype != self.dtype or part.device != device:
                 part = part.to(device, self.dtype)
             found[block] = part if before is None else before + part
-        return [torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
-                for square in found]
+        return [
+            torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
+            for square in found
+        ]
 
     def contract(self, uses_of: UsesOf, factors: list[Tensor], lost: Tensor | None, out: Sequence[Tensor]) -> None:
         """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
@@ -99,7 +107,8 @@ class Contraction:
                 flat[place].zero_()
                 continue
             weights = factors[self.block[place]]
-            if weights.dtype != parameter.dtype or weights.device != parameter.device:  # half precision is summed in single
+            # half precision is summed in single
+            if weights.dtype != parameter.dtype or weights.device != parameter.device:
                 weights = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
             for use in uses:
                 if lost is not None:

@@ -17,7 +17,8 @@ with extra("torch"):
 __all__ = ["ConvolutionWeight"]
 
 
-WINDOWS = 1 << 20  # numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
+# numbers of copied windows at a time: larger pieces are given back to the system and faulted in again
+WINDOWS = 1 << 20
 
 
 class ConvolutionWeight(Handler):
@@ -26,8 +27,17 @@ class ConvolutionWeight(Handler):
     A transposed convolution is a convolution whose input and output gradient change places.
     """
 
-    def __init__(self, weight: Tensor, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
-                 groups: int, *, transposed: bool = False, output_padding: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        weight: Tensor,
+        stride: tuple[int, ...],
+        padding: tuple[int, ...],
+        dilation: tuple[int, ...],
+        groups: int,
+        *,
+        transposed: bool = False,
+        output_padding: tuple[int, ...] = (),
+    ) -> None:
         self.shape, self.stride, self.padding, self.dilation = weight.shape, stride, padding, dilation
         self.groups, self.transposed = groups, transposed
         self.output_padding = output_padding or (0,) * len(stride)
@@ -48,9 +58,16 @@ class ConvolutionWeight(Handler):
         x = x.movedim(1, -1).contiguous()
         record, *steps, channel = x.stride()
         each = x.shape[-1] // self.groups
-        return x.as_strided((x.shape[0], self.groups, *positions, *self.shape[2:], each),
-                            (record, each * channel, *(a * s for a, s in zip(steps, self.stride, strict=True)),
-                             *(a * d for a, d in zip(steps, self.dilation, strict=True)), channel))
+        return x.as_strided(
+            (x.shape[0], self.groups, *positions, *self.shape[2:], each),
+            (
+                record,
+                each * channel,
+                *(a * s for a, s in zip(steps, self.stride, strict=True)),
+                *(a * d for a, d in zip(steps, self.dilation, strict=True)),
+                channel,
+            ),
+        )
 
     def _steps(self, activations: Tensor, output_gradients: Tensor) -> int:
         return (activations if self.transposed else output_gradients).shape[2:].numel()
@@ -74,7 +91,7 @@ class ConvolutionWeight(Handler):
         start = 0
         for a, g in self._parts(activations, output_gradients):
             u, v = self._factors(a, g)
-            torch.bmm(u.transpose(1, 2), v, out=found[start:start + len(u)])
+            torch.bmm(u.transpose(1, 2), v, out=found[start : start + len(u)])
             start += len(u)
         return found.view(activations.shape[0], self.shape[0], *self.shape[2:], self.shape[1]).movedim(-1, 2)
 
@@ -88,6 +105,16 @@ class ConvolutionWeight(Handler):
         scaled = output_gradients * weights.view(-1, *[1] * (output_gradients.dim() - 1))
         weight = activations.new_empty(()).expand(self.shape)
         found: Any = torch.ops.aten.convolution_backward(
-            scaled, activations, weight, None, self.stride, self.padding, self.dilation, self.transposed,
-            self.output_padding, self.groups, [False, True, False])[1]
+            scaled,
+            activations,
+            weight,
+            None,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.transposed,
+            self.output_padding,
+            self.groups,
+            [False, True, False],
+        )[1]
         return found  # type: ignore[no-any-return]

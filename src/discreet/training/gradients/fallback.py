@@ -19,7 +19,13 @@ with extra("torch"):
 
 __all__ = ["SPREAD", "Broadcast", "Recomputed", "recomputed", "spread"]
 
-SPREAD = {torch.Tensor.expand, torch.Tensor.expand_as, torch.Tensor.broadcast_to, torch.broadcast_to, torch.Tensor.repeat}
+SPREAD = {
+    torch.Tensor.expand,
+    torch.Tensor.expand_as,
+    torch.Tensor.broadcast_to,
+    torch.broadcast_to,
+    torch.Tensor.repeat,
+}
 
 
 class Recomputed(Handler):
@@ -84,7 +90,9 @@ class _Shaped(Handler):
         return found.reshape(found.shape[0], *self.shape)
 
 
-def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]) -> list[PendingUse]:
+def spread(
+    func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]
+) -> list[PendingUse]:
     """The uses of shared tensors that a call repeats for every record."""
     targets = [x for x in tensors((args, kwargs)) if id(x) in shared]
     shape, dim = targets[0].shape, layout.dim - output.dim()
@@ -92,7 +100,7 @@ def spread(func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, sh
     if func in SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
         handler: Handler = Spread(shape)
         if len(shape) >= -dim:  # the records' own dimension is there, of size one
-            handler = _Shaped(Spread(torch.Size([*shape[:len(shape) + dim], *shape[len(shape) + dim + 1:]])), shape)
+            handler = _Shaped(Spread(torch.Size([*shape[: len(shape) + dim], *shape[len(shape) + dim + 1 :]])), shape)
         return [PendingUse(targets[0], handler, None, layout.first)]
     with torch.enable_grad():
         graph = func(*args, **kwargs)
@@ -109,11 +117,21 @@ def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
     return len(own) <= len(rest) and all(a in (1, b) for a, b in zip(reversed(own), reversed(rest), strict=False))
 
 
-def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout], where: list[Layout | None], outputs: list[Any],
-               shared: Mapping[int, Tensor], location: str) -> list[list[PendingUse] | None]:
+def recomputed(
+    func: Any,
+    args: Any,
+    kwargs: Any,
+    layouts: Mapping[int, Layout],
+    where: list[Layout | None],
+    outputs: list[Any],
+    shared: Mapping[int, Tensor],
+    location: str,
+) -> list[list[PendingUse] | None]:
     """For each output of a call, its uses of shared tensors; none for outputs that carry no gradient."""
     leaves, tree = pytree.tree_flatten((args, kwargs))
-    leaves = [widened(x) if isinstance(x, Tensor) and id(x) not in shared and id(x) not in layouts else x for x in leaves]
+    leaves = [
+        widened(x) if isinstance(x, Tensor) and id(x) not in shared and id(x) not in layouts else x for x in leaves
+    ]
     ours = {id(x): widened(x.detach()) for x in leaves if isinstance(x, Tensor) and id(x) in shared}
     batched = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in layouts}
     ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
@@ -134,10 +152,16 @@ def recomputed(func: Any, args: Any, kwargs: Any, layouts: Mapping[int, Layout],
             found.append(None)
             continue
         if layout is None:
-            raise MixedRecords(f"{getattr(func, '__name__', func)} at {location} gives an output without records from inputs "
-                               "with records: it mixes them.")
-        found.append([PendingUse(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
-                      for i, key in enumerate(ours)])
+            raise MixedRecords(
+                f"{getattr(func, '__name__', func)} at {location} gives an output without records from inputs "
+                "with records: it mixes them."
+            )
+        found.append(
+            [
+                PendingUse(shared[key], Recomputed(again(number, layout), tuple(ours.values()), i), parts, layout.apart)
+                for i, key in enumerate(ours)
+            ]
+        )
     return found
 
 

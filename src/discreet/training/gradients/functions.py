@@ -20,19 +20,43 @@ __all__ = ["OPENED", "QUESTIONS", "out_of_place"]
 
 def _inside(function: Any) -> Any:
     """The same Python function without its first question, whether something wants to handle it."""
-    copy = types.FunctionType(function.__code__, {**function.__globals__, "has_torch_function": lambda *_: False},
-                              function.__name__, function.__defaults__, function.__closure__)
+    copy = types.FunctionType(
+        function.__code__,
+        {**function.__globals__, "has_torch_function": lambda *_: False},
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
     copy.__kwdefaults__ = function.__kwdefaults__
     return copy
 
 
-OPENED: dict[Any, Callable[..., Any]] = {F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
-                                         **recurrent.OPENED}
+OPENED: dict[Any, Callable[..., Any]] = {
+    F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
+    **recurrent.OPENED,
+}
 """Functions whose inner calls are watched instead."""
 
-QUESTIONS = {"__get__", "__hash__", "__len__", "__repr__", "__set__", "data_ptr", "dim", "get_device", "is_complex",
-             "is_contiguous", "is_floating_point", "ndimension", "nelement", "numel", "requires_grad_", "size", "stride",
-             "type"}
+QUESTIONS = {
+    "__get__",
+    "__hash__",
+    "__len__",
+    "__repr__",
+    "__set__",
+    "data_ptr",
+    "dim",
+    "get_device",
+    "is_complex",
+    "is_contiguous",
+    "is_floating_point",
+    "ndimension",
+    "nelement",
+    "numel",
+    "requires_grad_",
+    "size",
+    "stride",
+    "type",
+}
 """Methods that compute nothing a gradient goes through."""
 
 

@@ -84,9 +84,16 @@ def _tied(uses: list[Use]) -> Tensor | None:
 
 def pulled(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
     """Each record's gradient of the parameters a tensor was made of."""
+
     def back(gradients: Tensor, batched: bool) -> Any:
-        found = torch.autograd.grad(tensor, parameters, gradients.to(tensor.dtype), retain_graph=True, allow_unused=True,
-                                    is_grads_batched=batched)
+        found = torch.autograd.grad(
+            tensor,
+            parameters,
+            gradients.to(tensor.dtype),
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=batched,
+        )
         return [None if g is None else g.to(torch.promote_types(g.dtype, torch.float32)) for g in found]
 
     try:

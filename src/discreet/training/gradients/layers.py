@@ -63,8 +63,10 @@ def _bilinear(call: Call) -> list[PendingUse] | None:
     def steps(x: Tensor) -> Tensor:
         return layout.steps(x, call.records)
 
-    uses = [PendingUse(weight, BilinearWeight(), [steps(one.detach()), steps(two.detach())], steps),
-            PendingUse(bias, Bias(2), None, steps)]
+    uses = [
+        PendingUse(weight, BilinearWeight(), [steps(one.detach()), steps(two.detach())], steps),
+        PendingUse(bias, Bias(2), None, steps),
+    ]
     return [use for use in uses if call.is_shared(use.target)]
 
 
@@ -97,8 +99,15 @@ def _convolution(call: Call, *, transposed: bool) -> list[PendingUse] | None:
         return None
     pending = []
     if call.is_shared(weight):
-        handler = ConvolutionWeight(weight, stride, padding, dilation, given.get("groups", 1), transposed=transposed,
-                                 output_padding=_tuple(given.get("output_padding", 0), size))
+        handler = ConvolutionWeight(
+            weight,
+            stride,
+            padding,
+            dilation,
+            given.get("groups", 1),
+            transposed=transposed,
+            output_padding=_tuple(given.get("output_padding", 0), size),
+        )
         pending.append(PendingUse(weight, folded(handler, layout), layout.first(x.detach()), layout.first))
     if call.is_shared(bias):
         pending.append(PendingUse(bias, folded(Bias(1), layout), None, layout.first))
@@ -108,10 +117,12 @@ def _convolution(call: Call, *, transposed: bool) -> list[PendingUse] | None:
 _function: Any
 for _function in (F.conv1d, F.conv2d, F.conv3d):
     register(_function, ("input", "weight", "bias", "stride", "padding", "dilation", "groups"))(
-        lambda call: _convolution(call, transposed=False))
+        lambda call: _convolution(call, transposed=False)
+    )
 for _function in (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d):
     register(_function, ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"))(
-        lambda call: _convolution(call, transposed=True))
+        lambda call: _convolution(call, transposed=True)
+    )
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -119,11 +130,15 @@ for _function in (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d):
 
 def _refuse_table(call: Call, given: dict[str, Any]) -> None:
     if given.get("max_norm") is not None:
-        raise ValueError(f"max_norm is set on the embedding at {call.location()}, but must be None: it rewrites rows of the "
-                         "table according to which were looked up, without noise. Remove it.")
+        raise ValueError(
+            f"max_norm is set on the embedding at {call.location()}, but must be None: it rewrites rows of the "
+            "table according to which were looked up, without noise. Remove it."
+        )
     if given.get("scale_grad_by_freq"):
-        raise ValueError(f"scale_grad_by_freq is set on the embedding at {call.location()}, but must be False: it divides one "
-                         "record's gradient by counts over the whole batch. Remove it.")
+        raise ValueError(
+            f"scale_grad_by_freq is set on the embedding at {call.location()}, but must be False: it divides one "
+            "record's gradient by counts over the whole batch. Remove it."
+        )
 
 
 @register(F.embedding)
@@ -138,8 +153,14 @@ def _embedding(call: Call) -> list[PendingUse] | None:
     records = torch.arange(call.records, device=rows.device).unsqueeze(1).expand_as(rows).reshape(-1)
     rows = rows.reshape(-1)
     padded = None if padding is None else (rows != padding % weight.shape[0]).to(weight.dtype)
-    return [PendingUse(weight, Rows(weight.shape), (records, rows, padded, call.records),
-                    lambda g: layout.steps(g, call.records).flatten(0, 1))]
+    return [
+        PendingUse(
+            weight,
+            Rows(weight.shape),
+            (records, rows, padded, call.records),
+            lambda g: layout.steps(g, call.records).flatten(0, 1),
+        )
+    ]
 
 
 @register(F.embedding_bag)
@@ -155,10 +176,14 @@ def _embedding_bag(call: Call) -> list[PendingUse] | None:
             return None
         bags = torch.arange(index.shape[0], device=index.device).unsqueeze(1).expand_as(index).reshape(-1)
     else:
-        ends = offsets[1:] if given.get("include_last_offset") else torch.cat([offsets[1:], offsets.new_tensor([len(index)])])
+        ends = (
+            offsets[1:]
+            if given.get("include_last_offset")
+            else torch.cat([offsets[1:], offsets.new_tensor([len(index)])])
+        )
         if len(ends) != call.records:
             return None
-        bags = torch.repeat_interleave(torch.arange(len(ends), device=index.device), ends - offsets[:len(ends)])
+        bags = torch.repeat_interleave(torch.arange(len(ends), device=index.device), ends - offsets[: len(ends)])
     rows = index.reshape(-1)
     kept = torch.ones(rows.shape, dtype=weight.dtype, device=rows.device)
     if padding is not None:
@@ -212,8 +237,10 @@ def _group_norm(call: Call) -> list[PendingUse] | None:
 def _instance_norm(call: Call) -> list[PendingUse] | None:
     given = call.arguments
     if given.get("running_mean") is not None:
-        raise ValueError(f"track_running_stats is set on the instance norm at {call.location()}, but must be False: running "
-                         "statistics are averages over records, kept without noise.")
+        raise ValueError(
+            f"track_running_stats is set on the instance norm at {call.location()}, but must be False: running "
+            "statistics are averages over records, kept without noise."
+        )
     eps = given.get("eps", 1e-5)
     return _scale_and_shift(call, lambda x: F.instance_norm(x, eps=eps), (1,))
 
@@ -221,6 +248,8 @@ def _instance_norm(call: Call) -> list[PendingUse] | None:
 @register(F.batch_norm)
 def _batch_norm(call: Call) -> list[PendingUse] | None:
     if call.arguments.get("training"):
-        raise ValueError(f"batch_norm at {call.location()} mixes the records of a batch, so none has a gradient of its own. "
-                         "Use training.replace_batch_norm(model), which puts GroupNorm in its place.")
+        raise ValueError(
+            f"batch_norm at {call.location()} mixes the records of a batch, so none has a gradient of its own. "
+            "Use training.replace_batch_norm(model), which puts GroupNorm in its place."
+        )
     return None

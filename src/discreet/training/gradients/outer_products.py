@@ -130,7 +130,7 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     found, terms = _gram(u, v)
     cancelled = found < CANCELLED * terms.square()
     for i in torch.nonzero(cancelled).flatten().tolist():  # one by one: twice the precision takes twice the memory
-        exact = _gram(u[i:i + 1].double(), v[i:i + 1].double())[0].clamp(min=0).sqrt()
+        exact = _gram(u[i : i + 1].double(), v[i : i + 1].double())[0].clamp(min=0).sqrt()
         found[i] = (exact + 4 * torch.finfo(u.dtype).eps * terms[i]).square().to(found.dtype)[0]
     return found
 

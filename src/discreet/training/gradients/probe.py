@@ -68,6 +68,7 @@ def _records(x: Tensor, records: int) -> int | None:
 
 def chosen(tree: Any, records: int, rows: Tensor) -> Any:
     """These records of the inputs of a model, as new tensors."""
+
     def some(x: Tensor) -> Tensor:
         dim = _records(x, records)
         return x.detach().clone() if dim is None else x.detach().index_select(dim, rows.to(x.device))
@@ -78,6 +79,7 @@ def chosen(tree: Any, records: int, rows: Tensor) -> Any:
 def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
     """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the
     first."""
+
     def few(x: Tensor) -> Tensor:
         dim = _records(x, records)
         if dim is None:
@@ -160,7 +162,10 @@ class Places:
 
     def note(self, position: int, function: Any, found: list[Tensor], shared: Container[int] = ()) -> None:
         """A call of the probe; of what is ``shared``, parameters, only the shape matters."""
-        self._probed[position] = function, [Seen(x.shape, {}) if id(x) in shared else seen(x, self.count) for x in found]
+        self._probed[position] = (
+            function,
+            [Seen(x.shape, {}) if id(x) in shared else seen(x, self.count) for x in found],
+        )
 
     @property
     def unclear(self) -> bool:
@@ -178,12 +183,22 @@ class Places:
         """Drop a probe that failed: sizes alone must do."""
         self._probed.clear()
 
-    def find(self, position: int, function: Any, leaves: list[Tensor], records: int, guess: Callable[[Tensor], Place | None],
-             location: Callable[[], str]) -> list[Layout | None]:
+    def find(
+        self,
+        position: int,
+        function: Any,
+        leaves: list[Tensor],
+        records: int,
+        guess: Callable[[Tensor], Place | None],
+        location: Callable[[], str],
+    ) -> list[Layout | None]:
         """The layout of each tensor of a call."""
         known = self._known.get(position)
         if known is None or known[0] is not function or len(known[1]) != len(leaves):
-            known = self._known[position] = function, self._compare(position, function, leaves, records, guess, location)
+            known = self._known[position] = (
+                function,
+                self._compare(position, function, leaves, records, guess, location),
+            )
         found: list[Layout | None] = []
         for leaf, place in zip(leaves, known[1], strict=True):
             if place is None:
@@ -192,37 +207,53 @@ class Places:
             fold, rest = divmod(leaf.shape[place.dim], records)
             if rest or not fold or (fold > 1 and not place.folded):
                 raise MixedRecords(
-                    f"{_name(function)} at {location()} has {leaf.shape[place.dim]} entries where the batch has {records} "
-                    "records. Call the model on the batch as the loader gave it.")
+                    f"{_name(function)} at {location()} has {leaf.shape[place.dim]} entries where the batch has "
+                    f"{records} records. Call the model on the batch as the loader gave it."
+                )
             found.append(_layout(place.dim, fold, place.interleaved and fold > 1))
         return found
 
-    def _compare(self, position: int, function: Any, leaves: list[Tensor], records: int,
-                 guess: Callable[[Tensor], Place | None], location: Callable[[], str]) -> list[Place | None]:
+    def _compare(
+        self,
+        position: int,
+        function: Any,
+        leaves: list[Tensor],
+        records: int,
+        guess: Callable[[Tensor], Place | None],
+        location: Callable[[], str],
+    ) -> list[Place | None]:
         before = self._probed.get(position)
         if before is None or before[0] is not function or len(before[1]) != len(leaves):
             return [guess(leaf) for leaf in leaves]
         pairs = zip(leaves, before[1], strict=True)
         return [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
 
-    def _place(self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]) -> Place | None:
+    def _place(
+        self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]
+    ) -> Place | None:
         if len(now) != len(then.shape):
             return None
         moved = [d for d in range(len(now)) if now[d] != then.shape[d]]
         if len(moved) > 1:
-            raise MixedRecords(f"{_name(function)} at {location()} has the records in more than one dimension: it compares "
-                               "records with each other, so no record has a gradient of its own.")
+            raise MixedRecords(
+                f"{_name(function)} at {location()} has the records in more than one dimension: it compares "
+                "records with each other, so no record has a gradient of its own."
+            )
         if not moved:
             return None
         if now[moved[0]] * self.count != then.shape[moved[0]] * records:
-            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
-                               f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'.")
+            raise MixedRecords(
+                f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
+                f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'."
+            )
         folded = now[moved[0]] != records
         turns = then.turns.get(moved[0], False)
         if folded and turns is None:
-            raise MixedRecords(f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
-                               "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
-                               "their own there.")
+            raise MixedRecords(
+                f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
+                "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
+                "their own there."
+            )
         return Place(moved[0], folded, bool(turns))
 
 

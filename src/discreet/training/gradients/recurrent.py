@@ -47,9 +47,11 @@ def _plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ..
 def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
     def run(data: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         if isinstance(rest[0], Tensor) and isinstance(rest[1], (Tensor, tuple, list)) and rest[0].dtype == torch.int64:
-            raise ValueError("A packed sequence was given to a recurrent module, but must be a padded tensor: packing orders "
-                             "records by length, and the records of a step are then no longer told apart. Use "
-                             "pad_sequence(..., batch_first=True) and ignore the padding in the loss.")
+            raise ValueError(
+                "A packed sequence was given to a recurrent module, but must be a padded tensor: packing orders "
+                "records by length, and the records of a step are then no longer told apart. Use "
+                "pad_sequence(..., batch_first=True) and ignore the padding in the loss."
+            )
         states, flat, biases, layers, dropout, training, both, batch_first = rest
         states = tuple(states) if isinstance(states, (tuple, list)) else (states,)
         return _layers(cell, data, states, list(flat), biases, layers, dropout if training else 0.0, both, batch_first)
@@ -57,8 +59,17 @@ def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tens
     return run
 
 
-def _layers(cell: Callable[..., tuple[Tensor, ...]], data: Tensor, states: tuple[Tensor, ...], flat: list[Tensor],
-            biases: bool, layers: int, dropout: float, both: bool, batch_first: bool) -> tuple[Tensor, ...]:
+def _layers(
+    cell: Callable[..., tuple[Tensor, ...]],
+    data: Tensor,
+    states: tuple[Tensor, ...],
+    flat: list[Tensor],
+    biases: bool,
+    layers: int,
+    dropout: float,
+    both: bool,
+    batch_first: bool,
+) -> tuple[Tensor, ...]:
     x = data.transpose(0, 1) if batch_first else data
     directions = 2 if both else 1
     each = len(flat) // (layers * directions)
@@ -67,7 +78,7 @@ def _layers(cell: Callable[..., tuple[Tensor, ...]], data: Tensor, states: tuple
         outputs = []
         for direction in range(directions):
             place = layer * directions + direction
-            own = flat[place * each:(place + 1) * each]
+            own = flat[place * each : (place + 1) * each]
             steps, state = _sequence(cell, x, tuple(s[place] for s in states), own, biases, backwards=direction == 1)
             outputs.append(steps)
             last.append(state)
@@ -78,10 +89,17 @@ def _layers(cell: Callable[..., tuple[Tensor, ...]], data: Tensor, states: tuple
     return (x.transpose(0, 1) if batch_first else x, *final)
 
 
-def _sequence(cell: Callable[..., tuple[Tensor, ...]], x: Tensor, state: tuple[Tensor, ...], own: list[Tensor],
-              biases: bool, *, backwards: bool) -> tuple[Tensor, tuple[Tensor, ...]]:
+def _sequence(
+    cell: Callable[..., tuple[Tensor, ...]],
+    x: Tensor,
+    state: tuple[Tensor, ...],
+    own: list[Tensor],
+    biases: bool,
+    *,
+    backwards: bool,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
     projected = F.linear(x, own[0], own[2] if biases else None)
-    weights = [own[1], own[3] if biases else None, *own[4 if biases else 2:]]
+    weights = [own[1], own[3] if biases else None, *own[4 if biases else 2 :]]
     outputs: list[Tensor] = []
     steps = list(projected.unbind(0))
     for step in reversed(steps) if backwards else steps:

@@ -31,11 +31,31 @@ _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.nume
 TOLERANCE = 1e-3
 FEW = 3  # records on which a loss is computed again, if that can be done
 LONGEST = 500  # calls of a loss that are written down
-MIXING_LOSS = ("The loss of one record depends on the other records of the batch: a mean over tokens or class weights that "
-               "the whole batch divides by, or a comparison of records. Divide by a constant, or by something of the "
-               "record's own.")
-_CHANCE = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli", "poisson",
-           "multinomial", "uniform_", "normal_", "bernoulli_", "exponential_", "random_", "log_normal_", "geometric_"}
+MIXING_LOSS = (
+    "The loss of one record depends on the other records of the batch: a mean over tokens or class weights that "
+    "the whole batch divides by, or a comparison of records. Divide by a constant, or by something of the "
+    "record's own."
+)
+_CHANCE = {
+    "rand",
+    "randn",
+    "randint",
+    "randperm",
+    "rand_like",
+    "randn_like",
+    "randint_like",
+    "normal",
+    "bernoulli",
+    "poisson",
+    "multinomial",
+    "uniform_",
+    "normal_",
+    "bernoulli_",
+    "exponential_",
+    "random_",
+    "log_normal_",
+    "geometric_",
+}
 _ARITHMETIC = ("mul", "div", "pow")
 
 
@@ -48,6 +68,7 @@ def _differ(one: Tensor, other: Tensor) -> bool:
 
 def refuse_mixing(module: nn.Module, args: Any, kwargs: Any, records: int, reduction: str) -> None:
     """Raise if the module's answer for a record, or what it keeps, depends on what else is in the batch."""
+
     def answers(rows: list[int]) -> tuple[list[Tensor], dict[str, Tensor]]:
         given = chosen((args, kwargs), records, torch.tensor(rows))
         with undisturbed(module), torch.enable_grad():
@@ -66,9 +87,11 @@ def refuse_mixing(module: nn.Module, args: Any, kwargs: Any, records: int, reduc
     _refuse_kept(module, together[1], one[1])
     for x, other in zip(together[0], one[0], strict=True):
         if x.dim() and x.shape[0] == 2 and _differ(x[0], other[0]):
-            raise MixedRecords(f"The answer of {type(module).__name__} for one record depends on the other records of the "
-                               "batch, so no record has a gradient of its own. Look for means, norms or products over the "
-                               "first dimension.")
+            raise MixedRecords(
+                f"The answer of {type(module).__name__} for one record depends on the other records of the "
+                "batch, so no record has a gradient of its own. Look for means, norms or products over the "
+                "first dimension."
+            )
     for place, x in enumerate(whole):
         if not x.dim():
             _refuse_loss(x, torch.stack([answer[place] for answer in apart]), alone[place], reduction)
@@ -78,9 +101,11 @@ def _refuse_kept(module: nn.Module, one: dict[str, Tensor], other: dict[str, Ten
     """Buffers are published with the model: what records write into them has no noise."""
     for name, x in one.items():
         if not torch.equal(x.nan_to_num(), other[name].nan_to_num()):
-            raise PrivateTrainingError(f"Buffer {name!r} of {type(module).__name__} changes with the records of a batch and is "
-                                       "published with the model, without noise. Compute it from public data, outside "
-                                       "forward.")
+            raise PrivateTrainingError(
+                f"Buffer {name!r} of {type(module).__name__} changes with the records of a batch and is "
+                "published with the model, without noise. Compute it from public data, outside "
+                "forward."
+            )
 
 
 def _refuse_loss(whole: Tensor, each: Tensor, alone: Tensor, reduction: str) -> None:
@@ -95,19 +120,25 @@ def _refuse_reduction(copied: Tensor, alone: Tensor, count: int, reduction: str)
     """The loss of ``count`` copies of a record against that of the record: once or ``count`` times as much."""
     if _differ(copied, alone if reduction == "mean" else alone * count):
         seen = "does not divide" if reduction == "mean" else "divides"
-        raise MixedRecords(f"loss_reduction is {reduction!r}, but the loss {seen} by the number of records. Declare what it "
-                           "does with the records of a batch: 'mean' or 'sum'.")
+        raise MixedRecords(
+            f"loss_reduction is {reduction!r}, but the loss {seen} by the number of records. Declare what it "
+            "does with the records of a batch: 'mean' or 'sum'."
+        )
 
 
-def refuse_crossing(model: type, first: list[tuple[str | None, Tensor]], all_of_them: list[tuple[str | None, Tensor]]) -> None:
+def refuse_crossing(
+    model: type, first: list[tuple[str | None, Tensor]], all_of_them: list[tuple[str | None, Tensor]]
+) -> None:
     """Raise if gradients cross records: squared norms at each use, when the first record's outputs alone send one back,
     must be nothing for the others, and for the first what they are when all records do."""
     for (name, alone), (_, together) in zip(first, all_of_them, strict=len(first) == len(all_of_them)):
         if bool((alone[1:] > 0).any()) or _differ(alone[0], together[0]):
             where = "something made of parameters" if name is None else f"parameter {name!r}"
-            raise MixedRecords(f"In {model.__name__} the gradients of several records meet at {where}: the model mixes "
-                               "records, changes their order on the way, or has a hook or a backward pass that mixes them. "
-                               "Keep every record in its row.")
+            raise MixedRecords(
+                f"In {model.__name__} the gradients of several records meet at {where}: the model mixes "
+                "records, changes their order on the way, or has a hook or a backward pass that mixes them. "
+                "Keep every record in its row."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +181,8 @@ class LossTape(TorchFunctionMode):
         self.calls: list[_Written] = []
         self.drawn: set[int] = set()  # tensors that chance made: taken as they are, like the data
         self.finished = False
-        self.counted = False  # whether Python was told a size: the loss may divide by it, and cannot be computed for fewer
+        # whether Python was told a size: the loss may divide by it, and cannot be computed for fewer
+        self.counted = False
 
     def finish(self) -> None:
         """Write nothing down any more."""
@@ -203,13 +235,21 @@ class LossTape(TorchFunctionMode):
 
     # --- the inputs ----------------------------------------------------------------------------------------------
 
-    def _judge(self, loss: Tensor, gradient: Tensor | None = None, retain_graph: Any = None, create_graph: Any = None,
-               inputs: Any = None) -> None:
+    def _judge(
+        self,
+        loss: Tensor,
+        gradient: Tensor | None = None,
+        retain_graph: Any = None,
+        create_graph: Any = None,
+        inputs: Any = None,
+    ) -> None:
         """What ``backward`` was given; a parameter is no leaf of the graph, so one among ``inputs`` would get
         nothing."""
         if inputs is not None:
-            raise PrivateTrainingError("backward was given inputs=, but must go through the whole graph: the gradients of "
-                                       "parameters are collected on the way. Call backward without it.")
+            raise PrivateTrainingError(
+                "backward was given inputs=, but must go through the whole graph: the gradients of "
+                "parameters are collected on the way. Call backward without it."
+            )
         records = self.watch.records
         if records and records > 1:
             rows = [x for x in self.watch.outputs if x.dim() and x.shape[0] == records and x.requires_grad]
@@ -234,16 +274,20 @@ class LossTape(TorchFunctionMode):
         if all(id(x) in known for x in inputs):
             return
         try:
-            as_they_are, with_another = (self._inputs(inputs, rows) for rows in (range(records), [1, *range(1, records)]))
+            as_they_are, with_another = (
+                self._inputs(inputs, rows) for rows in (range(records), [1, *range(1, records)])
+            )
         except Exception:  # what cannot be computed again is not judged
             return
         changed = torch.zeros(records, dtype=torch.bool)
         for one, other in zip(as_they_are, with_another, strict=True):
             changed |= (one.nan_to_num() != other.nan_to_num()).reshape(records, -1).any(1).cpu()
         if int(changed.sum()) > 1:
-            raise MixedRecords("One record of the batch is in several rows of the model's inputs: rows were mixed with others "
-                               "(mixup, statistics of the batch), or put in another order for one input than for another. Keep "
-                               "every record in its row.")
+            raise MixedRecords(
+                "One record of the batch is in several rows of the model's inputs: rows were mixed with others "
+                "(mixup, statistics of the batch), or put in another order for one input than for another. Keep "
+                "every record in its row."
+            )
 
     def _inputs(self, inputs: list[Tensor], rows: Iterable[int]) -> list[Tensor]:
         """The model's inputs, computed again from these rows of the batch."""
@@ -256,8 +300,9 @@ class LossTape(TorchFunctionMode):
 
     # --- the loss ------------------------------------------------------------------------------------------------
 
-    def _judge_loss(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor],
-                    records: int) -> None:
+    def _judge_loss(
+        self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor], records: int
+    ) -> None:
         if not outputs:
             return
 
@@ -284,8 +329,9 @@ class LossTape(TorchFunctionMode):
             return
         _refuse_reduction(copied * count, alone, count, self.reduction)
 
-    def _gradient(self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor],
-                  rows: list[int]) -> Tensor:
+    def _gradient(
+        self, loss: Tensor, weight: Tensor | None, outputs: list[Tensor], beside: list[Tensor], rows: list[int]
+    ) -> Tensor:
         """The gradient of the first record's outputs when the loss is computed again on these records."""
         records, index = self.watch.records, torch.tensor(rows)
         made: dict[int, Tensor] = {id(x): x.detach()[index].requires_grad_() for x in outputs}

@@ -141,8 +141,11 @@ class Watch(TorchFunctionMode):
 
     def _own_handlers(self, module: nn.Module, args: Any) -> list[PendingUse]:
         handlers = LAYERS[type(module)]
-        return [PendingUse(p, handlers[name], mapped(Tensor.detach, args[0]), lambda g: g)
-                for name, p in module.named_parameters() if id(p) in self._shared]
+        return [
+            PendingUse(p, handlers[name], mapped(Tensor.detach, args[0]), lambda g: g)
+            for name, p in module.named_parameters()
+            if id(p) in self._shared
+        ]
 
     # --- where the records are -----------------------------------------------------------------------------------
 
@@ -177,9 +180,11 @@ class Watch(TorchFunctionMode):
         turned."""
         parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in self._rows]
         if parts or not any(x.dim() > 1 and x.shape[1] == self.records for x in inputs):
-            raise MixedRecords(f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
-                               f"has {self.records} records. Call it on the batch as the loader gave it; for pieces use "
-                               "max_physical_batch_size.")
+            raise MixedRecords(
+                f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
+                f"has {self.records} records. Call it on the batch as the loader gave it; for pieces use "
+                "max_physical_batch_size."
+            )
 
     def _check_gradients_do_not_cross(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or
@@ -330,9 +335,11 @@ class Watch(TorchFunctionMode):
             """Without a probe, something made of parameters has no records, whatever its size, unless it is spread."""
             return None if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess(leaf)
 
-        places = self._places.find(self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location)
+        places = self._places.find(
+            self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location
+        )
         layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
-        where = places[len(inputs):]
+        where = places[len(inputs) :]
         if not any(where):
             return self._derived(func, args, kwargs)
         if not layouts:
@@ -344,8 +351,10 @@ class Watch(TorchFunctionMode):
             if pending is not None:
                 return self._tapped(output, pending)
         answers = recomputed(func, args, kwargs, layouts, where, outputs, self._shared, self._location())
-        tapped = {id(x): x if pending is None else self._tapped(x, pending)
-                  for x, pending in zip(outputs, answers, strict=True)}
+        tapped = {
+            id(x): x if pending is None else self._tapped(x, pending)
+            for x, pending in zip(outputs, answers, strict=True)
+        }
         return mapped(lambda x: tapped[id(x)], output)
 
     def _derived(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -363,11 +372,15 @@ class Watch(TorchFunctionMode):
         def receive(gradient: Tensor) -> None:
             nonlocal done
             if serial != self._serial:
-                raise MixedRecords("A backward pass went through a forward pass of an earlier batch, but a batch may be used "
-                                   "for one step only. Call the model on this batch.")
+                raise MixedRecords(
+                    "A backward pass went through a forward pass of an earlier batch, but a batch may be used "
+                    "for one step only. Call the model on this batch."
+                )
             if done or torch.is_grad_enabled():
-                raise MixedRecords("A backward pass went through the same forward pass twice, or will itself be "
-                                   "differentiated (a gradient penalty): add the losses up and call backward once.")
+                raise MixedRecords(
+                    "A backward pass went through the same forward pass twice, or will itself be "
+                    "differentiated (a gradient penalty): add the losses up and call backward once."
+                )
             done = True
             for use in pending:
                 self.uses.add(use, use.view(gradient))

@@ -79,8 +79,9 @@ class Noise(ABC):
             raise ValueError(f"The checkpoint holds a state of noise, but {type(self).__name__} has none.")
 
 
-def shown(what: str, total: Sequence[Tensor], limit: float, draw: Callable[[], None], *, event: Event,
-          once: object = None) -> None:
+def shown(
+    what: str, total: Sequence[Tensor], limit: float, draw: Callable[[], None], *, event: Event, once: object = None
+) -> None:
     """Let ``draw`` put noise on ``total``, in place: one step of record-and-replay over all parameters.
 
     Only where somebody listens are the parts put side by side.

@@ -40,7 +40,9 @@ class Gaussians:
             if tensor.numel() > SMALL:
                 large.append(tensor)
             else:
-                small.setdefault((tensor.dtype, tensor.device), []).append(tensor if tensor.dim() == 1 else tensor.view(-1))
+                small.setdefault((tensor.dtype, tensor.device), []).append(
+                    tensor if tensor.dim() == 1 else tensor.view(-1)
+                )
         for group in small.values():
             if len(group) == 1:
                 self._add(group[0], sigma, scale)

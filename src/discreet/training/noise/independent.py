@@ -38,8 +38,10 @@ class Independent(Noise):
     def event(self, participation: Participation, multipliers: Sequence[float]) -> events.Event:
         """One event a step, or a period."""
         k = participation.period
-        least = multipliers if k == 1 else [min(multipliers[i:i + k]) for i in range(0, len(multipliers), k)]
-        parts = [participation.sampled(_gaussian(participation, z)) * count for z, count in sorted(Counter(least).items())]
+        least = multipliers if k == 1 else [min(multipliers[i : i + k]) for i in range(0, len(multipliers), k)]
+        parts = [
+            participation.sampled(_gaussian(participation, z)) * count for z, count in sorted(Counter(least).items())
+        ]
         return sum(parts, events.Composed(events=()))
 
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
