@@ -31,6 +31,7 @@ mutants: $(STAMPS)/mutants
 
 lint: $(STAMPS)/lint
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
