@@ -1,6 +1,37 @@
-"""What every test shares: slow examples are not failures, and a found counter-example is printed in full."""
+"""What every test shares: slow examples are not failures, counter-examples are printed in full,
+slow tests have siblings.
+"""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("discreet", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("discreet")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
+def pytest_collection_modifyitems(config, items):
+    """Refuse a slow test without a small sibling in the default tests, whenever whole files are collected."""
+    if not any("::" in argument for argument in config.args) and (alone := without_siblings(items)):
+        raise pytest.UsageError(
+            "Slow tests without a small sibling: " + ", ".join(alone) + ". Give the same test a smaller "
+            "parameter that is not slow, or name one: @pytest.mark.slow(sibling='test_small')."
+        )
+
+
+def without_siblings(items):
+    """Slow tests of which no smaller parameter is in the default tests,
+    nor the test of that file that their marker names.
+    """
+    name = lambda item, function: (item.path, function)  # noqa: E731
+    default = {
+        name(item, getattr(item, "originalname", item.name)) for item in items if not item.get_closest_marker("slow")
+    }
+    slow = [
+        (item, item.get_closest_marker("slow").kwargs.get("sibling"))
+        for item in items
+        if item.get_closest_marker("slow")
+    ]
+    return sorted(
+        {item.nodeid.split("[")[0] for item, sibling in slow if name(item, sibling or item.originalname) not in default}
+    )

@@ -225,3 +225,31 @@ def test_the_contract_names_the_leaf_that_cannot_be_priced():
     """UnsupportedEvent says which leaf."""
     with pytest.raises(dp.UnsupportedEvent, match="Laplace"):
         dp.epsilon(dp.events.Laplace(noise_multiplier=2.0) * 3, delta=1e-5, accountant="gdp")
+
+
+# --- three speeds ------------------------------------------------------------------------------------------------
+
+
+def test_a_slow_test_without_a_small_sibling_is_refused(tmp_path):
+    """By a smaller parameter, or by the name of a test of the same file that is not slow; otherwise nothing runs."""
+    toy = """
+import pytest
+@pytest.mark.parametrize("n", [1, pytest.param(9, marks=pytest.mark.slow)])
+def test_sizes(n): pass
+@pytest.mark.slow(sibling="test_sizes")
+def test_named(): pass
+"""
+    alone = """
+@pytest.mark.slow
+def test_alone(): pass
+@pytest.mark.slow(sibling="test_alone")
+def test_misled(): pass
+"""
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow: real sizes\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "slow", "test_toy.py"]
+    for text, code in ((toy, 0), (toy + alone, 4)):
+        (tmp_path / "test_toy.py").write_text(text)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "test_toy.py::test_alone, test_toy.py::test_misled. Give" in done.stderr

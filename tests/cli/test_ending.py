@@ -24,7 +24,7 @@ def test_what_leads_to_an_engines_objects_is_forgotten_before_the_end():
     assert sum(value.cache_info().currsize for value in kept) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_what_leads_to_an_engines_objects_is_forgotten_before_the_end")
 def test_a_query_prints_its_answer_and_nothing_else(tmp_path):
     """DuckDB prints a page about each of its objects that outlives Python; none does."""
     (tmp_path / "d.csv").write_text("x\n1\n2\n")

@@ -36,7 +36,7 @@ def test_a_charge_runs_the_same_few_statements_whatever_the_length_of_the_book(t
         assert statements(ledger, inner) == 8
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_a_charge_runs_the_same_few_statements_whatever_the_length_of_the_book")
 def test_charging_does_not_grow_with_the_length_of_the_book(tmp_path: Path) -> None:
     """Processor time at 10⁵ entries against 10²; the clock is the disk's, and is measured by benchmarks/ledger.py."""
     with Ledger(f"sqlite:///{tmp_path / 'short.db'}") as one, Ledger(f"sqlite:///{tmp_path / 'long.db'}") as other:

@@ -143,7 +143,7 @@ def test_an_attenuated_start_gives_no_finite_interval_beside_the_truth(part, mon
     assert not holds()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_near_collinear_features_give_sound_intervals_or_none")
 @pytest.mark.parametrize(("name", "n", "epsilon"), coverage.HARD)
 def test_hard_designs_give_sound_intervals_or_none(name, n, epsilon):
     """Of the intervals given, misses of each coefficient within a binomial's range of 6 %."""

@@ -22,7 +22,7 @@ def test_the_search_finds_a_reader_that_lets_one_record_decide(monkeypatch):
         sum(search.check(case) for case in search.cases(SOME, seed=5))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_one_record_changes_nothing_but_what_is_noised")
 def test_ten_times_as_many():
     answered = sum(search.check(case) for case in search.cases(10 * SOME, seed=6))
     assert answered > 5 * SOME

@@ -203,7 +203,7 @@ def test_the_mean_of_groups_has_the_error_of_the_joint_pair():
     assert not abs(errors.mean() - 1.3 * expected.mean()) < spread
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_the_mean_of_groups_has_the_error_of_the_joint_pair")
 @pytest.mark.skipif(not PUMS.exists(), reason="the PUMS file is not here: set DISCREET_DATA to the folder of real data")
 def test_mean_income_by_education_is_five_lines_and_precise():
     """Fulton County, ε = 1: mean absolute error over 200 runs at most $345."""

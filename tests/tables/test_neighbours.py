@@ -48,7 +48,7 @@ def test_the_search_has_power(monkeypatch):
         assert all(map(check, found))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for")
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
 def test_spark_tells_no_neighbours_apart(spark_session):
     """The same generator, on Spark's frames."""

@@ -184,7 +184,7 @@ def test_wrapped_models_are_exact():
     torch.testing.assert_close(weights(run(*private(Wrapper(network())), 1)), weights(run(*private(), 1)))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_wrapped_models_are_exact")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_compiled_models_are_exact():
     compiled = run(*private(torch.compile(network(), backend="eager")), 1)

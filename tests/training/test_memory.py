@@ -37,7 +37,7 @@ def test_room_is_asked_for_once_and_freed(monkeypatch):
     assert asked == [memory.LARGEST // 2]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_room_is_asked_for_once_and_freed")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts resident pages as Linux does")
 def test_a_settled_heap_keeps_what_a_step_frees_until_it_is_given_back():
     """In a process of its own; without settling it keeps 2 MB or all of it, as things happen to lie."""

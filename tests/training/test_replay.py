@@ -141,7 +141,7 @@ def test_a_record_more_or_less_moves_a_sum_by_one_clip_norm(mode, pair):
     more_or_less(mode, pair)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_a_record_more_or_less_moves_a_sum_by_one_clip_norm")
 @pytest.mark.parametrize("mode", MODES)
 @many
 @given(pair=neighbours(records, max_size=5))
@@ -170,7 +170,7 @@ def test_a_record_replaced_moves_a_sum_by_two(sampler, mode, pair):
     replaced(sampler, mode, pair)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_a_record_replaced_moves_a_sum_by_two")
 @pytest.mark.parametrize("mode", REPLACE)
 @pytest.mark.parametrize("sampler", ["fixed-size", "shuffled"])
 @many
@@ -212,7 +212,7 @@ def test_a_user_more_or_less_moves_a_sum_by_one_clip_norm(mode):
     replay(lambda data: training(data, size=3, sampler="per-user", **USERS[mode]), rows, rows[2:])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(sibling="test_a_user_more_or_less_moves_a_sum_by_one_clip_norm")
 @pytest.mark.parametrize("mode", USERS)
 @many
 @given(rows=st.lists(records, min_size=1, max_size=8))
