@@ -17,7 +17,7 @@ import discreet
 import tests.operations
 from discreet import events
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.random import Rng, laplace_cells
+from discreet.random import Rng, discrete_laplace
 from discreet.random.tap import noised
 from discreet.release import ONE_RECORD, Release
 from tests.operations import contract
@@ -132,11 +132,11 @@ class Toy(Mechanism[int]):
 
     @property
     def event(self) -> events.Event:
-        return events.Laplace(noise_multiplier=1.0)
+        return events.DiscreteLaplace(scale=1.0, sensitivity=1)
 
     def draw(self, data: Any, rng: Rng) -> int:
         exact = sum(1 for _ in data)
-        return noised(self, exact, "l1", 1, lambda: exact + int(laplace_cells(1, (), rng)))
+        return noised(self, exact, "l1", 1, lambda: exact + int(discrete_laplace(1.0, 1, rng)[0]))
 
 
 TOY = Case("toy", Toy, [1, 2, 3], [1, 2])

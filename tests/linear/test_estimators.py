@@ -299,7 +299,7 @@ def test_records_that_cannot_be_used_change_nothing():
 )
 def test_no_value_is_shown_in_an_error(table):
     """Shapes and types are public and named; scikit-learn's own messages would quote the array."""
-    with pytest.raises(ValueError, match=r"real numbers|Expected 2D|Complex|dim 3") as caught:
+    with pytest.raises(ValueError, match=r"real numbers|Expected 2D|Complex|dim 3|how many columns") as caught:
         LogisticRegression().fit(table, [0])
     assert "777" not in str(caught.value)
 

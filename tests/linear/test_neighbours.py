@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.auditing import ReplayError
-from discreet.linear import reading
+from discreet.encoding.containers import UnreadRows
 from searches import neighbours_linear as search
 
 SOME = 138  # three of every estimator
@@ -17,7 +17,7 @@ def test_one_record_changes_nothing_but_what_is_noised():
 
 def test_the_search_finds_a_reader_that_lets_one_record_decide(monkeypatch):
     """The control: lists read in one go by NumPy, as they once were."""
-    monkeypatch.setattr(reading.Table, "read", lambda self: np.asarray(self.source, np.float64))
+    monkeypatch.setattr(UnreadRows, "read", lambda self: np.asarray(self.source, np.float64))
     with pytest.raises(ReplayError):
         sum(search.check(case) for case in search.cases(SOME, seed=5))
 

@@ -69,7 +69,7 @@ class Measure(Mechanism[Measurement]):
     Guarantee: that of the mechanism at the strategy's sensitivity, rounding included (proof in ``workloads.strategy``).
 
     >>> from discreet.workloads import identity
-    >>> Measure(strategy=identity(4), epsilon=50.0).release([3, 0, 1, 2], rng=1).value.values.round()
+    >>> Measure(strategy=identity(4), epsilon=50.0).release([3, 0, 1, 2], rng=1).value.values.round() + 0
     array([3., 0., 1., 2.])
     """
 
