@@ -54,3 +54,54 @@ CONNECTION = duckdb.connect(config={"threads": 1})
 def table(records, **options):
     """A private table of such records."""
     return dp.table(CONNECTION.from_arrow(frame(records)), schema=SCHEMA, **options)
+
+
+INF = float("inf")
+# what a text is as a number; None for no number
+SPELLED = {
+    "1": 1.0,
+    " 1.5\t": 1.5,
+    "+5": 5.0,
+    "-.5": -0.5,
+    "1.": 1.0,
+    "1e2": 100.0,
+    "1E-2": 0.01,
+    "inf": INF,
+    "-Infinity": -INF,
+    "1e400": INF,
+    "1e-400": 0.0,
+    "007": 7.0,
+    "0" * 400 + "3": 3.0,
+    **dict.fromkeys(
+        [
+            "1_0",
+            "5d",
+            "5f",
+            "٥",
+            "\uff11",
+            "0x1F",
+            "nan",
+            "NaN",
+            "1e",
+            "e5",
+            "--1",
+            "+-1",
+            "1,5",
+            "1 0",
+            "",
+            " ",
+            "true",
+            "1\u00a0",
+            "1\u2028",
+            "1\u0085",
+            "\ufeff1",
+            "infin",
+            "1\x00",
+            "NULL",
+            "½",
+            "1.2.3",
+            "1e5.0",
+            "$1",
+        ]
+    ),
+}

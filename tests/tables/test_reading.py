@@ -24,7 +24,7 @@ from discreet.encoding.engines import DuckDB
 from discreet.encoding.values import NUMERAL, identity, number
 from discreet.tables import EngineFailed, col
 from discreet.tables.passes import MISREAD
-from tests.tables.frames import CONNECTION
+from tests.tables.frames import CONNECTION, SPELLED
 
 SHARP = {"epsilon": 1000.0, "rng": 1}
 NAN, INF = math.nan, math.inf
@@ -227,55 +227,6 @@ def test_identifiers_are_equal_as_numbers_or_as_texts():
     frame = pd.DataFrame({"who": pd.Series([*ONE, *OTHERS, *MISSING], dtype=object), "x": 1.0})
     table = dp.table(frame, schema=dp.Schema(x=dp.Bounded(0, 1)), unit="who")
     assert table.count().release(**SHARP).value["count"][0] == 1 + len(OTHERS) + 1
-
-
-SPELLED = {
-    "1": 1.0,
-    " 1.5\t": 1.5,
-    "+5": 5.0,
-    "-.5": -0.5,
-    "1.": 1.0,
-    "1e2": 100.0,
-    "1E-2": 0.01,
-    "inf": INF,
-    "-Infinity": -INF,
-    "1e400": INF,
-    "1e-400": 0.0,
-    "007": 7.0,
-    "0" * 400 + "3": 3.0,
-    **dict.fromkeys(
-        [
-            "1_0",
-            "5d",
-            "5f",
-            "٥",
-            "\uff11",
-            "0x1F",
-            "nan",
-            "NaN",
-            "1e",
-            "e5",
-            "--1",
-            "+-1",
-            "1,5",
-            "1 0",
-            "",
-            " ",
-            "true",
-            "1\u00a0",
-            "1\u2028",
-            "1\u0085",
-            "\ufeff1",
-            "infin",
-            "1\x00",
-            "NULL",
-            "½",
-            "1.2.3",
-            "1e5.0",
-            "$1",
-        ]
-    ),
-}
 
 
 def test_text_is_a_number_by_one_grammar(tmp_path):

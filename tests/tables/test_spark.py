@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet.tables import col
 from tests.tables import frames
-from tests.tables.test_reading import SPELLED
+from tests.tables.frames import SPELLED
 
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
 

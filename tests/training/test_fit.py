@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.cli import main
 from discreet.training import Progress, fit
 from discreet.training.refusals import PrivateTrainingError
-from tests.training.test_private import data, network, private, step
+from tests.training.loops import data, network, private, step
 
 
 def test_fit_releases_a_model_with_its_price():

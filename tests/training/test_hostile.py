@@ -17,8 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import discreet as dp
 from discreet.training import MixedRecords, PrivateTrainingError, Speed, make_private
 from discreet.training.gradients.clipping import Clipping
+from tests.training.loops import copy_of, data, network, private, run, step, weights
 from tests.training.oracle import agree, naive, ours
-from tests.training.test_private import copy_of, data, network, private, run, step, weights
 
 QUIET = 1e-9  # a noise multiplier that leaves the gradient as it is
 

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import discreet as dp
 from discreet.training import Clipping, Speed, make_private
+from tests.training.loops import data, network, private, run, weights
 from tests.training.oracle import agree, close, naive, ours
-from tests.training.test_private import data, network, private, run, weights
 
 
 class Dictionaries(Dataset):

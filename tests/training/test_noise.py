@@ -20,7 +20,7 @@ from discreet.training import Clipping, Quantile, Speed, make_private, noise
 from discreet.training.noise.base import shown
 from discreet.training.noise.gaussians import SMALL
 from discreet.training.participation import BallsInBinsDealing, PoissonSampling, ShuffledDealing
-from tests.training.test_private import private, run, step, weights
+from tests.training.loops import private, run, step, weights
 
 FALSE_ALARM = 1e-9
 BACK = 0.5

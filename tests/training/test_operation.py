@@ -15,8 +15,8 @@ from discreet.auditing import replay
 from discreet.release import Operation, Preparing, charged
 from discreet.training import Clipping, PrivateTrainingError, Speed, Training, fit
 from discreet.training.losses import cross_entropy, loss_of
+from tests.training.loops import data, weights
 from tests.training.oracle import naive, ours
-from tests.training.test_private import data, weights
 
 QUIET = {"noise_multiplier": 1e-9, "epochs": 1, "batch_size": 10, "lr": 0.5}
 

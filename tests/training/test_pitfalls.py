@@ -16,8 +16,8 @@ from discreet.training.gradients.calls import LAYERS
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.watch import watching
+from tests.training.loops import data, network, private, run, step, weights
 from tests.training.oracle import agree, naive, ours, trained
-from tests.training.test_private import data, network, private, run, step, weights
 
 
 def contributions(model, inputs, loss, reduction, clip_norm=0.5):
