@@ -92,11 +92,11 @@ def brute_force_delta(rate, sigma, count, epsilon):
 
 @pytest.mark.parametrize(("rate", "sigma", "epsilon"), [(0.1, 0.8, 0.3), (0.5, 1.5, 0.2), (0.02, 0.5, 0.1)])
 def test_two_steps_agree_with_a_double_sum(rate, sigma, epsilon):
-    from discreet.accounting.grid import Grid
+    from discreet.accounting.grid import LossGrid
     from discreet.accounting.pairs import GaussianShift
     from discreet.accounting.sampling import Sampled
 
-    low, high = Grid(((Sampled(rate, GaussianShift(1 / sigma)), 2),)).delta_bounds(epsilon)
+    low, high = LossGrid(((Sampled(rate, GaussianShift(1 / sigma)), 2),)).delta_bounds(epsilon)
     expected = brute_force_delta(rate, sigma, 2, epsilon)
     assert low * (1 - 1e-4) <= expected <= high * (1 + 1e-4)
     assert high <= low * 1.01

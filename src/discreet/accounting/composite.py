@@ -14,7 +14,7 @@ from discreet.accounting.arrays import Array
 from discreet.accounting.atoms import NOTHING, Atoms
 from discreet.accounting.convolution import OUTSIDE, Composition, Window
 from discreet.accounting.facts import LARGEST_MU, pair_of, stated_mu, within
-from discreet.accounting.grid import Grid
+from discreet.accounting.grid import LossGrid
 from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.pairs import GaussianShift, Pair, reverse
@@ -121,7 +121,7 @@ def compose(parts: Sequence[tuple[Pair, int]]) -> Composite:
     gives a pair that dominates: whoever sees those outcomes can draw the old ones. Not tilted otherwise, so the error,
     some 1e-13, joins the infinite loss: good for any delta well above that.
     """
-    lattice = Grid(tuple(parts))
+    lattice = LossGrid(tuple(parts))
     step = lattice.step(_TAIL)
     whole = Composition(lattice._laws(upper, step, _TAIL))
     p_losses, p, p_lost = _masses(whole, 0.0)
@@ -147,7 +147,7 @@ def _masses(whole: Composition, c: float) -> tuple[Array, Array, float]:
     return losses, size * np.maximum((1 - slip) * masses - each, 0.0), lost
 
 
-def _below(lattice: Grid, step: float) -> Atoms:
+def _below(lattice: LossGrid, step: float) -> Atoms:
     """A pair that the composition dominates, in its own direction; nothing where the parts are envelopes themselves."""
     if not all(pair.attained for pair, _ in lattice.parts):
         return NOTHING

@@ -24,13 +24,13 @@ from discreet.accounting.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
-__all__ = ["Grid"]
+__all__ = ["LossGrid"]
 
 Version: TypeAlias = Callable[[Pair, float, float], Lattice]
 
 
 @dataclass(frozen=True)
-class Grid:
+class LossGrid:
     """One direction of a composition, as pairs with repetitions."""
 
     parts: tuple[tuple[Pair, int], ...]

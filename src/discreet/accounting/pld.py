@@ -22,7 +22,7 @@ from discreet.accounting.composite import gaussian_mu, pairs_of
 from discreet.accounting.contour import Contour
 from discreet.accounting.facts import pair_of
 from discreet.accounting.gaussian import profile_delta, profile_epsilon
-from discreet.accounting.grid import Grid
+from discreet.accounting.grid import LossGrid
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.outward import FLOOR
 from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
@@ -36,8 +36,8 @@ from discreet.errors import NotCertified
 __all__ = ["PLD"]
 
 T = TypeVar("T")
-Engine: TypeAlias = Contour | Grid
-Engines: TypeAlias = tuple[Contour | None, Grid]  # of one direction
+Engine: TypeAlias = Contour | LossGrid
+Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
 
 _MANY = 10**15
 
@@ -80,7 +80,7 @@ class PLD:
         result = []
         for forward in (True, False):
             pairs = tuple((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
-            result.append((_contour(pairs), Grid(pairs)))
+            result.append((_contour(pairs), LossGrid(pairs)))
             if all(reverse(pair) is pair for pair, _ in pairs):
                 break  # symmetric: the other direction is the same
         return result

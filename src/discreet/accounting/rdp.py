@@ -22,7 +22,7 @@ from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.convolution import log_sum
 from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, stated_curve, unsupported
-from discreet.accounting.grid import Grid
+from discreet.accounting.grid import LossGrid
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import resolve
@@ -130,7 +130,7 @@ def _mixture_curve(kind: Kind, rate: float, sigma: float, alpha: Array) -> Array
 
 def _lattice_curve(pair: Pair, alpha: Array) -> Array:
     """Moments of the upper lattice, and a bound on what lies beyond its end: at high orders nearly all of them."""
-    step = Grid(((pair, 1),)).step()
+    step = LossGrid(((pair, 1),)).step()
     law = upper(pair, step, 1e-300)
     inside = np.array([log_sum(law, c) for c in alpha - 1])
     total = np.logaddexp(inside, pair.log_moment_beyond(float(law.losses[-1]), alpha - 1))

@@ -10,6 +10,7 @@ found by descent (McKenna et al. 2018).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,9 +41,9 @@ class _OnMarginals(Strategy):
         return self.cells
 
     @property
+    @abstractmethod
     def spectrum(self) -> dict[Attributes, float]:
         """The eigenvalue of AᵀA on each Π_R that is measured."""
-        raise NotImplementedError
 
     def _spectral(self, v: Floats, values: dict[Attributes, float]) -> Floats:
         total = sum(value * np.broadcast_to(part(v, self.cells, s), v.shape) for s, value in values.items())

@@ -16,6 +16,7 @@ A domain that the widths do not divide is padded with cells known to be empty.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -63,9 +64,9 @@ class Nested(Strategy):
         return -(-self.n // top) * top
 
     @property
+    @abstractmethod
     def spectrum(self) -> Floats:
         """The eigenvalue of AᵀA on each level, finest first."""
-        raise NotImplementedError
 
     @property
     def _reals(self) -> Floats:

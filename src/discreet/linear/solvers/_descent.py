@@ -9,6 +9,7 @@ which sets the pace, is declared or counted with 1 % of the budget.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,7 +46,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Descending:
+class Descending(ABC):
     """Clipped gradients and a descent along them; a subclass says which are released, and when."""
 
     problem: Problem
@@ -82,9 +83,9 @@ class Descending:
         return count(self.problem, records, self.counter, rng)
 
     @property
+    @abstractmethod
     def spread(self) -> float:
         """The standard deviation of an entry of the mean of all released gradients."""
-        raise NotImplementedError
 
     def _ridge(self, size: float) -> float:
         """Λ, once the number of records is known."""
