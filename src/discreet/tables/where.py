@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from discreet.errors import extra
@@ -58,8 +58,8 @@ def expression(node: exp.Expression, lists: Lists) -> Any:
         case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
             return -float(inner.this)
         case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
-            sides = (expression(side, lists) for side in node.flatten(unnest=False))
-            return joined("&" if isinstance(node, exp.And) else "|", sides)
+            sides: Iterable[Any] = node.flatten(unnest=False)
+            return joined("&" if isinstance(node, exp.And) else "|", (expression(side, lists) for side in sides))
         case exp.Between():
             value, low, high = _of_a_row(node.this, lists), node.args["low"], node.args["high"]
             return (value >= expression(low, lists)) & (value <= expression(high, lists))
