@@ -29,153 +29,29 @@ the operation, since forced outputs draw nothing; where one seed serves both, sa
 >>> replay(lambda x: noise.release(np.sum(x)), [0.2, 9.0], [0.2])
 Traceback (most recent call last):
 ...
-discreet.auditing.replay.ReplayError: Step 1 (Laplace(...)): the value to be noised differs by 9 in l1, ...
+discreet.auditing.transcript.ReplayError: Step 1 (Laplace(...)): the value to be noised differs by 9 in l1, ...
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from discreet.auditing._charges import covered, size_of_noise, too_small
 from discreet.auditing._fresh import fresh as copied
-from discreet.auditing._outside import Traces, difference, left_behind, traced
+from discreet.auditing._outside import difference, left_behind, traced
 from discreet.auditing._same import Incomparable, same
+from discreet.auditing.transcript import Recorder, Replayer, ReplayError, Step, Transcript
 from discreet.events import Event
-from discreet.random.source import drawn_from
-from discreet.random.tap import Norm, listening
+from discreet.random.tap import listening
 from discreet.release import Release
 
 __all__ = ["ReplayError", "Step", "Transcript", "record", "replay"]
 
-_EXACT = 4096  # entries up to which distances are computed without rounding
-
-
-class ReplayError(AssertionError):
-    """An operation treated two neighbours in a way its declared cost does not cover."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One meeting of a private value with noise: ``sources`` tells the kinds it was drawn from (see ``drawn_from``)."""
-
-    what: str
-    value: Any
-    norm: Norm
-    limit: Any
-    output: Any
-    event: Event | None = None
-    sources: frozenset[bool] = frozenset()
-    named: bool = False  # by text, so that the law of its output is not known
-
-    @property
-    def releases(self) -> bool:
-        """Whether the step lets anything out: one that only checks a value gives nothing."""
-        return self.output is not None and not (isinstance(self.output, np.ndarray) and self.output.size == 0)
-
-
-@dataclass(slots=True)
-class Transcript:
-    """What an operation did on one data set: its steps, and how it ended. Holds private values: not for publication."""
-
-    steps: list[Step] = field(default_factory=list)
-    result: Any = None
-    error: str | None = None
-    traces: Traces = field(default_factory=Traces)
-    failure: type[BaseException] | None = None
-    elsewhere: bool = False
-
-    def __repr__(self) -> str:
-        return f"Transcript({len(self.steps)} steps)"
-
-
-class _Recorder:
-    """Lets noise be drawn and keeps every step."""
-
-    def __init__(self) -> None:
-        self.transcript = Transcript()
-        self._coin_step = 0
-
-    def noised(
-        self,
-        what: object,
-        value: Any,
-        norm: Norm,
-        limit: Any,
-        draw: Callable[[], Any],
-        event: Event | None,
-        once: object,
-    ) -> Any:
-        before = _copy(value)  # noise may be added in place
-        with drawn_from() as kinds:
-            output = draw()
-        cost = event if event is not None else getattr(what, "event", None)
-        self.transcript.steps.append(
-            Step(str(what), before, norm, limit, _copy(output), cost, frozenset(kinds), isinstance(what, str))
-        )
-        return output
-
-    def coins(self, keys: Sequence[object]) -> NDArray[np.uint64]:
-        self._coin_step += 1
-        seen: Counter[object] = Counter()
-        words = []
-        for key in keys:
-            seen[key] += 1  # the second of two equal records has a coin of its own
-            text = repr((self._coin_step, key, seen[key])).encode()
-            words.append(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()))
-        return np.array(words, np.uint64)
-
-    def elsewhere(self) -> None:
-        self.transcript.elsewhere = True
-
-
-class _Replayer(_Recorder):
-    """Forces the outputs of an earlier run, compares what would have been noised,
-    and adds up what the difference costs.
-    """
-
-    def __init__(self, first: Transcript) -> None:
-        super().__init__()
-        self._first = first
-        self._paid: list[object] = []
-        self.cost: list[Event | None] = []
-
-    def noised(
-        self,
-        what: object,
-        value: Any,
-        norm: Norm,
-        limit: Any,
-        draw: Callable[[], Any],
-        event: Event | None,
-        once: object,
-    ) -> Any:
-        position = len(self.transcript.steps)
-        if position >= len(self._first.steps):
-            raise ReplayError(
-                f"Step {position + 1} ({what}) happens on the neighbour only: the number of noisy steps "
-                "depends on the data."
-            )
-        before = self._first.steps[position]
-        moved = _compare(position + 1, before, Step(str(what), value, norm, limit, before.output))
-        self.transcript.steps.append(before)
-        if moved and before.releases and (once is None or not any(once is paid for paid in self._paid)):
-            self._paid += [] if once is None else [once]
-            self.cost.append(before.event)
-        return _copy(before.output)
-
 
 def record(operation: Callable[[Any], Any], data: Any) -> Transcript:
     """Run ``operation(data)`` and keep its noisy outputs; an error it raises is part of the record."""
-    return _run(operation, data, _Recorder())
+    return _run(operation, data, Recorder())
 
 
 def replay(
@@ -219,11 +95,11 @@ def _pair(
         (copied(operation), copied(records)) if fresh else (operation, records) for records in (data, neighbour)
     ]  # both copies before either runs
     first = record(one, here)
-    replayer = _Replayer(first)
+    replayer = Replayer(first)
     return first, _run(other, there, replayer), replayer.cost
 
 
-def _run(operation: Callable[[Any], Any], data: Any, listener: _Recorder) -> Transcript:
+def _run(operation: Callable[[Any], Any], data: Any, listener: Recorder) -> Transcript:
     transcript = listener.transcript
     with listening(listener), traced() as transcript.traces:
         try:
@@ -317,54 +193,3 @@ def _charged(declared: Event, cost: list[Event | None], parts: int) -> None:
             f"The neighbours differ in {len(cost)} noisy step(s), which together cost more than the event "
             "that is charged."
         )
-
-
-def _compare(position: int, before: Step, now: Step) -> bool:
-    """Whether the value differs on the neighbour; an error if it does by too much."""
-    head = f"Step {position} ({before.what})"
-    if (before.what, before.norm) != (now.what, now.norm):
-        raise ReplayError(
-            f"{head} is another step on the neighbour ({now.what}): the course of the run, or the noise, "
-            "depends on the data."
-        )
-    distance = _distance(before.value, now.value, before.norm)
-    if distance is None:
-        raise ReplayError(f"{head}: the value to be noised has another shape on the neighbour.")
-    limit = min(before.limit, now.limit)  # a limit that depends on the data must hold from both sides
-    if distance > limit:
-        raise ReplayError(
-            f"{head}: the value to be noised differs by {float(distance):.6g} in {before.norm}, but the "
-            f"declared sensitivity is {float(limit):.6g}."
-        )
-    return bool(distance > 0)
-
-
-def _distance(a: Any, b: Any, norm: Norm) -> Any:
-    """The distance, exact for moderate sizes; none if shapes differ. Not-a-number is infinitely far from the rest."""
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        keys = sorted({*a, *b}, key=repr)
-        a, b = ([x.get(key, 0) for key in keys] for x in (a, b))
-    a, b = np.asarray(a), np.asarray(b)
-    if a.shape != b.shape:
-        return None
-    changed = [(x, y) for x, y in zip(a.reshape(-1).tolist(), b.reshape(-1).tolist(), strict=True) if x != y]
-    if norm == "hamming":
-        return len(changed)
-    if any(isinstance(z, float) and not math.isfinite(z) for pair in changed for z in pair):
-        return math.inf
-    number: Callable[[Any], Any] = _exact if len(changed) <= _EXACT else float
-    gaps = [abs(number(x) - number(y)) for x, y in changed]
-    if norm == "linf":
-        return max(gaps, default=0)
-    if norm == "l1":
-        return sum(gaps)
-    square = sum(gap * gap for gap in gaps)
-    return math.sqrt(square) * (1 - 1e-15)  # the root is rounded; do not let that look like a violation
-
-
-def _exact(x: Any) -> Any:
-    return x if type(x) is int else Fraction(x)
-
-
-def _copy(value: Any) -> Any:
-    return value.copy() if isinstance(value, (np.ndarray, dict)) else value

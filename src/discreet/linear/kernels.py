@@ -149,26 +149,8 @@ def _sigmoid(t: float) -> float:
     z = -(abs(t) if abs(t) < 600.0 else 600.0) * _LOG2_E
     shifted = z + _HALVE  # its low bits are the nearest whole number
     f = (z - (shifted - _HALVE)) * _LN_2
-    p = 1.0 + f * (
-        1.0
-        + f
-        * (
-            1 / 2
-            + f
-            * (
-                1 / 6
-                + f
-                * (
-                    1 / 24
-                    + f
-                    * (
-                        1 / 120
-                        + f * (1 / 720 + f * (1 / 5040 + f * (1 / 40320 + f * (1 / 362880 + f * (1 / 3628800)))))
-                    )
-                )
-            )
-        )
-    )
+    high = 1 / 720 + f * (1 / 5040 + f * (1 / 40320 + f * (1 / 362880 + f * (1 / 3628800))))
+    p = 1.0 + f * (1.0 + f * (1 / 2 + f * (1 / 6 + f * (1 / 24 + f * (1 / 120 + f * high)))))
     power = (np.float64(shifted).view(np.int64) - np.float64(_HALVE).view(np.int64) + np.int64(1023)) << np.int64(52)
     e = p * np.int64(power).view(np.float64)
     top = e if t < 0.0 else 1.0

@@ -31,55 +31,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logsumexp
 
 from discreet.errors import number, whole
+from discreet.linear.custom_loss import CustomLoss
+from discreet.linear.loss import Array, Loss, signs_of
 
 __all__ = ["CustomLoss", "HuberHinge", "Logistic", "Loss", "OneVersusRest", "Softmax", "Squared"]
-
-Array = NDArray[np.float64]
-_TRIAL = (-3.0, -1.5, -0.75, -0.1, 0.2, 0.6, 1.25, 2.5)  # scores on which a loss of one's own is tried
-
-
-@runtime_checkable
-class Loss(Protocol):
-    """What a solver asks of a loss. ``scores`` are n × ``outputs``; targets are class numbers or real values."""
-
-    @property
-    def name(self) -> str:
-        """As it stands in the table of proved pairs."""
-        ...
-
-    @property
-    def outputs(self) -> int:
-        """How many scores a record has."""
-        ...
-
-    @property
-    def lipschitz(self) -> float:
-        """The largest norm of a residual."""
-        ...
-
-    @property
-    def curvature(self) -> float:
-        """The largest eigenvalue of the residual's derivative."""
-        ...
-
-    def value(self, scores: Array, targets: NDArray[Any]) -> Array:
-        """The loss of each record."""
-        ...
-
-    def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
-        """The derivative in the scores, n × outputs; each row must depend on its own record alone."""
-        ...
-
-
-def _signs(targets: NDArray[Any]) -> Array:
-    return np.where(targets == 1, 1.0, -1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +56,7 @@ class Logistic:
 
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
-        return np.asarray(-log_expit(_signs(targets) * scores[:, 0]))
+        return np.asarray(-log_expit(signs_of(targets) * scores[:, 0]))
 
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """p - y."""
@@ -139,7 +101,7 @@ class HuberHinge:
 
     def value(self, scores: Array, targets: NDArray[Any]) -> Array:
         """The loss of each record."""
-        margin, h = _signs(targets) * scores[:, 0], self.width
+        margin, h = signs_of(targets) * scores[:, 0], self.width
         inside = np.clip(1 + h - margin, 0, 2 * h)
         return np.asarray(inside**2 / (4 * h) + np.maximum(1 - h - margin, 0))
 
@@ -151,13 +113,13 @@ class HuberHinge:
         """The residual at scores + rest, where the rest is below their last digit: to 4·2^-53,
         however steep the ramp.
         """
-        signs = _signs(targets)
+        signs = signs_of(targets)
         below = (1 + self.width - signs * scores[:, 0]) - signs * rest[:, 0]  # exact where the two are near
         return np.asarray(-signs * np.clip(below / (2 * self.width), 0, 1))[:, None]
 
     def bends(self, scores: Array, targets: NDArray[Any]) -> Array:
         """1/2h inside the rounded corner, else nothing."""
-        return np.where(np.abs(1 - _signs(targets) * scores[:, 0]) <= self.width, self.curvature, 0.0)
+        return np.where(np.abs(1 - signs_of(targets) * scores[:, 0]) <= self.width, self.curvature, 0.0)
 
     def log_determinant(self, square: float, regularization: float) -> float:
         """ln det(I + H/Λ) of one record."""
@@ -259,62 +221,3 @@ class Squared:
     def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
         """m - y."""
         return np.asarray(scores - targets[:, None])
-
-
-@dataclass(frozen=True, slots=True)
-class CustomLoss:
-    """A loss of one's own: ``loss(score, target)`` and its ``derivative`` in the score, both on arrays, entry by entry.
-
-    For a classifier of two classes targets are -1 and 1; for a regressor they are real, scaled to [-1, 1]. Residuals
-    are clipped, whatever they are, and only solvers that clip are offered. ``curvature``, a bound on the second
-    derivative, sets step sizes alone. What the guarantee does rest on is that an entry depends on its own record and
-    nothing else: a derivative that mixes entries (subtracts a mean, say) is refused, as far as a trial on public
-    numbers shows it.
-
-    >>> robust = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y), curvature=1.0)
-    >>> robust.residual(np.zeros((1, 1)), np.array([0.0])).item()
-    0.0
-    """
-
-    loss: Callable[[Array, Array], Array]
-    derivative: Callable[[Array, Array], Array]
-    curvature: float = 1.0
-    name = "custom"
-    outputs = 1
-    lipschitz = math.inf
-
-    def __post_init__(self) -> None:
-        number("curvature", self.curvature, low=0, high=math.inf, open_low=True, open_high=True)
-        scores, targets = np.array(_TRIAL), np.array([1.0, -1.0] * 4)
-        together = self._slopes(scores, targets)
-        alone = [self._slopes(scores[i : i + 1], targets[i : i + 1])[0] for i in range(len(scores))]
-        if not np.allclose(together, alone, rtol=1e-9, atol=0, equal_nan=True):
-            raise ValueError(
-                "derivative mixes records, but must be computed entry by entry: one record's slope may depend on "
-                "its own score and target alone."
-            )
-
-    def _slopes(self, scores: Array, targets: Array) -> Array:
-        with np.errstate(all="ignore"):  # a warning that one record causes would be seen
-            found = np.asarray(self.derivative(scores, targets), np.float64)
-        if found.shape != scores.shape:
-            raise ValueError(
-                f"derivative gives shape {found.shape} for scores of shape {scores.shape}, but must give one "
-                "slope a score."
-            )
-        return found
-
-    def __repr__(self) -> str:
-        names = (getattr(function, "__name__", type(function).__name__) for function in (self.loss, self.derivative))
-        return f"CustomLoss({', '.join(names)}, curvature={self.curvature:g})"
-
-    def _targets(self, targets: NDArray[Any]) -> Array:
-        return _signs(targets) if targets.dtype.kind in "iub" else targets
-
-    def value(self, scores: Array, targets: NDArray[Any]) -> Array:
-        """The loss of each record."""
-        return np.asarray(self.loss(scores[:, 0], self._targets(targets)), np.float64)
-
-    def residual(self, scores: Array, targets: NDArray[Any]) -> Array:
-        """The derivative in the score."""
-        return self._slopes(scores[:, 0], self._targets(targets))[:, None]

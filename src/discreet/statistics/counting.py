@@ -12,13 +12,13 @@ from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import column, present
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Count", "count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count(Additive):
+class Count(NoisyTotals):
     """The number of records that are not missing (NaN, ``None``, text in a list of numbers).
 
     Noise: discrete Laplace of scale 1/ε with ``epsilon=``, Gaussian otherwise (with ``rho=`` whole, below a deviation
@@ -43,26 +43,9 @@ class Count(Additive):
     def _moves(self) -> tuple[Fraction, Fraction, int]:
         return Fraction(1), Fraction(1), 1
 
-    def error(self, confidence: float = 0.95) -> float:
-        """What the noise stays within, with this confidence."""
-        return self.mechanism.error(confidence)
-
-    def rmse(self) -> float:
-        """The root mean square of the noise."""
-        return self.mechanism.deviation
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence."""
-        return self.mechanism.stated_error
-
     def totals(self, values: Any) -> Any:
         """The exact number of records. Private."""
         return np.int64(present(column(values)).size)
-
-    def answer(self, noisy: Any) -> Any:
-        """The noisy count itself: an int where the noise is whole, otherwise a float."""
-        return noisy
 
 
 def count(

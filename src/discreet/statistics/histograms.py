@@ -17,13 +17,13 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import Additive, NoisyTotals
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram(Additive):
+class Histogram(NoisyTotals):
     """How many records fall in each public bin, or in each public category.
 
     ``bins`` are edges: e₀ ≤ x < e₁ is the first bin, and the last bin includes its upper edge. Records in no bin,
@@ -62,19 +62,6 @@ class Histogram(Additive):
     def _moves(self) -> tuple[Fraction, Fraction, int]:
         moved = Fraction(2 if self._replace else 1)
         return moved, moved, len(self.parts)
-
-    def error(self, confidence: float = 0.95) -> float:
-        """What the noise on one count stays within, with this confidence."""
-        return self.mechanism.error(confidence)
-
-    def rmse(self) -> float:
-        """The root mean square of the noise on one count."""
-        return self.mechanism.deviation
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence."""
-        return self.mechanism.stated_error
 
     def check(self, data: Any) -> None:
         """A column of numbers, or of what the categories are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,43 @@ __all__ = ["Mode", "TopK", "mode", "top_k"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mode(Statistic):
+class _Choice(Statistic):
+    """A choice among public bins or categories by their counts."""
+
+    bins: tuple[float, ...] | None = None
+    categories: tuple[Hashable, ...] | None = None
+
+    @property
+    def parts(self) -> Partition:
+        """The public bins or categories."""
+        return Partition(self.bins, self.categories)
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> PermuteAndFlip | Exponential | Peeling:
+        """The choice by counts, and its cost."""
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, known from public facts alone."""
+        return self.mechanism.event
+
+    def error(self, confidence: float = 0.95) -> float:
+        """By how many records a chosen part may fall short of the commonest left, with at least this confidence."""
+        return self.mechanism.error(confidence, size=len(self.parts))
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.error()
+
+    def check(self, data: Any) -> None:
+        """A column of numbers, or of what the categories are."""
+        self.parts.check(data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode(_Choice):
     """The public bin (as a pair of edges) or category that holds most records, chosen by noisy counts.
 
     Noise: permute-and-flip with ``epsilon=`` (report noisy max with exponential noise; never worse than the exponential
@@ -36,9 +73,6 @@ class Mode(Statistic):
     'blue'
     """
 
-    bins: tuple[float, ...] | None = None
-    categories: tuple[Hashable, ...] | None = None
-
     label = "mode"
 
     def __post_init__(self) -> None:
@@ -50,11 +84,6 @@ class Mode(Statistic):
         _ = self.event
 
     @property
-    def parts(self) -> Partition:
-        """The public bins or categories."""
-        return Partition(self.bins, self.categories)
-
-    @property
     def mechanism(self) -> PermuteAndFlip | Exponential:
         """The choice by counts, and its cost."""
         kind = Exponential if self.epsilon is None else PermuteAndFlip
@@ -62,31 +91,13 @@ class Mode(Statistic):
             sensitivity=1.0, epsilon=self.budget.selection(), monotone=not self._replace, adjacency=self.adjacency
         )
 
-    @property
-    def event(self) -> events.Event:
-        """The cost, known from public facts alone."""
-        return self.mechanism.event
-
-    def error(self, confidence: float = 0.95) -> float:
-        """By how many records the chosen part may fall short of the commonest, with at least this confidence."""
-        return self.mechanism.error(confidence, size=len(self.parts))
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence."""
-        return self.error()
-
-    def check(self, data: Any) -> None:
-        """A column of numbers, or of what the categories are."""
-        self.parts.check(data)
-
     def draw(self, data: Any, rng: Rng) -> Any:
         """The label of the chosen part."""
         return self.parts.labels[self.mechanism.draw(self.parts.counts(data), rng)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopK(Statistic):
+class TopK(_Choice):
     """The ``k`` commonest public bins or categories, in the order in which they were chosen: one after another.
 
     Each of the k choices is by the exponential mechanism among the parts that are left. The budget holds for all
@@ -99,8 +110,6 @@ class TopK(Statistic):
     """
 
     k: int
-    bins: tuple[float, ...] | None = None
-    categories: tuple[Hashable, ...] | None = None
 
     label = "top k"
 
@@ -113,35 +122,12 @@ class TopK(Statistic):
         _ = self.event
 
     @property
-    def parts(self) -> Partition:
-        """The public bins or categories."""
-        return Partition(self.bins, self.categories)
-
-    @property
     def mechanism(self) -> Peeling:
         """The choices by counts, and their cost."""
         each = self.budget.selection(self.k)
         return Peeling(
             k=self.k, sensitivity=1.0, epsilon=each * self.k, monotone=not self._replace, adjacency=self.adjacency
         )
-
-    @property
-    def event(self) -> events.Event:
-        """The cost, known from public facts alone."""
-        return self.mechanism.event
-
-    def error(self, confidence: float = 0.95) -> float:
-        """By how many records any choice may fall short of the commonest part left, with at least this confidence."""
-        return self.mechanism.error(confidence, size=len(self.parts))
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence."""
-        return self.error()
-
-    def check(self, data: Any) -> None:
-        """A column of numbers, or of what the categories are."""
-        self.parts.check(data)
 
     def draw(self, data: Any, rng: Rng) -> tuple[Any, ...]:
         """The labels of the chosen parts."""

@@ -22,7 +22,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import Rng
 from discreet.statistics.records import check_column
 
-__all__ = ["Additive", "Statistic", "public_size"]
+__all__ = ["Additive", "NoisyTotals", "Statistic", "public_size"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,28 @@ class Additive(Statistic):
     def draw(self, data: Any, rng: Rng) -> Any:
         """Totals, noise, answer."""
         return self.answer(self.mechanism.draw(self.totals(data), rng))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyTotals(Additive):
+    """Totals that are the answer themselves, so that the error is the noise's."""
+
+    def error(self, confidence: float = 0.95) -> float:
+        """What the noise on one total stays within, with this confidence."""
+        return self.mechanism.error(confidence)
+
+    def rmse(self) -> float:
+        """The root mean square of the noise on one total."""
+        return self.mechanism.deviation
+
+    @property
+    def stated_error(self) -> Any:
+        """The error with 95 % confidence."""
+        return self.mechanism.stated_error
+
+    def answer(self, noisy: Any) -> Any:
+        """The noisy totals themselves: whole numbers where the noise is whole, otherwise floats."""
+        return noisy
 
 
 _budget = lru_cache(maxsize=256)(Budget)  # parsed once for equal words: a release asks for it several times

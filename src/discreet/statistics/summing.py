@@ -10,13 +10,13 @@ from discreet.adjacency import Adjacency
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import Bounds, check_bounds, column, exact_total
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Sum", "sum_"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sum(Additive):
+class Sum(NoisyTotals):
     r"""The sum of the records, each moved to the nearest of ``bounds`` = (L, U) if it lies beyond them.
 
     A missing record adds zero. Integers and doubles are added exactly, in any order.
@@ -46,26 +46,9 @@ class Sum(Additive):
         reach = max(high, Fraction(0)) - min(low, Fraction(0)) if self._replace else max(abs(low), abs(high))
         return reach, reach**2, 1
 
-    def error(self, confidence: float = 0.95) -> float:
-        """What the noise stays within, with this confidence."""
-        return self.mechanism.error(confidence)
-
-    def rmse(self) -> float:
-        """The root mean square of the noise."""
-        return self.mechanism.deviation
-
-    @property
-    def stated_error(self) -> Any:
-        """The error with 95 % confidence."""
-        return self.mechanism.stated_error
-
     def totals(self, values: Any) -> Any:
         """The exact sum of the bounded records. Private."""
         return exact_total(column(values), self.bounds)[0]
-
-    def answer(self, noisy: Any) -> Any:
-        """The noisy sum itself."""
-        return noisy
 
 
 def sum_(

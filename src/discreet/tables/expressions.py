@@ -18,90 +18,89 @@ logarithm can step outside.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from discreet.errors import extra, number
+from discreet.errors import number
 from discreet.schema import Bounded, Categories, Schema, Unlisted
-from discreet.tables.intervals import ANYTHING, TRUTH, Interval, arithmetic, function
+from discreet.tables.intervals import Interval
+from discreet.tables.nodes import Binary, Clip, Column, Compare, Function, IsIn, Logic, Missing, Node, Number
 from discreet.tables.scope import Scope
 
-with extra("tables"):
+if TYPE_CHECKING:
     import narwhals as nw
 
 __all__ = ["Expression", "check", "col", "columns", "joined"]
 
-_WHOLE = 2.0**52  # doubles of this size and more are whole numbers
 MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A function of one row. Build it from ``col(name)`` with Python's operators; ``&``, ``|``, ``~`` for logic."""
 
-    __slots__ = ()
+    node: Node
     __hash__ = object.__hash__
 
     def bounds(self, schema: Schema) -> Interval:
         """Numbers between which the value lies, from public facts; truth values lie in (0, 1)."""
-        raise NotImplementedError
+        return self.node.bounds(schema)
 
     def compiled(self, scope: Scope) -> nw.Expr:
         """The engine's expression, for the frame of ``scope`` as it then is."""
-        raise NotImplementedError
+        return self.node.compiled(scope)
 
     def logical(self) -> bool:
         """Whether it is a condition."""
-        return False
+        return self.node.logical()
 
     def __add__(self, other: Any) -> Expression:
-        return _Binary("+", self, _operand(other))
+        return Expression(Binary("+", self.node, _operand(other)))
 
     def __radd__(self, other: Any) -> Expression:
-        return _Binary("+", _operand(other), self)
+        return Expression(Binary("+", _operand(other), self.node))
 
     def __sub__(self, other: Any) -> Expression:
-        return _Binary("-", self, _operand(other))
+        return Expression(Binary("-", self.node, _operand(other)))
 
     def __rsub__(self, other: Any) -> Expression:
-        return _Binary("-", _operand(other), self)
+        return Expression(Binary("-", _operand(other), self.node))
 
     def __mul__(self, other: Any) -> Expression:
-        return _Binary("*", self, _operand(other))
+        return Expression(Binary("*", self.node, _operand(other)))
 
     def __rmul__(self, other: Any) -> Expression:
-        return _Binary("*", _operand(other), self)
+        return Expression(Binary("*", _operand(other), self.node))
 
     def __truediv__(self, other: Any) -> Expression:
-        return _Binary("/", self, _operand(other))
+        return Expression(Binary("/", self.node, _operand(other)))
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return _Binary("/", _operand(other), self)
+        return Expression(Binary("/", _operand(other), self.node))
 
     def __neg__(self) -> Expression:
-        return _Binary("-", _operand(0.0), self)
+        return Expression(Binary("-", _operand(0.0), self.node))
 
     def __lt__(self, other: Any) -> Expression:
-        return _Compare("<", self, _operand(other))
+        return Expression(Compare("<", self.node, _operand(other)))
 
     def __le__(self, other: Any) -> Expression:
-        return _Compare("<=", self, _operand(other))
+        return Expression(Compare("<=", self.node, _operand(other)))
 
     def __gt__(self, other: Any) -> Expression:
-        return _Compare(">", self, _operand(other))
+        return Expression(Compare(">", self.node, _operand(other)))
 
     def __ge__(self, other: Any) -> Expression:
-        return _Compare(">=", self, _operand(other))
+        return Expression(Compare(">=", self.node, _operand(other)))
 
     def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
         if isinstance(other, str):
             return self.is_in([other])
-        return _Compare("==", self, _operand(other))
+        return Expression(Compare("==", self.node, _operand(other)))
 
     def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
-        return _Logic("~", (self.__eq__(other),))
+        return Expression(Logic("~", (self.__eq__(other).node,)))
 
     def __and__(self, other: Any) -> Expression:
         return joined("&", (self, other))
@@ -110,7 +109,7 @@ class Expression:
         return joined("|", (self, other))
 
     def __invert__(self) -> Expression:
-        return _Logic("~", (_condition(self),))
+        return Expression(Logic("~", (_condition(self),)))
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -120,245 +119,85 @@ class Expression:
     def clip(self, low: float, high: float) -> Expression:
         """The value, moved to the nearer end where it lies outside."""
         ends = Bounded(low, high)
-        return _Clip(_numeric(self), ends.low, ends.high)
+        return Expression(Clip(_numeric(self), ends.low, ends.high))
 
     def is_in(self, values: Iterable[Any]) -> Expression:
         """Whether the value is one of ``values``."""
-        return _IsIn(self, tuple(value if isinstance(value, str) else _plain(value) for value in values))
+        listed = tuple(value if isinstance(value, str) else _plain(value) for value in values)
+        return Expression(IsIn(self.node, listed))
 
     def is_missing(self) -> Expression:
         """Whether there is no value."""
-        return _Missing(self)
+        return Expression(Missing(self.node))
 
     def abs(self) -> Expression:
         """The magnitude."""
-        return _Function("abs", _numeric(self))
+        return Expression(Function("abs", _numeric(self)))
 
     def floor(self) -> Expression:
         """The largest whole number that is not above the value."""
-        return _Function("floor", _numeric(self))
+        return Expression(Function("floor", _numeric(self)))
 
     def sqrt(self) -> Expression:
         """The square root; of a negative number, missing."""
-        return _Function("sqrt", _numeric(self))
+        return Expression(Function("sqrt", _numeric(self)))
 
     def log(self) -> Expression:
         """The natural logarithm; of a number that is not positive, missing."""
-        return _Function("log", _numeric(self))
+        return Expression(Function("log", _numeric(self)))
 
 
 def col(name: str) -> Expression:
     """The value of a declared column."""
-    return _Col(name)
+    return Expression(Column(name))
 
 
-def _operand(value: Any) -> Expression:
-    if isinstance(value, Expression):
-        return _numeric(value)
-    return _Number(_plain(value))
+def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
+    """Conditions side by side; those that are joined by the same sign already are not nested."""
+    sides = [_condition(side) for side in conditions]
+    inner = (side.parts if isinstance(side, Logic) and side.sign == sign else (side,) for side in sides)
+    return Expression(Logic(sign, tuple(part for parts in inner for part in parts)))
+
+
+def _operand(value: Any) -> Node:
+    return _numeric(value) if isinstance(value, Expression) else Number(_plain(value))
 
 
 def _plain(value: Any) -> float:
     return number("operand", float(value) if isinstance(value, bool) else value, low=-1e300, high=1e300)
 
 
-def _numeric(value: Expression) -> Expression:
+def _numeric(value: Expression) -> Node:
     if value.logical():
         raise ValueError("A condition stands where a number is needed: compare numbers, combine conditions with & | ~.")
-    return value
+    return value.node
 
 
-def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
-    """Conditions side by side; those that are joined by the same sign already are not nested."""
-    sides = [_condition(side) for side in conditions]
-    inner = (side.parts if isinstance(side, _Logic) and side.sign == sign else (side,) for side in sides)
-    return _Logic(sign, tuple(part for parts in inner for part in parts))
-
-
-def _condition(value: Any) -> Expression:
+def _condition(value: Any) -> Node:
     if not isinstance(value, Expression) or not value.logical():
         raise ValueError(
             "A value stands where a condition is needed: write for example col('age') >= 18, in parentheses "
             "beside & and |."
         )
-    return value
+    return value.node
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Col(Expression):
-    name: str
-
-    def bounds(self, schema: Schema) -> Interval:
-        match schema[self.name]:
-            case Bounded(low, high, _):
-                return low, high
-            case Categories(values=values) as kind if not kind.textual:
-                return float(min(values)), float(max(values))
-        return ANYTHING
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return scope.column(self.name)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Number(Expression):
-    value: float
-
-    def bounds(self, schema: Schema) -> Interval:
-        return self.value, self.value
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return nw.lit(self.value, dtype=nw.Float64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Binary(Expression):
-    sign: str
-    left: Expression
-    right: Expression
-
-    def bounds(self, schema: Schema) -> Interval:
-        return arithmetic(self.sign, self.left.bounds(schema), self.right.bounds(schema))
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        left, right = self.left.compiled(scope), self.right.compiled(scope)
-        if self.sign == "/":  # a guard, because one engine raises on division by zero and another gives infinity
-            right = scope.let(right)
-            return scope.real(nw.when(right != 0.0).then(left / right))
-        return scope.real(left + right if self.sign == "+" else left - right if self.sign == "-" else left * right)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Clip(Expression):
-    inner: Expression
-    low: float
-    high: float
-
-    def bounds(self, schema: Schema) -> Interval:
-        self.inner.bounds(schema)
-        return self.low, self.high
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return scope.let(self.inner.compiled(scope)).clip(self.low, self.high)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Function(Expression):
-    name: str
-    inner: Expression
-
-    def bounds(self, schema: Schema) -> Interval:
-        return function(self.name, self.inner.bounds(schema))
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        inner = scope.let(self.inner.compiled(scope))
-        match self.name:
-            case "abs":
-                return inner.abs()
-            case "floor":  # within what every engine's whole numbers hold; beyond it nothing is left to cut
-                small = nw.when(inner.abs() < _WHOLE).then(inner).otherwise(0.0)
-                return nw.when(inner.abs() < _WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
-            case "sqrt":
-                return nw.when(inner >= 0.0).then(nw.when(inner >= 0.0).then(inner).otherwise(0.0).sqrt())
-        return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Condition(Expression):
-    """Base of what is true, false or missing."""
-
-    def bounds(self, schema: Schema) -> Interval:
-        return TRUTH
-
-    def logical(self) -> bool:
-        return True
-
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Compare(_Condition):
-    sign: str
-    left: Expression
-    right: Expression
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        left, right = self.left.compiled(scope), self.right.compiled(scope)
-        found: nw.Expr = _COMPARISONS[self.sign](left, right)
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Logic(_Condition):
-    sign: str
-    parts: tuple[Expression, ...]
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        parts = [part.compiled(scope) for part in self.parts]
-        if self.sign == "~":
-            return ~parts[0]
-        join = operator.and_ if self.sign == "&" else operator.or_
-        while len(parts) > 1:  # in pairs: an engine's tree is as deep as the logarithm of their number
-            parts = [reduce(join, parts[at : at + 2]) for at in range(0, len(parts), 2)]
-        return parts[0]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _IsIn(_Condition):
-    inner: Expression
-    values: tuple[Any, ...]
-
-    def __post_init__(self) -> None:
-        if not self.values or len({isinstance(value, str) for value in self.values}) > 1:
-            raise ValueError("is_in needs at least one value, all text or all numbers.")
-
-    def bounds(self, schema: Schema) -> Interval:
-        column = schema[self.inner.name] if isinstance(self.inner, _Col) else None
-        if isinstance(self.values[0], str):
-            if not isinstance(column, Categories) or not column.textual:
-                raise ValueError("Text is compared with something that is not a column of text Categories.")
-            if unknown := sorted(set(self.values) - set(column.values)):
-                raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
-        elif (
-            isinstance(column, Categories) and column.textual
-        ):  # an engine would fail on the first text that is no number
-            raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
-        return TRUTH
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        inner = self.inner.compiled(scope)
-        return inner == self.values[0] if len(self.values) == 1 else scope.among(inner, self.values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Missing(_Condition):
-    inner: Expression
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return self.inner.compiled(scope).is_null()
+# --- what is refused before data is read -----------------------------------------------------------------------------
 
 
 def columns(expression: Expression) -> set[str]:
     """The columns that an expression looks at."""
-    return {part.name for part in _parts(expression) if isinstance(part, _Col)}
+    return {part.name for part in _parts(expression.node) if isinstance(part, Column)}
 
 
 def check(expression: Expression, schema: Schema, *, condition: bool) -> None:
     """Refuse, before data is read, what cannot be computed from declared columns."""
-    (_condition if condition else _numeric)(expression)
-    for part in _parts(expression):
+    for part in _parts((_condition if condition else _numeric)(expression)):
         part.bounds(schema)
-        if isinstance(part, _Col) and isinstance(schema[part.name], Unlisted):
+        if isinstance(part, Column) and isinstance(schema[part.name], Unlisted):
             raise ValueError(f"Column {part.name!r} is Unlisted, but an expression needs Bounded or Categories.")
-        if isinstance(part, (_Binary, _Compare, _Clip, _Function)):
-            for name in [p.name for p in _children(part) if isinstance(p, _Col)]:
+        if isinstance(part, (Binary, Compare, Clip, Function)):
+            for name in [p.name for p in _children(part) if isinstance(p, Column)]:
                 kind = schema[name]
                 if isinstance(kind, Categories) and kind.textual:
                     raise ValueError(
@@ -366,15 +205,15 @@ def check(expression: Expression, schema: Schema, *, condition: bool) -> None:
                     )
 
 
-def _children(expression: Expression) -> list[Expression]:
-    values = [getattr(expression, name) for name in getattr(expression, "__dataclass_fields__", {})]
+def _children(node: Node) -> list[Node]:
+    values = [getattr(node, name) for name in getattr(node, "__dataclass_fields__", {})]
     flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
-    return [item for item in flat if isinstance(item, Expression)]
+    return [item for item in flat if isinstance(item, Node)]
 
 
-def _parts(expression: Expression) -> list[Expression]:
+def _parts(whole: Node) -> list[Node]:
     """Every part, the whole included. What is larger or deeper than an engine plans in seconds is refused."""
-    found, level, depth = [expression], [expression], 0
+    found, level, depth = [whole], [whole], 0
     while level := [child for part in level for child in _children(part)]:
         found, depth = found + level, depth + 1
         if len(found) > MOST_PARTS or depth > DEEPEST:

@@ -15,13 +15,13 @@ ValueError: MAX(income) is not supported, because one row decides it: ask for a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 from discreet.errors import extra
-from discreet.tables.expressions import Expression, col, joined
 from discreet.tables.lists import taken_out
 from discreet.tables.query import TableQuery
+from discreet.tables.where import expression
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -74,7 +74,7 @@ def _asked(query: str, table: Table) -> TableQuery:
     _nothing_else(tree, _READ)
     _one_table(tree)
     if where := tree.args.get("where"):
-        table = table.filter(_expression(where.this, lists))
+        table = table.filter(expression(where.this, lists))
     keys = _keys(tree)
     answer = table.group_by(*keys)
     for item in tree.expressions:
@@ -189,78 +189,4 @@ def _aggregate(answer: TableQuery, node: exp.Expression, name: str | None) -> Ta
     raise ValueError(
         f"{text} is not supported. Aggregates are COUNT(*), COUNT(column), COUNT(DISTINCT column), SUM, AVG, "
         "VAR_POP, MEDIAN and QUANTILE_CONT(column, q)."
-    )
-
-
-# --- WHERE -----------------------------------------------------------------------------------------------------------
-
-_OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
-    exp.Add: lambda a, b: a + b,
-    exp.Sub: lambda a, b: a - b,
-    exp.Mul: lambda a, b: a * b,
-    exp.Div: lambda a, b: a / b,
-    exp.LT: lambda a, b: a < b,
-    exp.LTE: lambda a, b: a <= b,
-    exp.GT: lambda a, b: a > b,
-    exp.GTE: lambda a, b: a >= b,
-    exp.EQ: lambda a, b: a == b,
-    exp.NEQ: lambda a, b: a != b,
-}
-
-
-def _expression(node: exp.Expression, lists: Mapping[str, list[Any]]) -> Any:
-    """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
-
-    def read(inner: Any) -> Any:
-        return _expression(inner, lists)
-
-    def of_a_row(inner: exp.Expression) -> Expression:
-        found = read(inner)
-        if not isinstance(found, Expression):
-            raise ValueError(f"{inner.sql()} does not look at any column.")
-        return found
-
-    match node:
-        case exp.Column():
-            return col(node.name)
-        case exp.Literal():
-            return node.this if node.is_string else float(node.this)
-        case exp.Boolean():
-            return float(bool(node.this))
-        case exp.Paren():
-            return read(node.this)
-        case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
-            return joined("&" if isinstance(node, exp.And) else "|", map(read, node.flatten(unnest=False)))
-        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
-            return -float(inner.this)
-        case exp.Neg():
-            return -of_a_row(node.this)
-        case exp.Not():
-            return ~of_a_row(node.this)
-        case exp.Between():
-            value = of_a_row(node.this)
-            return (value >= read(node.args["low"])) & (value <= read(node.args["high"]))
-        case exp.In() if node.expressions:
-            values = [read(value) for value in node.expressions]
-            return of_a_row(node.this).is_in(lists.get(values[0], values) if isinstance(values[0], str) else values)
-        case exp.Is() if isinstance(node.expression, exp.Null):
-            return of_a_row(node.this).is_missing()
-        case exp.Abs():
-            return of_a_row(node.this).abs()
-        case exp.Floor() if node.args.get("decimals") is None:
-            return of_a_row(node.this).floor()
-        case exp.Sqrt():
-            return of_a_row(node.this).sqrt()
-        case exp.Ln():
-            return of_a_row(node.this).log()
-    if type(node) in _OPERATORS:
-        left, right = read(node.this), read(node.expression)
-        if isinstance(left, str):
-            left, right = right, left
-        if not isinstance(left, Expression) and not isinstance(right, Expression):
-            raise ValueError(f"{node.sql()} does not look at any column.")
-        return _OPERATORS[type(node)](left, right)
-    raise ValueError(
-        f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
-        "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN."
     )

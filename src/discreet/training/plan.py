@@ -107,11 +107,37 @@ def planned(
 ) -> Plan:
     """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise
     (noise_multiplier)."""
-    given = [
-        name
-        for name, value in (("epsilon", epsilon), ("epochs", epochs), ("noise_multiplier", noise_multiplier))
-        if value is not None
-    ]
+    _two_of_three(epsilon, delta, epochs, noise_multiplier)
+    if not isinstance(noise, Noise | None):
+        raise ValueError(
+            f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent()."
+        )
+
+    # what runs is what was priced, whatever the schedule looks at
+    asked_once = noise_schedule and cache(noise_schedule)
+
+    def plan(z: float, steps: int) -> Plan:
+        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clip_schedule, unit)
+
+    if epochs is None:
+        assert epsilon is not None
+        assert delta is not None
+        z = positive("noise_multiplier", noise_multiplier)
+        return plan(z, _most_steps(lambda steps: plan(z, steps), epsilon, delta))
+    length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
+    steps = math.ceil(length * sampler.steps_per_pass)
+    if noise_multiplier is not None:
+        return plan(positive("noise_multiplier", noise_multiplier), steps)
+    assert epsilon is not None
+    assert delta is not None
+    return plan(_least_noise(lambda z: plan(z, steps), sampler.participation, epsilon, delta), steps)
+
+
+def _two_of_three(
+    epsilon: float | None, delta: float | None, epochs: float | None, noise_multiplier: float | None
+) -> None:
+    asked = {"epsilon": epsilon, "epochs": epochs, "noise_multiplier": noise_multiplier}
+    given = [name for name, value in asked.items() if value is not None]
     if len(given) != 2:
         raise ValueError(
             f"{' and '.join(given) or 'nothing'} given, but exactly two of epsilon, epochs and noise_multiplier "
@@ -120,36 +146,16 @@ def planned(
     if (epsilon is None) != (delta is None):
         raise ValueError("epsilon and delta belong together: give both or neither.")
 
-    # what runs is what was priced, whatever the schedule looks at
-    asked_once = noise_schedule and cache(noise_schedule)
 
-    if not isinstance(noise, Noise | None):
-        raise ValueError(
-            f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent()."
-        )
-
-    def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clip_schedule, unit)
-
-    if epochs is not None:
-        length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
-        steps = math.ceil(length * sampler.steps_per_pass)
-        if noise_multiplier is not None:
-            return plan(positive("noise_multiplier", noise_multiplier), steps)
-        assert epsilon is not None
-        assert delta is not None
-        z = accounting.calibrate(
-            lambda z: plan(z, steps).event,
-            epsilon=epsilon,
-            delta=delta,
-            adjacency=sampler.participation.adjacency,
-            start=float(sampler.participation.movement),
-        )
-        return plan(z, steps)
-    assert epsilon is not None
-    assert delta is not None
-    z = positive("noise_multiplier", noise_multiplier)
-    return plan(z, _most_steps(lambda steps: plan(z, steps), epsilon, delta))
+def _least_noise(plan: Callable[[float], Plan], taking_part: Participation, epsilon: float, delta: float) -> float:
+    """The smallest noise multiplier whose price stays within the target."""
+    return accounting.calibrate(
+        lambda z: plan(z).event,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=taking_part.adjacency,
+        start=float(taking_part.movement),
+    )
 
 
 def _most_steps(plan: Callable[[int], Plan], epsilon: float, delta: float) -> int:
