@@ -60,7 +60,7 @@ def expression(node: exp.Expression, lists: Lists) -> Any:
         case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
             sides: Iterable[Any] = node.flatten(unnest=False)
             return joined("&" if isinstance(node, exp.And) else "|", (expression(side, lists) for side in sides))
-        case exp.Between():
+        case exp.Between() if not node.args.get("symmetric"):
             value, low, high = _of_a_row(node.this, lists), node.args["low"], node.args["high"]
             return (value >= expression(low, lists)) & (value <= expression(high, lists))
         case exp.In() if node.expressions:
