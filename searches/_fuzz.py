@@ -110,6 +110,10 @@ def run() -> None:
     parser.add_argument("name", nargs="*", help="some targets; all of them by default")
     parser.add_argument("--size", type=int, default=None, help=f"inputs a target; {SIZE:,} by default")
     given = parser.parse_args()
+    from searches._targets import TARGETS
+
+    if unknown := sorted(set(given.name) - set(TARGETS)):
+        parser.error(f"there is no target {unknown[0]!r}; there are {', '.join(TARGETS)}")
     main(given.size, given.name)
 
 
