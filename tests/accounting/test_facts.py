@@ -17,8 +17,9 @@ from discreet.accounting.atoms import Atoms
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.adjacency import Adjacency
+from discreet.errors import NotCertified
 from discreet.events import tree
-from discreet.ledger import pricing
+from discreet.ledger import groups, pricing, rules
 from discreet.release import Release
 
 ADD_REMOVE, REPLACE = Adjacency.ADD_REMOVE, Adjacency.REPLACE
@@ -190,3 +191,47 @@ def test_a_release_is_as_good_as_its_event():
     assert dp.guarantee(release).event is event
     with pytest.raises(ValueError, match="Release"):
         dp.epsilon(1.0, 1e-5)
+
+
+def test_a_kind_that_keeps_its_adjacency_as_text_is_priced_like_any(kind, tmp_path):
+    """As JSON gives it back: a ledger judges what it reads, with caches that another process does not have."""
+    Plain = kind(
+        Facts(mu=lambda event, adjacency: event.level, enlarged=lambda event, k: replace(event, level=event.level * k))
+    )
+    assert ev.Event.from_json(Plain(level=0.1).to_json()).adjacency is Adjacency.ADD_REMOVE
+    with pytest.raises(dp.UnsupportedAdjacency, match="null record"):
+        dp.epsilon(Plain(level=0.1, adjacency="replace"), 1e-6, adjacency="zero-out")
+    with dp.Ledger(f"sqlite:///{tmp_path / 'budget.db'}") as ledger:
+        ledger.open("census", epsilon=3.0, delta=1e-6).charge(Plain(level=0.1))
+    for cached in (groups.price, pricing.price, rules.judged):
+        cached.cache_clear()
+    with dp.Ledger(f"sqlite:///{tmp_path / 'budget.db'}") as ledger:
+        ledger.book("census").charge(Plain(level=0.1))
+        ledger.book("census").plan(Plain(level=0.1) * 2)
+        assert ledger.verify().entries >= 3
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"pure": lambda event, adjacency: -5.0},
+        {"rho": lambda event, adjacency: -1.0},
+        {"mu": lambda event, adjacency: math.nan},
+        {"approximate": lambda event, adjacency: (-1.0, 1e-7)},
+        {"curve": lambda event, adjacency, orders: -orders},
+    ],
+    ids=lambda stated: next(iter(stated)),
+)
+def test_a_fact_that_cannot_be_a_price_reaches_no_total(stated, kind):
+    Odd = kind(Facts(**stated))
+    for accountant in (None, "basic", "advanced", "optimal", "zcdp", "rdp", "gdp", "pld"):
+        try:
+            found = dp.epsilon(Odd(level=1.0) + ev.Gaussian(noise_multiplier=1.0), 1e-6, accountant=accountant)
+        except (NotCertified, dp.UnsupportedEvent):
+            continue
+        assert found >= dp.epsilon(ev.Gaussian(noise_multiplier=1.0), 1e-6) - 1e-9
+
+
+def test_a_kind_does_not_take_over_the_name_of_another():
+    with pytest.raises(TypeError, match="already"):
+        type("ApproxDP", (ev.Event,), {})

@@ -14,6 +14,7 @@ import pytest
 
 import discreet as dp
 from discreet.encoding import Encoder
+from discreet.encoding.columns import of_arrow
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
 
@@ -206,3 +207,12 @@ def test_an_engines_frame_has_no_first_row():
 
 def test_rows_do_not_show_themselves():
     assert repr(Encoder(Declaration(Schema(x=Bounded(0, 1)))).read({"x": [0.25]})) == "Encoded()"
+
+
+def test_bytes_that_are_no_text_are_no_label_and_fail_nothing():
+    raw = pa.array([b"a", b"\xff", b"b", None], pa.binary())
+    words = pa.StringArray.from_buffers(4, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
+    found = of_arrow(pa.chunked_array([words]))
+    assert found.words[found.at[0]] == "a"
+    assert found.words[found.at[1]] is None
+    assert found.at[3] == -1

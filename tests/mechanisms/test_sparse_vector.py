@@ -1,5 +1,9 @@
 """AboveThreshold and sparse vector: fresh noise, one charge a positive, nothing after the last."""
 
+import copy
+import os
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,3 +107,21 @@ def test_bad_parameters_are_named():
     for name, bad in (("threshold", np.nan), ("sensitivity", 0.0), ("epsilon", -1.0), ("max_positives", 0)):
         with pytest.raises(ValueError, match=name):
             SparseVector(**{"threshold": 0.0, "max_positives": 1, name: bad})
+
+
+def test_what_was_paid_for_once_answers_in_one_place():
+    """A copy, or a forked child, would have the same threshold noise and say yes for nothing."""
+    session = SparseVector(threshold=100.0, sensitivity=1.0, epsilon=1.0, max_positives=2).start()
+    session.ask(0.0)
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="paid for"):
+            copied(session)
+    child = os.fork()
+    if not child:
+        try:
+            session.ask(1e6)
+        except ValueError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert session.ask(1e6)

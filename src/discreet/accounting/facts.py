@@ -32,9 +32,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from discreet.accounting.arrays import Array
 from discreet.accounting.atoms import binary, too_large
-from discreet.accounting.outward import product
+from discreet.accounting.outward import product, proved
 from discreet.accounting.pairs import SMALLEST, GaussianShift, Pair
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.adjacency import Adjacency
@@ -132,7 +134,12 @@ def unsupported(accountant: str, event: Event, reason: str) -> UnsupportedEvent:
 
 
 def _stated(fact: Fact[T] | None, leaf: Leaf) -> T | None:
-    return None if fact is None else fact(leaf.event, leaf.adjacency)
+    """What is stated, if it can be a price: a number below zero, or none at all, is refused here and reaches no sum."""
+    found = None if fact is None else fact(leaf.event, leaf.adjacency)
+    for value in found if isinstance(found, tuple) else (found,):
+        if isinstance(value, (int, float)):
+            proved(value)
+    return found
 
 
 # --- one number a leaf -----------------------------------------------------------------------------------------------
@@ -208,6 +215,8 @@ def stated_curve(leaf: Leaf, orders: Array) -> Array | None:
     """Rényi divergences that are stated, or follow from a rho where no pair says more. None: ask the pair."""
     facts = facts_of(leaf.event)
     curve = None if facts.curve is None else facts.curve(leaf.event, leaf.adjacency, orders)
+    if curve is not None:
+        proved(float(np.min(curve)))
     known = _stated(facts.rho, leaf) is not None or stated_mu(leaf) is not None
     return rho_of(leaf) * orders if curve is None and facts.pair is None and known else curve
 

@@ -34,9 +34,10 @@ def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resol
 
 
 def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
-    own = getattr(leaf, "adjacency", None)
-    if own is None:
+    stated = getattr(leaf, "adjacency", None)
+    if stated is None:
         raise UnsupportedEvent(f"No accountant can price {leaf.tag}: it states no adjacency that it was proved under.")
+    own = Adjacency(stated)  # a kind may keep it as text
     if own is not wanted:
         if wanted is Adjacency.ADD_REMOVE:
             raise refusal(leaf, wanted, f"it was proved under '{own}', which may reveal the number of records")

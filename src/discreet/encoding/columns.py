@@ -57,11 +57,17 @@ def identities(values: Any) -> Words:
 
 
 def of_arrow(column: Any) -> Words:
-    """An Arrow column of text."""
+    """An Arrow column of text. Bytes that are none are a word of their own, which is no label."""
     encoded = column.combine_chunks().dictionary_encode()
-    return Words(
-        encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
-    )
+    words = [_decoded(word) for word in encoded.dictionary.cast("large_binary").to_pylist()]
+    return Words(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), words)
+
+
+def _decoded(word: bytes) -> str | None:
+    try:
+        return word.decode()
+    except UnicodeDecodeError:  # its own record's matter
+        return None
 
 
 def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from discreet.adjacency import Adjacency
 from discreet.errors import whole
 
 __all__ = ["Composed", "Event", "Parallel", "Repeated", "leaves"]
@@ -21,6 +22,9 @@ class Event:
     tag: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
+        known = _BY_TAG.setdefault(cls.__name__, cls)
+        if known.__module__ != cls.__module__:
+            raise TypeError(f"There is a kind of event called {cls.__name__} already: what is read back must be one.")
         _BY_TAG[cls.__name__] = cls  # slots make dataclass build the class twice; the second wins
         cls.tag = cls.__name__
 
@@ -79,7 +83,7 @@ class Event:
                 f"{kind.tag} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}."
             )
         try:
-            return kind(**{name: _decode(value) for name, value in values.items()})
+            return kind(**{name: _decoded(name, value) for name, value in values.items()})
         except TypeError as error:
             raise ValueError(f"{kind.tag} needs {', '.join(sorted(known))}: {error}.") from None
 
@@ -100,6 +104,11 @@ def _encode(value: Any) -> Any:
     if isinstance(value, Event):
         return value.to_dict()
     return [_encode(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _decoded(name: str, value: Any) -> Any:
+    """A parameter as it was: an adjacency is not its text, whatever the kind checks itself."""
+    return Adjacency(value) if name == "adjacency" else _decode(value)
 
 
 def _decode(value: Any) -> Any:

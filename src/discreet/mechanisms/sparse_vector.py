@@ -16,6 +16,7 @@ the variance of their difference. Values and noise live on a grid, as whole numb
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -125,10 +126,28 @@ class AboveThreshold(Mechanism[int | None]):
         return next((i for i, value in enumerate(data) if asked.ask(value)), None)
 
 
-class Round:
+class _PaidOnce:
+    """What holds noise that was paid for once: neither a copy nor a forked process may use it again."""
+
+    def __init__(self) -> None:
+        self._home = os.getpid()
+
+    def _refuse_elsewhere(self) -> None:
+        if os.getpid() != self._home:
+            raise ValueError(
+                "The process was forked since this was started, and what was paid for is the parent's. Start "
+                "another here."
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("What was started and paid for cannot be copied or pickled: the copy would answer for nothing.")
+
+
+class Round(_PaidOnce):
     """One run of AboveThreshold: it has its own threshold noise, and ends at the first yes."""
 
     def __init__(self, mechanism: AboveThreshold, rng: random.Rng) -> None:
+        super().__init__()
         self._mechanism, self._noise, self._rng = mechanism, mechanism._noise, rng
         self._bar = self._noise.steps(mechanism.threshold) + int(random.laplace_cells(self._noise.threshold, (), rng))
         self.over = False
@@ -136,6 +155,7 @@ class Round:
 
     def ask(self, value: Any) -> bool:
         """Whether ``value`` was found above the threshold. After a yes the round is over."""
+        self._refuse_elsewhere()
         if self.over:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
@@ -221,10 +241,11 @@ class SparseVector(Mechanism[list[int]]):
         return found
 
 
-class Session:
+class Session(_PaidOnce):
     """A run of the sparse vector technique."""
 
     def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Chargeable | None, label: str) -> None:
+        super().__init__()
         self._mechanism, self._rng, self._book, self._label = mechanism, rng, book, label
         self._round: Round | None = None
         self.positives = 0
@@ -237,6 +258,7 @@ class Session:
 
     def ask(self, value: Any) -> bool:
         """Whether ``value`` was found above the threshold. A new round is charged first, and may be refused."""
+        self._refuse_elsewhere()
         if self.over:
             raise ValueError(f"The session is over: it has given its {self.positives} positive answers.")
         if self._round is None or self._round.over:

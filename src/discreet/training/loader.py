@@ -133,11 +133,11 @@ class PrivateLoader:
     def __iter__(self) -> Iterator[Any]:
         steps = self.run.begin_pass()
         try:
-            yield from self._batches(steps)
+            yield from self._batches(steps, self.run.loop)
         finally:
             self.run.clipped.stop_checking()  # also when the loop is left early
 
-    def _batches(self, steps: range) -> Iterator[Any]:
+    def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
         drawn = _Drawn(self, steps, waiting)
         if (
@@ -147,7 +147,7 @@ class PrivateLoader:
         ):
             for piece in drawn:
                 rows = self._rows(piece)
-                self.run.hand_out(waiting.popleft(), rows)
+                self.run.hand_out(waiting.popleft(), rows, loop)
                 yield rows
             return
         batches = DataLoader(
@@ -160,7 +160,7 @@ class PrivateLoader:
             timeout=self._loader.timeout,
         )
         for batch in batches:
-            self.run.hand_out(waiting.popleft(), batch)
+            self.run.hand_out(waiting.popleft(), batch, loop)
             yield batch
 
     def _rows(self, piece: list[int]) -> list[Tensor]:

@@ -50,19 +50,21 @@ def loss_of(criterion: Criterion, outputs: Any, target: Any) -> Tensor:
     except Exception:
         if not (isinstance(outputs, Tensor) and isinstance(target, Tensor) and len(outputs) == len(target)):
             raise
-        taken = torch.tensor(
-            [_takes(criterion, outputs.detach()[i : i + 1], target[i : i + 1]) for i in range(len(target))]
-        )
+        shown, zeros = outputs.detach(), torch.zeros_like(target)
+        criterion(shown, zeros)  # what fails here too is not the targets' fault
+        taken = torch.tensor([_takes(criterion, shown, zeros, target, i) for i in range(len(target))])
     return criterion(
         torch.where(_beside(taken, outputs), outputs, outputs.detach()),
-        torch.where(_beside(taken, target), target, torch.zeros_like(target)),
+        torch.where(_beside(taken, target), target, zeros),
     )
 
 
-def _takes(criterion: Criterion, outputs: Tensor, target: Tensor) -> bool:
-    """Whether the loss of one record can be computed."""
+def _takes(criterion: Criterion, outputs: Tensor, zeros: Tensor, target: Tensor, i: int) -> bool:
+    """Whether the loss can take the target of record i, in a batch of the same shape whose other targets are zero."""
+    alone = zeros.clone()
+    alone[i] = target[i]
     try:
-        criterion(outputs, target)
+        criterion(outputs, alone)
     except Exception:
         return False
     return True

@@ -113,11 +113,11 @@ def planned(
             f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent()."
         )
 
-    # what runs is what was priced, whatever the schedule looks at
-    asked_once = noise_schedule and cache(noise_schedule)
+    # what runs is what was priced, and one thing for all pieces of a batch, whatever a schedule looks at
+    asked_once, clips = noise_schedule and cache(noise_schedule), clip_schedule and cache(clip_schedule)
 
     def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clip_schedule, unit)
+        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clips, unit)
 
     if epochs is None:
         assert epsilon is not None

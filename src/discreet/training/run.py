@@ -61,6 +61,7 @@ class Run:
         self._noise, self._secure = copy.deepcopy(plan.noise), secure
         self.steps = 0  # that were released; of a pass, up to the last batch that was
         self.position = 0  # batches that were handed out
+        self.loop = 0  # which loop over the loader is the current one
         self.batch: Batch | None = None
         self.clip_norm = plan.clipping.max_grad_norm
         self._pass: tuple[int, Indices | None] = (-1, None)
@@ -73,7 +74,7 @@ class Run:
 
         A batch of a pass is dealt once, used or not; other batches are drawn for the step they will be.
         """
-        self.batch = None
+        self.batch, self.loop = None, self.loop + 1
         self.clipped.begin()
         length = self.plan.sampler.steps_per_pass
         if not self.plan.sampler.passes:
@@ -87,8 +88,17 @@ class Run:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
 
-    def hand_out(self, batch: Batch, yielded: Any = ()) -> None:
-        """The loader is about to yield: a batch that was given a backward pass must have been given its step."""
+    def hand_out(self, batch: Batch, yielded: Any = (), loop: int | None = None) -> None:
+        """The loader is about to yield: a batch that was given a backward pass must have been given its step.
+
+        ``loop`` is the loop it yields to. One that went on beside another would bring records to a step that is not
+        theirs, or the same step twice.
+        """
+        if loop not in (None, self.loop):
+            raise PrivateTrainingError(
+                "Another loop over the private loader has begun, so this one is over: batches of two loops at once "
+                "have no account. Finish one loop, or leave it, before the next."
+            )
         if self.batch is not None and self.clipped.waiting:
             raise PrivateTrainingError(
                 "backward was called on a batch, but step was not, and its gradient cannot wait for the "

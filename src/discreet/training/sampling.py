@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
+from discreet.encoding.columns import identities
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.poisson import poisson_sample
@@ -240,9 +241,13 @@ class PerUser(Sampler):
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:
         """Users, their records one user after another, and where each user's begin."""
-        names, of = np.unique(np.asarray(self.users), return_inverse=True)
+        users = self.users if isinstance(self.users, (list, tuple)) else np.asarray(self.users)
+        found = identities(users)  # one by one: no user decides how another is told, and missing ones are one
+        names: list[object] = [*sorted(found.words), *([None] if (found.at < 0).any() else [])]
+        place = {name: i for i, name in enumerate(names)}
+        of = np.array([place[None if at < 0 else found.words[at]] for at in found.at.tolist()], np.int64)
         by_user = np.argsort(of, kind="stable")
-        return names.tolist(), by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
+        return names, by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
 
     @property
     def participation(self) -> Participation:
