@@ -35,7 +35,7 @@ from discreet.errors import number
 from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import spent_delta, store
-from discreet.mechanisms.records import column
+from discreet.mechanisms.records import check_column, column
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 
@@ -187,6 +187,10 @@ class SmoothMedian(Mechanism[float]):
         x = column(values).astype(np.float64)
         x = np.sort(np.clip(np.where(np.isnan(x), low, x), low, high))
         return x, (len(x) + 1) // 2 - 1
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no column of numbers."""
+        check_column(data)
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> float:
         """A noisy median, inside the bounds."""

@@ -31,6 +31,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
+from discreet.mechanisms.records import check_container
 from discreet.random.tap import noised
 from discreet.release import Chargeable, pay
 
@@ -119,6 +120,10 @@ class AboveThreshold(Mechanism[int | None]):
     def start(self, rng: random.RngLike = None) -> Round:
         """A round of questions: ``ask`` until it says yes."""
         return Round(self, random.as_rng(rng))
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no sequence of values."""
+        check_container(data)
 
     def draw(self, data: Iterable[Any], rng: random.Rng) -> int | None:
         """The position of the first value found above the threshold, or none."""
@@ -229,6 +234,10 @@ class SparseVector(Mechanism[list[int]]):
     ) -> Session:
         """A session of questions; ``book`` is charged for each round before it begins."""
         return Session(self, random.as_rng(rng), book, label)
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no sequence of values."""
+        check_container(data)
 
     def draw(self, data: Iterable[Any], rng: random.Rng) -> list[int]:
         """The positions of the values found above the threshold, at most ``max_positives`` of them."""

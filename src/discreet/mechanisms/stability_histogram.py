@@ -18,7 +18,7 @@ from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.grid import above
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
-from discreet.mechanisms.records import column
+from discreet.mechanisms.records import check_container, column
 from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -88,6 +88,10 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
         """The size at which a bin is shown with this confidence; its count is then within the same noise."""
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no sequence of records."""
+        check_container(data)
 
     def draw(self, data: Sequence[Any], rng: random.Rng) -> dict[Any, int]:
         """Shown bins with their noisy counts, in an order that depends on the bins alone."""

@@ -18,6 +18,7 @@ from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
+from discreet.mechanisms.records import check_container
 
 __all__ = ["StableMode"]
 
@@ -65,6 +66,10 @@ class StableMode(Mechanism[Any]):
         """The lead, in records, at which the mode is answered with this confidence; an answer is exact."""
         distance = self._test.error(confidence)
         return distance + 1 if self.adjacency is Adjacency.ADD_REMOVE else 2 * distance + 2
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no sequence of records."""
+        check_container(data)
 
     def draw(self, data: Sequence[Any], rng: random.Rng) -> Any:
         """The mode of the records, or ``None``."""
