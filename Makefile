@@ -59,7 +59,7 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[all]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[all,hf,mbi]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
 	@touch $@
 
 $(STAMPS)/fuzz: $(STAMPS)/test
