@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DOMAIN = Path(__file__).with_name("adult_domain.json")
+Codes = dict[str, NDArray[np.int64]]
 
 
 @cache
@@ -34,7 +36,7 @@ def sizes() -> dict[str, int]:
     return {name: len(c["categories"]) if "categories" in c else len(c["edges"]) - 1 for name, c in _columns().items()}
 
 
-def codes() -> dict[str, NDArray[np.int64]]:
+def codes() -> Codes:
     """Every record, a code a column: the donors' training part (32,561 records) first, then their test part."""
     from discreet.datasets import adult
 
@@ -62,3 +64,17 @@ def frame() -> Any:
     import pandas as pd
 
     return pd.DataFrame(codes())
+
+
+def marginal_error(real: Codes, synthetic: Codes, ways: int = 3) -> float:
+    """Total variation between two tables' marginals on ``ways`` columns, averaged over every choice of columns."""
+    return float(np.mean([_variation(real, synthetic, chosen) for chosen in combinations(sizes(), ways)]))
+
+
+def _variation(real: Codes, synthetic: Codes, chosen: tuple[str, ...]) -> float:
+    shape = tuple(sizes()[name] for name in chosen)
+    shares = []
+    for table in (real, synthetic):
+        cell = np.ravel_multi_index([table[name] for name in chosen], shape)
+        shares.append(np.bincount(cell, minlength=int(np.prod(shape))) / len(cell))
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
