@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.adult_table import Codes, codes, frame, marginal_error, sizes
 
 MOST_MEMORY = 10 << 30  # bytes of data: a model that grows beyond fails, and is reported so
+MOST_CPU = 7200  # seconds, however busy the machine is
 
 
 def smartnoise(kind: str, epsilon: float, delta: float, seed: int) -> Any:
@@ -50,6 +51,7 @@ def dpmm(kind: str, epsilon: float, delta: float, seed: int) -> Any:
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU + 60))
     library, kind = question["peer"].split("-")
     start, before = time.perf_counter(), time.process_time()
     found = {"smartnoise": smartnoise, "dpmm": dpmm}[library](

@@ -31,7 +31,7 @@ RESULTS = Path(__file__).with_name("synthesis_results.json")
 EPSILONS, DELTA = (1.0, 0.1, 10.0), 1e-9
 PEERS = ("dpmm-mst", "smartnoise-mst", "smartnoise-aim", "dpmm-aim")
 ENGINES = ("residual", "mbi")
-LONGEST = 3600.0  # seconds a peer may take; a longer fit is stored as a failure
+LONGEST = 86_400.0  # seconds on the clock; what counts is the CPU time that ``peers_synthesis`` allows
 GOAL, OWED_CPU = 0.9, {"residual": 120.0, "mbi": 900.0}
 
 

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.synthesis.linear_queries import SyntheticCounts
     from discreet.synthesis.mwem import MWEM
+    from discreet.synthesis.quality_check import QualityCheck
+    from discreet.synthesis.quality_facts import quality
     from discreet.synthesis.small_db import SmallDB
 
-__all__ = ["MWEM", "SmallDB", "SyntheticCounts"]
+__all__ = ["MWEM", "QualityCheck", "SmallDB", "SyntheticCounts", "quality"]
 
 _LAZY = {
     "MWEM": "mwem",
+    "QualityCheck": "quality_check",
     "SmallDB": "small_db",
     "SyntheticCounts": "linear_queries",
+    "quality": "quality_facts",
 }
 
 
