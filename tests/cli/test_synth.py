@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from discreet import cli, synthesis
+from discreet.cli.query import bar
 from discreet.encoding import Encoder
 from discreet.ledger import Ledger
 from discreet.release import charged
@@ -47,7 +48,7 @@ class StandIn:
         )
         found = charged(source, book=book, label=label, rng=rng)
         if progress is not None:
-            progress(1.0)
+            progress(1.0, "drawing")
         self.event_, self.total, self.told = found.event, round(found.value), self.told | {"label": label, "rng": rng}
         return self
 
@@ -102,6 +103,14 @@ def test_rows_and_machine_readable_words(capsys):
     assert StandIn.made[0].told["engine"] == "mbi"
 
 
+def test_a_person_who_waits_sees_a_bar(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with bar("fitting") as moved:
+        moved(0.25)
+        moved(0.5, "drawing")
+    assert "drawing" in capsys.readouterr().err
+
+
 def test_explain_reads_and_spends_nothing(capsys):
     Path("data.csv").unlink()
     run(*SYNTH, "--explain", "--rows", "100")
@@ -115,12 +124,13 @@ def test_explain_reads_and_spends_nothing(capsys):
         ((*SYNTH[:-1], "out.xls"), "must name a file that ends in .csv or .parquet"),
         (SYNTH[:-2], "must name a file"),
         ((*SYNTH, "--rows", "0"), "rows is 0"),
+        ((*SYNTH, "--explain"), "--rows is missing"),
         ((*SYNTH, "--model", "nowhere/model.json"), "there is no folder"),
         ((*SYNTH[:-1], "data.csv"), "the command reads it"),
         (("synth", "absent.csv", *SYNTH[2:]), "There is no file 'absent.csv'"),
         ((*SYNTH, "--engine", "magic"), "magic"),
     ],
-    ids=["ending", "no out", "rows", "folder", "input", "absent", "engine"],
+    ids=["ending", "no out", "rows", "explain", "folder", "input", "absent", "engine"],
 )
 def test_public_mistakes_are_found_before_the_charge(arguments, message, capsys):
     with Ledger("sqlite:///budget.db") as ledger:

@@ -88,8 +88,8 @@ def query(
 
 
 @contextmanager
-def bar(doing: str = "reading") -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error, for a person who waits there."""
+def bar(doing: str = "reading") -> Iterator[Callable[..., None] | None]:
+    """A progress bar on standard error, for a person who waits there: called with a share, and what is being done."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -98,7 +98,7 @@ def bar(doing: str = "reading") -> Iterator[Callable[[float], None] | None]:
 
     with Progress(console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(doing, total=1.0)
-        yield lambda share: shown.update(task, completed=share)
+        yield lambda share, stage=doing: shown.update(task, completed=share, description=stage)
 
 
 def _print(value: Any, event: dict[str, Any] | None) -> None:

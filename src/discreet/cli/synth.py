@@ -28,7 +28,9 @@ Out = Annotated[
 ]
 Rows = Annotated[
     int | None,
-    typer.Option("--rows", help="How many rows to draw; as many as the model says there are.", show_default=False),
+    typer.Option(
+        "--rows", help="How many rows to draw; without it, as many as the model's noisy total.", show_default=False
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -65,6 +67,8 @@ def synth(
     declared = read_schema(schema)
     estimator = AIM(epsilon, delta, engine=engine)
     if explain:
+        if rows is None:
+            raise ValueError("--rows is missing, but the error to expect depends on how many records there are: guess.")
         show.say(*str(estimator.explain(declared, n=rows)).splitlines())
         return
     write = _writer(out)

@@ -21,7 +21,7 @@ from discreet.random import Rng, RngLike, as_rng
 from discreet.release import ONE_RECORD, Enforced, Release
 from discreet.schema import Declaration, Schema
 from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, declared, paired_counts
-from discreet.synthesis.learning import check_target, correct, learned
+from discreet.synthesis.train_and_test import check_target, correct, learned
 from discreet.workloads import AllRanges
 
 __all__ = ["QualityCheck"]

@@ -15,8 +15,8 @@ import numpy as np
 from discreet.encoding import Encoder
 from discreet.schema import Declaration, Schema
 from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, declared, paired_counts
-from discreet.synthesis.learning import check_target, correct, learned
 from discreet.synthesis.scores import column_shapes, correlation, pair_trends
+from discreet.synthesis.train_and_test import check_target, correct, learned
 from discreet.workloads import AllRanges
 
 __all__ = ["marginal_errors", "quality", "range_errors"]
