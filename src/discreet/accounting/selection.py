@@ -7,8 +7,8 @@ Let q(y) be the chance that a run scores below y, and f the generating function 
 *Truncated negative binomial* of shape η: :math:`f'(q) = m\,(\gamma/(1-(1-\gamma)q))^{1+\eta}`. With
 :math:`c = \gamma/(1-\gamma)` and t the chance to score above y, the ratio is :math:`((c + t')/(c + t))^{1+\eta}`.
 Neighbours have :math:`t' \le \min(1, e^e t + \delta(e))` at every e; a quotient of linear functions is largest at an
-end, here t = 0 or :math:`t' = 1`, and both ends are at most :math:`e^e` as soon as :math:`e^e \ge 1 + \delta(e)/c`. With
-e* the smallest such e, :math:`A - e^{\epsilon + (1+\eta)e^*} A' \le f'(q)\,(Q - e^\epsilon Q')`, hence
+end, here t = 0 or :math:`t' = 1`, and both ends are at most :math:`e^e` as soon as :math:`e^e \ge 1 + \delta(e)/c`.
+With e* the smallest such e, :math:`A - e^{\epsilon + (1+\eta)e^*} A' \le f'(q)\,(Q - e^\epsilon Q')`, hence
 
 .. math:: \delta_{sel}(\epsilon + (1+\eta)\,e^*) \le m\,\delta(\epsilon).
 

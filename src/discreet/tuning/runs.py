@@ -1,7 +1,7 @@
 r"""How many runs: an exact draw from the laws that private selection is proved for.
 
-A truncated negative binomial of shape η ≤ 1 has terms :math:`(1-\gamma)^k \prod_{i<k} (i+\eta)/(i+1)`, up to a factor: a
-geometric proposal, kept with a probability that is a product of rational numbers. A larger shape is a sum of smaller
+A truncated negative binomial of shape η ≤ 1 has terms :math:`(1-\gamma)^k \prod_{i<k} (i+\eta)/(i+1)`, up to a factor:
+a geometric proposal, kept with a probability that is a product of rational numbers. A larger shape is a sum of smaller
 ones, drawn again where it is zero. A Poisson law is a sum of Poisson laws of mean at most one half, whose terms
 :math:`\lambda^k/k!` are a geometric law's, kept with probability :math:`(2\lambda)^k/k!`. Every coin is a rational
 number, decided exactly; the number of coins depends on nothing private.
