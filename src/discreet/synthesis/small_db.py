@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, field
-from itertools import combinations_with_replacement, islice
+from itertools import chain, combinations, islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ from discreet.workloads.strategy import check_histogram, counts
 __all__ = ["MOST_CANDIDATES", "SmallDB", "records_for"]
 
 MOST_CANDIDATES = 1 << 20
-_MOST_ANSWERS = 1 << 31  # candidates × queries: about ten seconds
+_MOST_COUNTS = 1 << 27  # candidates × cells, and
+_MOST_ANSWERS = 1 << 31  # candidates × queries: some ten seconds
 _CHUNK = 1 << 13
 
 
@@ -71,8 +72,8 @@ class SmallDB(Mechanism[SyntheticCounts]):
     Where n is not known, the records and their shares are published just the same; only the theorem, and counts in
     place of shares, need it. A wrong ``n`` makes the theorem wrong, never the guarantee.
 
-    The space of candidates is enumerated: above 2^20 of them, or 2^31 answers, it is refused with its size, when it is
-    built. Reference: Blum, Ligett and Roth (2008); Dwork and Roth (2014), Section 4.1.
+    All candidates are enumerated: above 2^20 of them (fewer, where cells or queries are many) it is refused with their
+    number, when it is built. Reference: Blum, Ligett and Roth (2008); Dwork and Roth (2014), Section 4.1.
 
     >>> from discreet.workloads import Prefix
     >>> small = SmallDB(workload=Prefix(4), alpha=0.3, epsilon=1.0, n=1000)
@@ -101,11 +102,12 @@ class SmallDB(Mechanism[SyntheticCounts]):
             whole("n", self.n, low=1)
         m, cells, queries = self.records, self.workload.size, self.workload.queries
         digits = _log10_multisets(cells, m)  # the number itself may be too long to be written
-        if digits > 18 or self.candidates > MOST_CANDIDATES or self.candidates * queries > _MOST_ANSWERS:
+        most = min(MOST_CANDIDATES, _MOST_COUNTS // cells, _MOST_ANSWERS // queries)
+        if digits > 18 or self.candidates > most:
             raise ValueError(
                 f"There are {f'10^{digits:.1f}' if digits > 18 else f'{self.candidates:,}'} data sets of {m:,} records "
-                f"over {cells:,} cells, to be scored on {queries:,} queries each, but at most {MOST_CANDIDATES:,} are "
-                f"enumerated (and {_MOST_ANSWERS:,} answers). Raise alpha, merge cells, or take MWEM."
+                f"over {cells:,} cells, to be scored on {queries:,} queries each, but at most {most:,} of them are "
+                "enumerated. Raise alpha, merge cells, or take MWEM."
             )
         scale = float(m * UNIT)  # scores are whole multiples of 1/scale
         chooser = Exponential(sensitivity=scale, epsilon=Budget(epsilon, delta, rho).selection(), adjacency=adjacency)
@@ -147,8 +149,7 @@ class SmallDB(Mechanism[SyntheticCounts]):
     def draw(self, data: Any, rng: Rng) -> SyntheticCounts:
         """The chosen records as a histogram of the workload's shape, that sums to ``n``, or else to 1."""
         chosen = self.mechanism.draw(self.scores(data), rng)
-        cells = next(islice(self._multisets(), chosen, None))
-        found = np.bincount(np.asarray(cells), minlength=self.workload.size).reshape(self.workload.shape)
+        found = self._histograms([next(islice(self._bars(), chosen, None))]).reshape(self.workload.shape)
         return SyntheticCounts(self.workload, found * ((1 if self.n is None else self.n) / self.records))
 
     def scores(self, data: Any) -> NDArray[Any]:
@@ -165,13 +166,18 @@ class SmallDB(Mechanism[SyntheticCounts]):
             found.append(-np.abs(target - held * n).max(axis=1))
         return np.concatenate(found)
 
-    def _multisets(self) -> Iterator[tuple[int, ...]]:
-        return combinations_with_replacement(range(self.workload.size), self.records)
+    def _bars(self) -> Iterator[tuple[int, ...]]:
+        """Every candidate, as the places of the bars that part m stars into cells."""
+        return combinations(range(self.records + self.workload.size - 1), self.workload.size - 1)
+
+    def _histograms(self, bars: list[tuple[int, ...]]) -> NDArray[np.float64]:
+        """The stars between the bars."""
+        cells = self.workload.size
+        inner = np.fromiter(chain.from_iterable(bars), np.float64).reshape(len(bars), cells - 1)
+        return np.diff(inner, axis=1, prepend=-1.0, append=self.records + cells - 1.0) - 1
 
     def _blocks(self) -> Iterator[NDArray[np.float64]]:
         """The candidates as histograms, some at a time."""
-        every = self._multisets()
+        every = self._bars()
         while part := list(islice(every, _CHUNK)):
-            block = np.zeros((len(part), self.workload.size))
-            np.add.at(block, (np.arange(len(part))[:, None], np.asarray(part)), 1.0)
-            yield block
+            yield self._histograms(part)
