@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import extra
+
+with extra("report"):
+    from matplotlib.ticker import MaxNLocator
+
 from discreet.reporting.figures import INK, LIMIT, NOW, blank, svg
 
 __all__ = ["column", "correlations", "marginals"]
@@ -35,6 +40,7 @@ def column(facts: dict[str, Any], prefix: str) -> str:
     axes.bar(places, facts["synthetic"][:shown], 0.9, color=NOW, alpha=0.45, label="synthetic")
     axes.step(places, facts["real"][:shown], where="mid", color=INK, linewidth=1.3, label="real")
     axes.set_xlabel("cell; the last is what is missing" if shown == len(facts["real"]) else f"first {shown} cells")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("share")
     axes.legend(loc="upper right", handlelength=1.2)
     return svg(figure, prefix)
