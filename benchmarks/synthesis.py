@@ -62,6 +62,8 @@ def measure_peers(seeds: int = 1) -> None:
     for question in missing(PEERS, seeds):
         asked = question | {"peer": question["method"]}
         answer = peers.ask(peers.python(question["method"].split("-")[0]), script, asked, limit=LONGEST)
+        if isinstance(answer, peers.Failure) and answer.reason == "exit code -15":
+            raise SystemExit("The peer was stopped by hand: nothing is stored, and the next run asks again.")
         found = {"failure": answer.reason} if isinstance(answer, peers.Failure) else answer
         keep(question | found)
         print(json.dumps(question | found), flush=True)
