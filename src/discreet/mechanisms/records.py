@@ -136,6 +136,8 @@ def _plain(values: Any) -> NDArray[Any] | None:
     if not isinstance(getattr(values, "dtype", None), np.dtype) or values.dtype == object:
         return None
     array = np.asarray(values)
+    if not isinstance(values, np.ndarray):  # of pandas, where one missing entry makes doubles of all
+        return array.astype(np.float64)
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
