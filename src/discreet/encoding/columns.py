@@ -40,7 +40,8 @@ def doubles(values: Any) -> NDArray[np.float64]:
     """Entries as numbers, by the grammar of ``values``; NaN for what is none."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "biuf":
-        return np.asarray(values).astype(np.float64)
+        with np.errstate(all="ignore"):  # a long double may be beyond all doubles
+            return np.asarray(values).astype(np.float64)
     return np.array([number(value) for value in entries(values)], np.float64)
 
 

@@ -86,10 +86,10 @@ def _column(series: Any, column: Column | None) -> Any:
 
 def _kept_by_arrow(dtype: Any) -> bool:
     """Whether Arrow can hold a column as it is: objects may be anything, and Python's text no Unicode (lone
-    surrogates); decimals are compared by their values, not by their digits.
+    surrogates); decimals are compared by their values, not by their digits; it knows no long doubles.
     """
     name = dtype.name
-    if name == "category" or getattr(dtype, "storage", None) == "python" or "decimal" in name:
+    if name == "category" or getattr(dtype, "storage", None) == "python" or "decimal" in name or "float128" in name:
         return False
     return kind_of(dtype) in ("numbers", "text")
 
@@ -104,6 +104,7 @@ def _written(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
         array = array.cast(pa.uint8() if mark else pa.large_string())
         if not mark:
             return array
+    array = array.cast(pa.float64()) if pa.types.is_floating(array.type) else array
     values, missing = array.fill_null(0).to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
         whole = ~missing & (values >= -_EXACT) & (values <= _EXACT) & (np.floor(values) == values)
