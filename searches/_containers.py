@@ -214,6 +214,11 @@ def _part(make: Container) -> Container:
     return lambda records, kind, folder: make(records, kind, folder)["x"]
 
 
+def _inferred_column(records: list[Record], kind: str, folder: Path) -> Any:
+    """With a number in it, since one of text alone is refused by its type."""
+    return _inferred([{"x": 0.0, "k": None, "who": None}, *records], kind, folder)["x"]
+
+
 def _array_of_rows(records: list[Record], kind: str, folder: Path) -> Any:
     rows = [[math.nan if v is None else v for v in (record["x"], record["who"])] for record in records]
     return np.array(rows, np.float64).reshape(-1, 2)
@@ -246,7 +251,7 @@ CONTAINERS: dict[str, tuple[str, tuple[str, ...], Container]] = {  # what it hol
     "array": ("column", ("floats", "whole"), _array),
     "object array": ("column", ("floats", "objects"), lambda r, kind, folder: _objects(_list(r, kind, folder))),
     "pandas column": ("column", ("floats", "whole", "objects"), _part(_pandas)),
-    "inferred column": ("column", ("floats", "whole", "objects"), _part(_inferred)),
+    "inferred column": ("column", ("floats", "whole", "objects"), _inferred_column),
     "nullable column": ("column", ("floats", "whole"), _part(_nullable)),
     "Arrow column of pandas": ("column", ("floats", "whole"), _part(_arrow_in_pandas)),
     "polars column": ("column", ("floats", "whole"), _part(_polars)),
