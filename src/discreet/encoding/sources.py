@@ -32,6 +32,8 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
+_LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
+_BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -86,7 +88,7 @@ def open_source(
     engine = DuckDB(connection)
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return _opened(engine, connection, path, schema, columns)
+        return _opened(engine, connection, path, schema, columns, _BUFFER if memory_limit is None else _SMALL_BUFFER)
     arrow, answers = arrow_table(source, schema, columns)
     return _typed(engine, connection.from_arrow(arrow), type(source).__name__, answers, schema, columns)
 
@@ -106,7 +108,9 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str]) -> Source:
+def _opened(
+    engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int
+) -> Source:
     """A Parquet or text file, or a glob of them."""
     # a file's own name is no pattern
     files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
@@ -121,7 +125,8 @@ def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns:
         again = lambda: _typed(engine, _by_arrow(connection, files, columns), path, "polars", schema, columns)  # noqa: E731
         return replace(found, decoded=again)
     if path.endswith(_TEXT_FILES):
-        return _typed(engine, _text_files(connection, files, columns), path, "polars", schema, columns, decoded=False)
+        rows = _text_files(connection, files, columns, buffer_size=buffer)
+        return _typed(engine, rows, path, "polars", schema, columns, decoded=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
 
 
@@ -165,7 +170,8 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
         raise ValueError(
             f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns."
         )
-    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out. What a
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short, or too long, is left
+    # out. What a
     # folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
     # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
     return connection.read_csv(
@@ -180,6 +186,7 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
         ignore_errors=True,
         strict_mode=False,
         parallel=False,
+        max_line_size=_LONGEST_LINE,
         **more,
     )
 
