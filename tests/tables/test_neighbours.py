@@ -24,7 +24,7 @@ ARRAYS = {name: found for name, found in CONTAINERS.items() if found[0] in ("col
 
 
 @pytest.mark.parametrize(
-    ("containers", "size"), [(TABLES, 8 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"]
+    ("containers", "size"), [(TABLES, 12 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"]
 )
 def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for(containers, size):
     """Every operation and every container is among the cases, and they answer."""
