@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,52 +11,20 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from searches import _odd
+from searches._odd import Failing
+
 __all__ = ["FLOATS", "FREE", "OBJECTS", "ROWS", "TYPED", "WHOLE", "Container"]
-
-
-class Failing:
-    """An object that fails at whatever is done with it."""
-
-    def __float__(self) -> float:
-        raise RuntimeError("a private word")
-
-    __hash__ = __iter__ = __eq__ = __len__ = __repr__ = __str__ = __bool__ = __index__ = __float__  # type: ignore[assignment]
 
 
 FLOATS = [math.nan, -0.0, math.inf, -math.inf, 5e-324, -2.2e-308, 1e-162, 1e308, -1e308, 1e16, 0.1, 1 + 2.0**-52]
 WHOLE = [0, 1, -1, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
 OBJECTS: list[Any] = [
-    None,
-    True,
-    np.True_,
-    np.int64(1),
-    np.float32(1),
-    decimal.Decimal("1.00"),
-    decimal.Decimal("NaN"),
-    decimal.Decimal("sNaN"),
-    decimal.Decimal("1e9999"),
-    10**400,
-    1j,
+    *_odd.OBJECTS,
     np.complex128(1j),
-    b"1",
-    b"\xff",
-    bytearray(b"a"),
-    (1,),
-    [1.0],
-    [],
-    {},
     set(),
     np.array(1.0),
-    np.array([1.0]),
-    np.array([1.0, 2.0]),
-    np.datetime64("NaT"),
     np.timedelta64(1, "D"),
-    np.longdouble("1e4000"),
-    datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
-    pd.NA,
-    pd.NaT,
-    pd.Timestamp("2020-01-01", tz="UTC"),
-    Failing(),
     Failing,
     "text",
     "",

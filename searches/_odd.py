@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["ODD", "Record", "record"]
+__all__ = ["OBJECTS", "ODD", "Failing", "Record", "record"]
 
 Record = dict[str, Any]
 
@@ -26,7 +26,7 @@ class Failing:
     def __float__(self) -> float:
         raise RuntimeError("a private word")
 
-    __hash__ = __iter__ = __eq__ = __len__ = __repr__ = __str__ = __float__  # type: ignore[assignment]
+    __hash__ = __iter__ = __eq__ = __len__ = __repr__ = __str__ = __bool__ = __index__ = __float__  # type: ignore[assignment]
 
 
 def _double(bits: int) -> float:
@@ -89,7 +89,7 @@ ZONES = [
     datetime.datetime(2020, 1, 1, 17, tzinfo=datetime.timezone(datetime.timedelta(hours=5))),
     datetime.date(2020, 1, 1),
 ]
-OBJECTS = [
+OBJECTS: list[Any] = [
     None,
     True,
     False,

@@ -108,9 +108,7 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _opened(
-    engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int
-) -> Source:
+def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int) -> Source:
     """A Parquet or text file, or a glob of them."""
     # a file's own name is no pattern
     files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
@@ -170,10 +168,10 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
         raise ValueError(
             f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns."
         )
-    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short, or too long, is left
-    # out. What a
-    # folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
-    # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short, or too long, is
+    # left out. What a folder is called says nothing about rows: a column is what the file holds. One thread a file:
+    # another, which starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry
+    # for one.
     return connection.read_csv(
         _literal(files),
         auto_detect=False,

@@ -27,7 +27,7 @@ not asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -59,7 +59,7 @@ def canonical(value: Any) -> Any:
     return _canonical(value, 0)
 
 
-def keys(values: Iterable[Any]) -> list[Any]:
+def keys(values: Any) -> list[Any]:
     """The forms of all records that have one.
 
     The type of an array is a fact about all of it, so a float array has floats for keys, and a Boolean one truth
