@@ -23,6 +23,15 @@ from discreet.encoding.sources import open_source
 from discreet.encoding.values import identity, label, shown
 from discreet.mechanisms.canonical import keys
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
+from searches._containers import one_connection
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connection():
+    """One for all tests here: opening one takes longer than a query."""
+    with one_connection():
+        yield
+
 
 SHARP = {"epsilon": 1000.0, "rng": 1}
 COLUMNS = {

@@ -95,7 +95,7 @@ def test_the_only_row_of_a_group_is_told_by_nothing_but_noise(name, options):
     others = [(0, 3.0), (2, 9.5), (0, None)]
     for lone in ((1, 4.0), (1, float("nan"))):
         replay(run, [*others, lone], others)
-        replay(run, [], [lone])
+    replay(run, [], [lone])
 
 
 def test_replay_sees_an_empty_group_that_is_answered_without_noise(monkeypatch):
