@@ -35,7 +35,7 @@ from discreet.errors import number
 from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import spent_delta, store
-from discreet.mechanisms.records import check_column, column
+from discreet.mechanisms.records import check_column, check_numbers, column
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 
@@ -106,6 +106,11 @@ class SmoothSensitivity(Mechanism[float]):
             return max(_FLOOR, math.ceil((exact_number(bound) / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
         except (TypeError, ValueError, OverflowError):
             raise ValueError("The smooth bound is not a finite number, but must be one.") from None
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no pair of numbers."""
+        if not isinstance(data, (tuple, list)) or len(data) != 2 or any(check_numbers(x) for x in data):
+            raise ValueError("data must be a pair of numbers: a value, and a smooth bound of its local sensitivity.")
 
     def draw(self, data: tuple[Any, Any], rng: random.Rng) -> float:
         """A noisy value, from (value, a smooth bound of its local sensitivity). Both are private."""
