@@ -171,7 +171,7 @@ def _forked(work: Callable[[], Any]) -> str:
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
-        os.setsid()
+        os.setpgrp()  # a session of its own would lose the priority this one was given
         SAID = writes
         try:
             work()
