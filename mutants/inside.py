@@ -45,6 +45,8 @@ def pytest_collection() -> None:
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     if LISTED:  # a fresh process: the listed tests, in that order
+        if session.testsfailed:  # a module of tests could not be imported: what is left of them says nothing
+            _say("the tests cannot be collected")
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
     seen = Path(JOB["map"])
