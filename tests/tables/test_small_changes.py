@@ -42,6 +42,12 @@ def test_groups_are_the_declared_ones_of_numbers_and_texts_and_nothing_between()
     assert answers(ROWS.group_by("n").count("a"), "a_count") == [1, 2, 1]  # one of two has a value
 
 
+def test_bounding_units_of_one_row_changes_no_group():
+    units = dp.table(FRAME.assign(who=range(6)), schema=SCHEMA, unit="who", max_rows_per_unit=2)
+    assert answers(units.group_by("n").count(), "count") == [1, 2, 2]
+    assert answers(units.group_by("n", "t").count(), "count") == [1, 0, 0, 0, 2, 0, 0, 0, 1]
+
+
 def test_what_is_below_the_first_bin_or_above_the_last_counts_there():
     assert answers(ROWS.histogram("a", [2, 4, 6, 8]), "a_histogram")[0] == [2, 1, 2]
     assert answers(ROWS.histogram("a", [2, 4, 7, 8]), "a_histogram")[0] == [2, 1, 2]
