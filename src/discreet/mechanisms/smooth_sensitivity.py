@@ -22,6 +22,7 @@ Reference: Nissim, Raskhodnikova and Smith (2007), Definitions 2.1 and 2.5, Lemm
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -109,7 +110,8 @@ class SmoothSensitivity(Mechanism[float]):
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly no pair of numbers."""
-        if not isinstance(data, (tuple, list)) or len(data) != 2 or any(check_numbers(x) for x in data):
+        pair = isinstance(data, Sequence) and not isinstance(data, (str, bytes)) and len(data) == 2
+        if not pair or (isinstance(data, (tuple, list)) and any(check_numbers(x) for x in data)):
             raise ValueError("data must be a pair of numbers: a value, and a smooth bound of its local sensitivity.")
 
     def draw(self, data: tuple[Any, Any], rng: random.Rng) -> float:
