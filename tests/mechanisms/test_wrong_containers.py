@@ -136,7 +136,7 @@ def test_what_is_publicly_not_whole_is_not_charged_for_by_integer_noise(mechanis
     refused(mechanism, wrong, "whole numbers")
 
 
-@pytest.mark.parametrize("wrong", [5.0, (1.0,), (1.0, 2.0, 3.0), ([1.0], 2.0), (1.0, "2"), np.zeros(2)], ids=str)
+@pytest.mark.parametrize("wrong", [5.0, (1.0,), (1.0, 2.0, 3.0), ([1.0], 2.0), (1.0, "2"), np.zeros(3)], ids=str)
 def test_what_is_no_pair_of_numbers_is_not_charged_for(wrong):
     refused(SMOOTH, wrong, "number")
 
