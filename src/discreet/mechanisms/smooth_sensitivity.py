@@ -117,7 +117,7 @@ class SmoothSensitivity(Mechanism[float]):
             not other
             and holds_numbers(data)
             and hasattr(data, "__len__")
-            and getattr(data, "ndim", 1)
+            and getattr(data, "ndim", 1) == 1
             and len(data) == 2
         )
         if not pair or (isinstance(data, (tuple, list)) and any(check_numbers(x) for x in data)):
