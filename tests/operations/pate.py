@@ -1,0 +1,42 @@
+"""The operations of ``discreet.pate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet import pate
+from tests.operations.contract import Case, Log, Spied
+
+COUNTS = np.array([[9, 1, 0], [4, 3, 3], [0, 2, 8], [0, 0, 10]])
+MOVED = np.array([[8, 1, 1], [3, 4, 3], [1, 2, 7], [0, 1, 9]])  # one teacher says something else to every query
+SHARES = np.array([[0.9, 0.1, 0.0], [0.1, 0.5, 0.4], [0.4, 0.3, 0.3], [0.0, 0.0, 1.0]])
+TEST: dict[str, Any] = {"sigma": 2.0, "threshold": 5.0, "sigma_threshold": 1.5, "queries": 4}
+
+
+class SpiedArray(Spied):
+    """An array whose shape and type are public."""
+
+    def __init__(self, inside: Any, log: Log) -> None:
+        super().__init__(inside, log)
+        self.shape, self.dtype = inside.shape, inside.dtype
+
+
+def spied_pair(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
+    return SpiedArray(data[0], log), data[1]
+
+
+OPERATIONS: list[Case] = [
+    Case("LNMax", lambda: pate.LNMax(scale=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
+    Case("GNMax", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
+    Case("GNMax, soft votes", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS * 0.5, MOVED * 0.5, spy=SpiedArray),
+    Case("ConfidentGNMax", lambda: pate.ConfidentGNMax(answers=2, **TEST), COUNTS, MOVED, spy=SpiedArray),
+    Case(
+        "InteractiveGNMax",
+        lambda: pate.InteractiveGNMax(n_teachers=10, **TEST),
+        (COUNTS, SHARES),
+        (MOVED, SHARES),
+        spy=spied_pair,
+    ),
+]
