@@ -27,6 +27,11 @@ def spied_pair(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
     return SpiedArray(data[0], log), data[1]
 
 
+def answers(tested: bool = False) -> pate.Answers:
+    every = np.ones(4, bool)
+    return pate.Answers(np.array([0, 0, 2, 2]), every & tested, every)
+
+
 OPERATIONS: list[Case] = [
     Case("LNMax", lambda: pate.LNMax(scale=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
     Case("GNMax", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
@@ -38,5 +43,19 @@ OPERATIONS: list[Case] = [
         (COUNTS, SHARES),
         (MOVED, SHARES),
         spy=spied_pair,
+    ),
+    Case(
+        "SanitisedCost",
+        lambda: pate.SanitisedCost(aggregator=pate.GNMax(sigma=1.0, queries=4), answers=answers(), order=3.0),
+        COUNTS,
+        MOVED,
+        spy=SpiedArray,
+    ),
+    Case(
+        "SanitisedCost, tested",
+        lambda: pate.SanitisedCost(aggregator=pate.ConfidentGNMax(**TEST), answers=answers(True), order=3.0),
+        COUNTS,
+        MOVED,
+        spy=SpiedArray,
     ),
 ]

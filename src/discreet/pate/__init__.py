@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.pate.aggregation import Aggregator, Answers, GNMax, LNMax
 from discreet.pate.confident import ConfidentGNMax, InteractiveGNMax
+from discreet.pate.costs import DataDependentCost, data_dependent_cost
+from discreet.pate.sanitised import CostFigure, SanitisedCost
 
 if TYPE_CHECKING:
     from discreet.pate.voting import Teachers, counted
@@ -19,11 +21,15 @@ __all__ = [
     "Aggregator",
     "Answers",
     "ConfidentGNMax",
+    "CostFigure",
+    "DataDependentCost",
     "GNMax",
     "InteractiveGNMax",
     "LNMax",
+    "SanitisedCost",
     "Teachers",
     "counted",
+    "data_dependent_cost",
 ]
 
 _LAZY = {"Teachers": "voting", "counted": "voting"}  # they need an extra
