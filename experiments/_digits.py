@@ -1,11 +1,16 @@
-"""Histograms of oriented gradients of small images: features that no data set was needed for."""
+"""Small images: histograms of oriented gradients (features that no data set was needed for), a network, random changes."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import math
 
-__all__ = ["shifted", "hog"]
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Strong", "Weak", "hog", "network"]
 
 Array = NDArray[np.float32]
 
@@ -45,13 +50,48 @@ def hog(images: NDArray[np.uint8], bins: int = 8, batch: int = 2000) -> Array:
     return np.concatenate(parts)
 
 
-def shifted(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
-    """Images moved by whole pixels; what comes in is black."""
-    moved = np.roll(images, (down, right), axis=(1, 2))
-    if down:
-        moved[:, :down] = 0 if down > 0 else moved[:, :down]
-        moved[:, down:] = 0 if down < 0 else moved[:, down:]
-    if right:
-        moved[:, :, :right] = 0 if right > 0 else moved[:, :, :right]
-        moved[:, :, right:] = 0 if right < 0 else moved[:, :, right:]
-    return moved
+# --- a student ---------------------------------------------------------------------------------------------------------
+
+
+def network() -> nn.Module:
+    """Of rows of 784 numbers from 0 to 1, three convolutions and a linear layer."""
+    layers: list[nn.Module] = [nn.Unflatten(1, (1, 28, 28))]
+    for inside, outside in ((1, 16), (16, 32), (32, 64)):
+        layers += [nn.Conv2d(inside, outside, 3, padding=1), nn.GroupNorm(4, outside), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(576, 10))
+
+
+class Weak:
+    """Turned, stretched and moved a little."""
+
+    turn, stretch, move = 0.1, 0.08, 0.07
+
+    def __call__(self, rows: Tensor, chance: torch.Generator) -> Tensor:
+        size = len(rows)
+
+        def spread(width: float) -> Tensor:
+            return (torch.rand(size, generator=chance) * 2 - 1) * width
+
+        angle, across, down, lean = (
+            spread(self.turn),
+            1 + spread(self.stretch),
+            1 + spread(self.stretch),
+            spread(self.turn),
+        )
+        cos, sin = torch.cos(angle), torch.sin(angle)
+        first = torch.stack([cos * across, -sin + lean, spread(self.move)], dim=1)
+        second = torch.stack([sin, cos * down, spread(self.move)], dim=1)
+        grid = functional.affine_grid(torch.stack([first, second], dim=1), [size, 1, 28, 28], align_corners=False)
+        return functional.grid_sample(rows.view(-1, 1, 28, 28), grid, align_corners=False).view(size, 784)
+
+
+class Strong(Weak):
+    """Turned, stretched and moved more, with a square missing."""
+
+    turn, stretch, move = math.pi / 7, 0.25, 0.18
+
+    def __call__(self, rows: Tensor, chance: torch.Generator) -> Tensor:
+        images = super().__call__(rows, chance).view(-1, 28, 28)
+        centre = torch.randint(0, 28, (len(images), 2, 1), generator=chance)
+        near = (torch.arange(28) - centre).abs() <= 4
+        return (images * ~(near[:, 0, :, None] & near[:, 1, None, :])).view(-1, 784)

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet import pate
 from tests.operations.contract import Case, Log, Spied
+from tests.operations.linear import SpiedList
 
 COUNTS = np.array([[9, 1, 0], [4, 3, 3], [0, 2, 8], [0, 0, 10]])
 MOVED = np.array([[8, 1, 1], [3, 4, 3], [1, 2, 7], [0, 1, 9]])  # one teacher says something else to every query
@@ -25,6 +26,20 @@ class SpiedArray(Spied):
 
 def spied_pair(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
     return SpiedArray(data[0], log), data[1]
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2)).round(3)
+RECORDS = (X, (X[:, 0] > 0).astype(int).tolist())
+PUBLIC = X[:6] + 0.01
+
+
+def spied_records(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
+    return data[0], SpiedList(data[1], log)
+
+
+def fit() -> Any:
+    return pate.PATEClassifier(n_teachers=4, aggregation=pate.GNMax(sigma=2.0)).operation(PUBLIC)
 
 
 def answers(tested: bool = False) -> pate.Answers:
@@ -57,5 +72,14 @@ OPERATIONS: list[Case] = [
         COUNTS,
         MOVED,
         spy=SpiedArray,
+    ),
+    Case(
+        "PATEFit",
+        fit,
+        RECORDS,
+        (X[1:], RECORDS[1][1:]),
+        spy=spied_records,
+        sized=True,
+        result=lambda model: (model.answers_.labels, model.predict(PUBLIC)),
     ),
 ]

@@ -15,6 +15,7 @@ from discreet.pate.costs import DataDependentCost, data_dependent_cost
 from discreet.pate.sanitised import CostFigure, SanitisedCost
 
 if TYPE_CHECKING:
+    from discreet.pate.classifier import PATEClassifier
     from discreet.pate.voting import Teachers, counted
 
 __all__ = [
@@ -26,13 +27,14 @@ __all__ = [
     "GNMax",
     "InteractiveGNMax",
     "LNMax",
+    "PATEClassifier",
     "SanitisedCost",
     "Teachers",
     "counted",
     "data_dependent_cost",
 ]
 
-_LAZY = {"Teachers": "voting", "counted": "voting"}  # they need an extra
+_LAZY = {"PATEClassifier": "classifier", "Teachers": "voting", "counted": "voting"}  # they need an extra
 
 
 def __getattr__(name: str) -> Any:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,9 +57,15 @@ class Answers(NamedTuple):
     answered: NDArray[np.bool_]
 
 
+@lru_cache(maxsize=256)
 def gaussian_votes(sigma: float, unit: str) -> Gaussian:
     """The noise on a query's counts, of which one vote moves: one count falls by one, another rises by one."""
     return Gaussian(sensitivity=_ROOT_TWO, sigma=sigma, max_size=_CLASSES, unit=unit)
+
+
+@lru_cache(maxsize=256)
+def _laplace_votes(scale: float, unit: str) -> Laplace:
+    return Laplace(sensitivity=2.0, scale=scale, max_size=_CLASSES, unit=unit)
 
 
 def check_counts(counts: Any, queries: int) -> None:
@@ -105,7 +112,9 @@ class Aggregator(Mechanism[Answers]):
         """Refuse what is publicly no array of votes."""
         check_counts(data, self.queries)
 
-    def start(self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "teachers' answer") -> Session:
+    def start(
+        self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "teachers' answer"
+    ) -> Session:
         """A session of queries; ``book`` is charged for each test and each answer before it is made."""
         return Session(self, random.as_rng(rng), book, label)
 
@@ -193,7 +202,7 @@ class LNMax(Aggregator):
     @property
     def answer(self) -> Laplace:
         """The noise of one answer."""
-        return Laplace(sensitivity=2.0, scale=self.scale, max_size=_CLASSES, unit=self.unit)
+        return _laplace_votes(self.scale, self.unit)
 
     def put(self, session: Session, votes: Any) -> int:
         """Always an answer."""

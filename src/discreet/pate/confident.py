@@ -9,6 +9,7 @@ the book's filter is for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,11 @@ from discreet.mechanisms.parameters import store
 from discreet.pate.aggregation import NONE, SOFT_UNIT, Aggregator, Session, check_counts, gaussian_votes
 
 __all__ = ["ConfidentGNMax", "InteractiveGNMax", "Tested"]
+
+
+@lru_cache(maxsize=256)
+def _gaussian_test(sigma: float, unit: str) -> Gaussian:
+    return Gaussian(sensitivity=1.0, sigma=sigma, max_size=1, unit=unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +42,12 @@ class Tested(Aggregator):
     answers: int | None = None
 
     def __post_init__(self) -> None:
-        queries = whole("queries", self.queries, low=1)
-        answers = queries if self.answers is None else whole("answers", self.answers, low=1)
-        if answers > queries:
-            raise ValueError(f"answers is {answers}, but must be a whole number of at most queries={queries}.")
-        threshold = number("threshold", self.threshold, low=-1e9, high=1e9)
-        store(self, queries=queries, answers=answers, threshold=threshold)
+        store(
+            self,
+            queries=whole("queries", self.queries, low=1),
+            answers=None if self.answers is None else whole("answers", self.answers, low=1),
+            threshold=number("threshold", self.threshold, low=-1e9, high=1e9),
+        )
         store(self, sigma=self.answer.sigma, sigma_threshold=self.test.sigma)
 
     @property
@@ -52,13 +58,12 @@ class Tested(Aggregator):
     @property
     def test(self) -> Gaussian:
         """The noise of one test."""
-        return Gaussian(sensitivity=1.0, sigma=self.sigma_threshold, max_size=1, unit=self.unit)
+        return _gaussian_test(self.sigma_threshold, self.unit)
 
     @property
     def most_answers(self) -> int:
         """How many queries the teachers answer at most."""
-        assert self.answers is not None
-        return self.answers
+        return self.queries if self.answers is None else min(self.answers, self.queries)
 
     @property
     def event(self) -> events.Event:

@@ -128,7 +128,9 @@ def _ends(part: Margins) -> tuple[float, float]:
 def _check(points: Array, cost: Array, peak: float) -> None:
     """Refuse settings at which the cost rises where it must fall: then the ends of a cell do not bound it."""
     rises = np.diff(cost) > 1e-12 * cost.max()
-    if np.any(rises[points[:-1] >= max(peak, points[0])]) or np.any(np.diff(cost)[points[1:] <= peak] < -1e-12 * cost.max()):
+    if np.any(rises[points[:-1] >= max(peak, points[0])]) or np.any(
+        np.diff(cost)[points[1:] <= peak] < -1e-12 * cost.max()
+    ):
         raise NotCertified(
             "At these settings the data-dependent cost is not monotone in the margin, so that its smooth sensitivity is "
             "not bounded by this method. Use another order."

@@ -13,6 +13,7 @@ L1, 1 in every count.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Iterator
@@ -83,7 +84,7 @@ class Teachers:
         identifier for each record, if all records of a unit shall have one teacher.
         """
         key = streams.public(_KEY).words(4).tobytes()
-        columns = (X.reshape(len(X), -1), y)
+        columns = (X.reshape(len(X), math.prod(X.shape[1:])), y)
         teacher = (
             teacher_of_records(self.n_teachers, key, *columns)
             if units is None
