@@ -1,4 +1,5 @@
-"""Small images: histograms of oriented gradients (features that no data set was needed for), a network, random changes."""
+"""Small images: histograms of oriented gradients (features that no data set was needed for), a network, random
+changes."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def hog(images: NDArray[np.uint8], bins: int = 8, batch: int = 2000) -> Array:
     return np.concatenate(parts)
 
 
-# --- a student ---------------------------------------------------------------------------------------------------------
+# --- a student -----------------------------------------------------------------------------------------------------
 
 
 def network() -> nn.Module:

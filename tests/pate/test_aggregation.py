@@ -100,15 +100,17 @@ def test_a_session_charges_each_test_and_each_answer_before_it_is_made():
     book = dp.Ledger("sqlite://").open("mail", epsilon=1.0, delta=1e-5)
     session = pate.ConfidentGNMax(sigma=20.0, threshold=100.0, sigma_threshold=25.0, queries=10**6).start(book=book)
     said = []
-    with pytest.raises(BudgetExceeded):
-        for _ in range(10**6):
+
+    def ask():
+        while True:
             said.append(session.ask(np.array([250, 0, 0])))
+
+    with pytest.raises(BudgetExceeded):
+        ask()
     told = session.told()
     assert 3 < len(said) < 400
-    assert len(book.entries()) - 1 in (
-        told.tested.sum() + told.answered.sum(),
-        told.tested.sum() + told.answered.sum() + 1,
-    )
+    paid = len(book.entries()) - 1 - told.tested.sum() - told.answered.sum()
+    assert paid in (0, 1)  # the refused query may have paid for its test
     assert book.spent().epsilon <= 1.0
 
 
@@ -151,7 +153,7 @@ def test_facts_that_are_no_facts_are_refused(kind, facts):
         kind(**facts)
 
 
-# --- audits: below the claim, and near it -------------------------------------------------------------------------------
+# --- audits: below the claim, and near it --------------------------------------------------------------------------
 
 
 def test_an_audit_of_answers_finds_less_than_the_claim_and_something():

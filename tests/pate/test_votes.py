@@ -28,7 +28,7 @@ def votes(X=X, y=Y, teacher=None, n_teachers=8, units=None, **facts):
     return made.votes(X, y, QUERIES, Streams(1), units=units)
 
 
-# --- partition -----------------------------------------------------------------------------------------------------------
+# --- partition -----------------------------------------------------------------------------------------------------
 
 
 @given(st.permutations(range(20)), st.integers(0, 19))
@@ -59,7 +59,7 @@ def test_another_key_is_another_partition_and_teachers_have_about_equal_parts():
     assert abs(np.bincount(first, minlength=10) - 2000).max() < 300
 
 
-# --- one record, one teacher ---------------------------------------------------------------------------------------------
+# --- one record, one teacher ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at", [0, 57, 199])
@@ -82,7 +82,7 @@ def test_all_records_of_a_unit_have_one_teacher():
     assert sum(not np.array_equal(whole[i], fewer[i]) for i in range(8)) <= 1
 
 
-# --- whatever happens in a teacher ---------------------------------------------------------------------------------------
+# --- whatever happens in a teacher ---------------------------------------------------------------------------------
 
 
 class Failing(GaussianNB):

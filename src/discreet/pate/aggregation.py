@@ -1,22 +1,22 @@
 r"""What may be shown of the teachers' votes: the class of the largest noisy count.
 
-An aggregator is an operation on vote counts, an array of shape (queries, classes). A record more or less moves the votes
-of one teacher: in every query one count falls by one and another rises by one, so √2 in L2 and 2 in L1. The noisy counts
-are one Gaussian or Laplace release, and their largest is post-processing:
+An aggregator is an operation on vote counts, an array of shape (queries, classes). A record more or less moves the
+votes of one teacher: in every query one count falls by one and another rises by one, so √2 in L2 and 2 in L1. The noisy
+counts are one Gaussian or Laplace release, and their largest is post-processing:
 
-====================  ===================================================================  ==============================
-aggregator            an answer                                                            cost of a query
-====================  ===================================================================  ==============================
-``LNMax``             argmax of n_j + Lap(scale)                                           Laplace(scale/2)
-``GNMax``             argmax of n_j + N(0, σ²)                                             Gaussian(σ/√2)
-``ConfidentGNMax``    as GNMax, if max n_j + N(0, σ₁²) ≥ T; otherwise none                 Gaussian(σ₁), and Gaussian(σ/√2)
-                                                                                           where it answers
-``InteractiveGNMax``  as GNMax, if max (n_j − M·p_j) + N(0, σ₁²) ≥ T; otherwise the        the same
-                      student's own class if it is sure of it, or none
-====================  ===================================================================  ==============================
+====================  ============================================================  ================================
+aggregator            an answer                                                     cost of a query
+====================  ============================================================  ================================
+``LNMax``             argmax of n_j + Lap(scale)                                    Laplace(scale/2)
+``GNMax``             argmax of n_j + N(0, σ²)                                      Gaussian(σ/√2)
+``ConfidentGNMax``    as GNMax, if max n_j + N(0, σ₁²) ≥ T; otherwise none          Gaussian(σ₁), and Gaussian(σ/√2)
+                                                                                    where it answers
+``InteractiveGNMax``  as GNMax, if max (n_j − M·p_j) + N(0, σ₁²) ≥ T; otherwise     the same
+                      the student's own class if it is sure of it, or none
+====================  ============================================================  ================================
 
-All of it is stated for add-remove. Under replace a record may leave one teacher and enter another, so everything doubles
-and every multiplier halves; that is what accountants make of these events when they are asked for replace.
+All of it is stated for add-remove. Under replace a record may leave one teacher and enter another, so everything
+doubles and every multiplier halves; that is what accountants make of these events when they are asked for replace.
 
 Reference: Papernot et al. (2017), "Semi-supervised knowledge transfer for deep learning from private training data";
 Papernot et al. (2018), "Scalable private learning with PATE".
@@ -75,7 +75,8 @@ def check_counts(counts: Any, queries: int) -> None:
         raise ValueError("counts must be an array of numbers, of shape (queries, classes): votes for each class.")
     if shape[0] > queries or not 2 <= shape[1] <= _CLASSES:
         raise ValueError(
-            f"counts has shape {shape}, but this aggregator answers up to queries={queries}, of 2 to {_CLASSES} classes."
+            f"counts has shape {shape}, but this aggregator answers up to queries={queries}, of 2 to {_CLASSES} "
+            "classes."
         )
 
 

@@ -123,7 +123,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         state = dict(super().__getstate__())
         return {name: value for name, value in state.items() if name not in _PRIVATE}
 
-    # --- what it is made of ------------------------------------------------------------------------------------------
+    # --- what it is made of -----------------------------------------------------------------------------------------
 
     def _teachers(self) -> Teachers:
         return Teachers(

@@ -2,8 +2,8 @@
 
 A noisy test comes first. One vote moves the largest count, and the largest lead over a public prediction, by at most
 one: Gaussian(σ₁) a test. How many tests pass depends on the data, so the number of answers is declared (``answers``),
-and nothing more is asked once they are given; with a book, a session charges each test and each answer as it comes, which
-the book's filter is for.
+and nothing more is asked once they are given; with a book, a session charges each test and each answer as it comes,
+which the book's filter is for.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class InteractiveGNMax(Tested):
     """GNMax for queries on which ``n_teachers`` teachers contradict what the student already says.
 
     The votes of a query come with the student's probabilities p, which are public: ``release((counts, shares))``. Where
-    the largest n_j − M·p_j, with noise, reaches ``threshold``, the teachers answer; elsewhere the student is told its own
-    class, if it gives it at least ``confidence``.
+    the largest n_j − M·p_j, with noise, reaches ``threshold``, the teachers answer; elsewhere the student is told its
+    own class, if it gives it at least ``confidence``.
 
     Guarantee: as ``ConfidentGNMax``, whatever the student says.
     Reference: Papernot et al. (2018), Algorithm 2.

@@ -1,17 +1,17 @@
 r"""What the votes that were cast would have cost: small where teachers agree, and private itself.
 
-An aggregator's event holds for every data set and is what a book is charged. For one data set, whose votes are known, the
-Rényi divergence to every neighbour can be bounded by much less: if an outcome has probability at least 1 − q,
+An aggregator's event holds for every data set and is what a book is charged. For one data set, whose votes are known,
+the Rényi divergence to every neighbour can be bounded by much less: if an outcome has probability at least 1 − q,
 
 .. math:: \epsilon(\lambda) \le \frac{1}{\lambda-1} \log\bigl((1-q) A^{\lambda-1} + q B^{\lambda-1}\bigr), \quad
           A = \frac{1-q}{1-(q e^{\epsilon_2})^{(\mu_2-1)/\mu_2}}, \quad B = \frac{e^{\epsilon_1}}{q^{1/(\mu_1-1)}}
 
 for a mechanism of divergence ε₁ at order μ₁ ≥ λ and ε₂ at order μ₂ > 1, provided that q e^{ε₂} < 1 and
-:math:`q \le e^{(\mu_2-1)\epsilon_2} / (\frac{\mu_1}{\mu_1-1}\frac{\mu_2}{\mu_2-1})^{\mu_2}`. Where a condition fails, and
-wherever it is larger, the bound of the event counts: λ/σ² for an answer, λ/(2σ₁²) for a test.
+:math:`q \le e^{(\mu_2-1)\epsilon_2} / (\frac{\mu_1}{\mu_1-1}\frac{\mu_2}{\mu_2-1})^{\mu_2}`. Where a condition fails,
+and wherever it is larger, the bound of the event counts: λ/σ² for an answer, λ/(2σ₁²) for a test.
 
-Such a figure is a function of private votes and bounds one data set in one direction. ``DataDependentCost`` is no event:
-no book, accountant or report takes it, before or after ``SanitisedCost`` has made it fit to be shown.
+Such a figure is a function of private votes and bounds one data set in one direction. ``DataDependentCost`` is no
+event: no book, accountant or report takes it, before or after ``SanitisedCost`` has made it fit to be shown.
 
 Reference: Papernot et al. (2018), Theorem 6, Propositions 7, 8 and 10; for Laplace noise Papernot et al. (2017),
 Theorems 2 and 3 and Lemma 4.
@@ -94,7 +94,7 @@ def data_dependent_cost(
     return DataDependentCost(alpha, total)
 
 
-# --- how likely the outcome is another than the likeliest -----------------------------------------------------------
+# --- how likely the outcome is another than the likeliest ----------------------------------------------------------
 
 
 def log_wrong(counts: ArrayLike, sigma: float) -> Array:
@@ -149,7 +149,7 @@ def _log_upper(margins: Array) -> Array:
     return np.asarray(log_ndtr(-margins))
 
 
-# --- the divergence -------------------------------------------------------------------------------------------------
+# --- the divergence ------------------------------------------------------------------------------------------------
 
 
 def divergence(log_q: ArrayLike, sigma: float, orders: Array) -> Array:

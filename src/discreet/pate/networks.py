@@ -1,4 +1,5 @@
-"""A torch network as a scikit-learn classifier: for teachers, and for students that learn from rows without a label too.
+"""A torch network as a scikit-learn classifier: for teachers, and for students that learn from rows without a label
+too.
 
 Labels are whole numbers; -1 stands for none, as in scikit-learn's semi-supervised learners. Rows without a label are
 used by *consistency*: what the network says of a slightly changed row, if it is sure of it, is what it shall say of the

@@ -1,8 +1,8 @@
 """Which teacher learns from a record: a keyed hash of the record, or of its unit's identifier.
 
 The teacher is a function of that record (or identifier), the public key and the public number of teachers: it does not
-depend on where the record stands, on how many there are, or on any other. So one record more or less changes the part of
-one teacher, and one unit more or less, of however many records, as well. A record that is replaced may leave one
+depend on where the record stands, on how many there are, or on any other. So one record more or less changes the part
+of one teacher, and one unit more or less, of however many records, as well. A record that is replaced may leave one
 teacher and enter another, which is two teachers: accountants price that as a removal and an addition.
 
 Equal records share a teacher. −0.0 and 0.0 are one value, and so are all NaNs.

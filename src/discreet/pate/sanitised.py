@@ -1,4 +1,5 @@
-"""The data-dependent cost as a figure that may be shown: with noise by its smooth sensitivity, at a price of its own."""
+"""The data-dependent cost as a figure that may be shown: with noise by its smooth sensitivity, at a price of its
+own."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ class CostFigure(NamedTuple):
 class SanitisedCost(Mechanism[CostFigure]):
     r"""Releases the data-dependent cost of ``answers`` that an ``aggregator`` gave, at one ``order``.
 
-    ``release(data)`` takes the counts (with ``InteractiveGNMax``, the pair) that gave the answers. The figure has Laplace
-    noise in proportion to its smooth sensitivity, so it is unbiased; its limit uses the logarithm of that sensitivity,
-    which a neighbour moves by at most the smoothness, released as well.
+    ``release(data)`` takes the counts (with ``InteractiveGNMax``, the pair) that gave the answers. The figure has
+    Laplace noise in proportion to its smooth sensitivity, so it is unbiased; its limit uses the logarithm of that
+    sensitivity, which a neighbour moves by at most the smoothness, released as well.
 
-    Guarantee: (``epsilon``, ``delta``)-DP for the figure and ``epsilon_limit``-DP for the limit, under add-remove. Refused
-    for ``LNMax`` and for soft votes, whose smooth sensitivity is not proved here.
+    Guarantee: (``epsilon``, ``delta``)-DP for the figure and ``epsilon_limit``-DP for the limit, under add-remove.
+    Refused for ``LNMax`` and for soft votes, whose smooth sensitivity is not proved here.
 
     Reference: Papernot et al. (2018), Appendix B; Nissim, Raskhodnikova and Smith (2007), Lemma 2.9.
 
@@ -107,6 +108,8 @@ class SanitisedCost(Mechanism[CostFigure]):
             raise ValueError("counts are shares of votes, but the smooth sensitivity is proved for whole votes only.")
         if len(self.answers.labels) != counts.shape[0]:
             raise ValueError(f"There are {len(self.answers.labels)} answers to {counts.shape[0]} queries.")
+        for part in self._parts(counts.shape[1], np.empty(0), np.empty(0)):
+            smooth.changes(part)  # refuses settings for which the bound is not proved
 
     def draw(self, data: Any, rng: random.Rng) -> CostFigure:
         """The noisy divergence and its limit."""
@@ -120,13 +123,16 @@ class SanitisedCost(Mechanism[CostFigure]):
         return CostFigure(self.order, noisy, noisy + beyond, self.confidence)
 
     def _margins(self, data: Any) -> list[smooth.Margins]:
-        aggregator, answered = self.aggregator, self.answers.answered
+        aggregator = self.aggregator
         assert isinstance(aggregator, (GNMax, Tested))
         counts = np.asarray(data[0] if isinstance(aggregator, InteractiveGNMax) else data)
-        parts = [
-            smooth.answers(log_wrong(counts[answered], aggregator.sigma), aggregator.sigma, counts.shape[1], self.order)
-        ]
+        tests = test_margins(aggregator, data, self.answers) if isinstance(aggregator, Tested) else np.empty(0)
+        return self._parts(counts.shape[1], log_wrong(counts[self.answers.answered], aggregator.sigma), tests)
+
+    def _parts(self, classes: int, log_q: Any, tests: Any) -> list[smooth.Margins]:
+        aggregator = self.aggregator
+        assert isinstance(aggregator, (GNMax, Tested))
+        parts = [smooth.answers(log_q, aggregator.sigma, classes, self.order)]
         if isinstance(aggregator, Tested):
-            margins = test_margins(aggregator, data, self.answers)
-            parts.append(smooth.tests(margins, aggregator.sigma_threshold, self.order))
+            parts.append(smooth.tests(tests, aggregator.sigma_threshold, self.order))
         return parts

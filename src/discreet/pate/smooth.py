@@ -1,11 +1,12 @@
 r"""A smooth bound of how far one teacher moves the data-dependent cost.
 
-A query's cost at a fixed order is a function β of one number, its *margin*, that a neighbour moves by at most one *step*:
+A query's cost at a fixed order is a function β of one number, its *margin*, that a neighbour moves by at most one
+*step*:
 
 an answer
-    t with :math:`Q = (m-1)\,\bar\Phi(t\sqrt2)`, where Q is the sum of the tails of all other classes. A vote moves each gap
-    by at most 2, hence each term's own margin by 1/σ; since the normal tail of a shifted quantile is concave, Jensen's
-    inequality moves t by at most 1/σ, and by symmetry no further back. The step is 1/σ.
+    t with :math:`Q = (m-1)\,\bar\Phi(t\sqrt2)`, where Q is the sum of the tails of all other classes. A vote moves each
+    gap by at most 2, hence each term's own margin by 1/σ; since the normal tail of a shifted quantile is concave,
+    Jensen's inequality moves t by at most 1/σ, and by symmetry no further back. The step is 1/σ.
 a test
     u = (max − T)/σ₁, of which Q is the upper tail at \|u\|. A vote moves the maximum by 1: the step is 1/σ₁.
 
@@ -13,9 +14,9 @@ So d teachers move a margin by at most d steps. With L(s) the largest change of 
 
 .. math:: \sup_{|s - t| \le d \cdot step} L(s), \text{ summed over queries, times } e^{-bd}, \text{ at its largest } d
 
-is a b-smooth upper bound of the local sensitivity of the sum: the window of a neighbour at d lies in the window at d + 1.
-L is bounded on cells of a grid from above, by β at their ends; that β rises and falls as it must is checked on the grid
-for the settings used, and refused otherwise.
+is a b-smooth upper bound of the local sensitivity of the sum: the window of a neighbour at d lies in the window at d +
+1. L is bounded on cells of a grid from above, by β at their ends; that β rises and falls as it must is checked on the
+grid for the settings used, and refused otherwise.
 
 Reference: Papernot et al. (2018), Appendix B (local sensitivity by Q); Nissim, Raskhodnikova and Smith (2007).
 """
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from discreet.errors import NotCertified
 from discreet.pate.costs import divergence
 
-__all__ = ["Margins", "answers", "smooth_bound", "tests"]
+__all__ = ["Margins", "answers", "changes", "smooth_bound", "tests"]
 
 Array = NDArray[np.float64]
 _CELLS = 32  # of the grid, a step
@@ -80,9 +81,9 @@ def _cost(log_q: Array, sigma: float, order: float) -> Array:
 
 def smooth_bound(parts: list[Margins], smoothness: float) -> float:
     """The bound for the sum of all costs: neighbours' bounds are within a factor of e^smoothness."""
-    windows = [(bounds, np.asarray(places)) for part in parts if len(part.margins) for bounds, places in [_cells(part)]]
     from scipy.ndimage import maximum_filter1d
 
+    windows = [(changes(part), _places(part)) for part in parts if len(part.margins)]
     most = math.fsum(float(bounds.max()) * len(places) for bounds, places in windows)
     best, distance = 0.0, 0
     while most * math.exp(-smoothness * distance) > best:  # nothing further away can be larger
@@ -93,12 +94,9 @@ def smooth_bound(parts: list[Margins], smoothness: float) -> float:
     return best * (1 + 1e-9)
 
 
-def _cells(part: Margins) -> tuple[Array, NDArray[np.int64]]:
-    """A bound of L on each cell of a grid that holds all that matters, and the cell of each margin."""
-    width = part.step / _CELLS
-    left, right = _ends(part)
-    first = math.floor(left / width)
-    points = (first + np.arange(math.ceil((right - left) / width) + 2)) * width  # zero is one of them
+def changes(part: Margins) -> Array:
+    """A bound of L on each cell of a grid that holds all that matters; from public settings alone, no margin."""
+    points = _points(part)
     cost = part.cost(points)
     _check(points, cost, part.peak)
     high, low = np.maximum(cost[1:], cost[:-1]), np.minimum(cost[1:], cost[:-1])
@@ -106,7 +104,13 @@ def _cells(part: Margins) -> tuple[Array, NDArray[np.int64]]:
     for shift in (_CELLS, -_CELLS):
         other_high, other_low = _moved(high, shift), _moved(low, shift)
         bounds = np.maximum(bounds, np.maximum(other_high - low, high - other_low))
-    return bounds, np.clip(np.floor(part.margins / width).astype(np.int64) - first, 0, len(bounds) - 1)
+    return bounds
+
+
+def _places(part: Margins) -> NDArray[np.int64]:
+    """The cell of each margin; one beyond an end is moved to it, which brings neighbours no further apart."""
+    points = _points(part)
+    return np.clip(np.searchsorted(points, part.margins, side="right") - 1, 0, len(points) - 2)
 
 
 def _moved(values: Array, shift: int) -> Array:
@@ -114,15 +118,16 @@ def _moved(values: Array, shift: int) -> Array:
     return np.asarray(values[np.clip(np.arange(len(values)) + shift, 0, len(values) - 1)])
 
 
-def _ends(part: Margins) -> tuple[float, float]:
-    """From where nothing is to gain to where nothing is to lose, with all margins and two steps more inside."""
-    reach = max(1.0, float(np.max(np.abs(part.margins))))
+def _points(part: Margins) -> Array:
+    """From where nothing is to gain to where nothing is to lose, and two steps more; zero is one of them."""
+    reach = 1.0
     while float(part.cost(np.array([reach]))[0]) > _LAST * float(part.cost(np.zeros(1))[0]):
         reach *= 1.5
         if reach > 1e6:
             raise NotCertified("The data-dependent cost does not vanish where teachers agree: its order is too high.")
-    low = -reach if part.peak == 0 else min(0.0, float(part.margins.min()))
-    return low - 2 * part.step, reach + 2 * part.step
+    right = math.ceil((reach / part.step + 2) * _CELLS)
+    left = right if part.peak == 0 else 2 * _CELLS
+    return np.arange(-left, right + 1) * (part.step / _CELLS)
 
 
 def _check(points: Array, cost: Array, peak: float) -> None:
@@ -132,6 +137,6 @@ def _check(points: Array, cost: Array, peak: float) -> None:
         np.diff(cost)[points[1:] <= peak] < -1e-12 * cost.max()
     ):
         raise NotCertified(
-            "At these settings the data-dependent cost is not monotone in the margin, so that its smooth sensitivity is "
-            "not bounded by this method. Use another order."
+            "At these settings the data-dependent cost is not monotone in the margin, so that its smooth sensitivity "
+            "is not bounded by this method. Use another order."
         )

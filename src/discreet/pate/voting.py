@@ -1,10 +1,10 @@
 """Teachers: each learns from its own part of the private records, votes on the public queries, and is forgotten.
 
 Guarantee: the votes of a teacher are a function of its own part, its public seed and the public queries. Nothing is
-fitted, scaled or counted across parts. What a teacher cannot do (its part is empty or of one class, it fails, it answers
-something else than one declared class a query) is never an error, which would tell of its records: it casts a fixed vote
-instead, the class numbered by its own number, so that many such teachers favour no class. So a record more or less moves
-the votes of one teacher, one vote a query.
+fitted, scaled or counted across parts. What a teacher cannot do (its part is empty or of one class, it fails, it
+answers something else than one declared class a query) is never an error, which would tell of its records: it casts a
+fixed vote instead, the class numbered by its own number, so that many such teachers favour no class. So a record more
+or less moves the votes of one teacher, one vote a query.
 
 A *hard* vote is one class. A *soft* vote is a teacher's probabilities, cut to whole multiples of 2^-20 that sum to at
 most one: sums of such votes are exact, and a teacher moves them by no more than it could by a hard vote, √2 in L2, 2 in
