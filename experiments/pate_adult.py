@@ -1,9 +1,9 @@
 """PATE on Adult: 250 teachers of 130 people each, a student of public people without labels.
 
 Half of the test file, chosen at random, is public without its labels, the student is tested on the other half; the mean
-of five such splits counts. Confident-GNMax is run as published (sigma 40, threshold 300, sigma of the test 200: with 250
-teachers only noise passes such a test, so it thins the queries more than it selects them), and the best student at a
-charged epsilon of 1 beside it. The charged, data-independent epsilon comes first; what depends on the data is no
+of five such splits counts. Confident-GNMax is run as published (sigma 40, threshold 300, sigma of the test 200: with
+250 teachers only noise passes such a test, so it thins the queries more than it selects them), and the best student at
+a charged epsilon of 1 beside it. The charged, data-independent epsilon comes first; what depends on the data is no
 guarantee. Settings were chosen on the training file (``choose``), no test label was used for them.
 """
 
