@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from discreet import pate
+from discreet.pate.tabular import TablePATE
 from tests.operations.contract import Case, Log, Spied
-from tests.operations.linear import SpiedList
+from tests.operations.linear import COLUMNS, FACTS, SpiedList, spied_columns
 
 COUNTS = np.array([[9, 1, 0], [4, 3, 3], [0, 2, 8], [0, 0, 10]])
 MOVED = np.array([[8, 1, 1], [3, 4, 3], [1, 2, 7], [0, 1, 9]])  # one teacher says something else to every query
@@ -81,5 +82,14 @@ OPERATIONS: list[Case] = [
         spy=spied_records,
         sized=True,
         result=lambda model: (model.answers_.labels, model.predict(PUBLIC)),
+    ),
+    Case(
+        "TablePATE",
+        lambda: TablePATE(FACTS, "y", {"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]}, pate.GNMax(sigma=2.0), n_teachers=4),
+        COLUMNS,
+        {name: values[1:] for name, values in COLUMNS.items()},
+        spy=spied_columns,
+        sized=True,
+        result=lambda model: (model.estimator.coef_, model.estimator.intercept_),
     ),
 ]

@@ -33,7 +33,6 @@ class WithPublicRows(pate.PATEClassifier):
 
 FORBIDDEN = {
     "check_dtype_object": "the public rows of an array of objects are not supplied here",
-    "check_estimators_empty_data_messages": "an error on empty data would tell that the data are empty",
     "check_estimators_nan_inf": "an error on an entry that is not finite would tell of it: its record is left out",
     "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one",
     "check_classifiers_regression_target": "an error on labels outside the declared ones would tell of them",
@@ -107,7 +106,7 @@ def test_answers_of_one_class_make_a_student_of_that_class():
 
 
 def test_a_book_is_charged_once_and_predictions_cost_nothing():
-    book = dp.Ledger("sqlite://").open("mail", epsilon=20.0, delta=1e-5)
+    book = dp.Ledger("sqlite://").open("mail", epsilon=60.0, delta=1e-5)
     model = made().fit(X, Y, public=PUBLIC, book=book)
     spent = book.spent()
     model.predict(X)
@@ -160,7 +159,7 @@ def test_replay_finds_nothing_when_a_record_is_taken_out(at):
 
 
 def test_an_audit_of_students_finds_less_than_the_claim():
-    """A record decides its teacher: 300 students on each of two neighbours, false alarm 1e-6 a side."""
+    """A record decides its teacher: 150 students on each of two neighbours, false alarm 1e-6 a side."""
     rows = np.array([[-1.0], [1.0], [1.1]])
     labels = np.array([0, 1, 1])
     hits = []
@@ -168,7 +167,7 @@ def test_an_audit_of_students_finds_less_than_the_claim():
         model = pate.PATEClassifier(GaussianNB(), 1, GaussianNB(), pate.GNMax(sigma=1.0), classes=(0, 1))
         operation = model.operation(np.array([[2.0], [-2.0]]))
         hits.append(
-            sum(int(operation.release((rows[keep], labels[keep])).value.predict([[2.0]])[0]) for _ in range(300))
+            sum(int(operation.release((rows[keep], labels[keep])).value.predict([[2.0]])[0]) for _ in range(150))
         )
-    found = mu_lower_bound((hits[0], hits[1]), 300)
+    found = mu_lower_bound((hits[0], hits[1]), 150)
     assert 0.1 < found < (2 * 2) ** 0.5

@@ -116,7 +116,7 @@ def test_the_slip_that_swaps_the_orders_is_found():
 
 
 @given(histograms(), st.floats(0.5, 60), st.floats(1.01, 200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_cost_exceeds_the_events_own(counts, sigma, order):
     orders = np.array([order])
     gaussian = divergence(log_wrong(counts, sigma), sigma, orders)[0, 0]
@@ -126,7 +126,7 @@ def test_no_cost_exceeds_the_events_own(counts, sigma, order):
 
 
 @given(st.integers(0, 59), st.floats(1, 30), st.floats(1.1, 40))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_more_agreement_costs_no_more(same, sigma, order):
     pair = np.array([[same, 60 - same, 0], [same + 1, 59 - same, 0]])
     pair = pair if same >= 30 else pair[::-1]
@@ -190,7 +190,7 @@ def parts_of(votes, counts, order):
 
 
 @given(st.lists(histograms(30, 4), min_size=1, max_size=3), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_smooth_bounds_hold_for_real_neighbours(rows, data):
     """One teacher moves a vote in every query: the sum moves by at most the bound, the bound by at most e^b."""
     counts = np.concatenate(rows)
@@ -225,19 +225,19 @@ def test_a_bound_is_far_below_the_worst_case_under_consensus():
 
 
 def test_the_sanitised_figure_is_unbiased_and_its_limit_holds():
-    """300 figures: the mean lies within six deviations (false alarm 2e-9 for normal means); of the limits at 95 %,
-    fewer than 270 holding has probability below 1e-4 even at exactly 95 %.
+    """100 figures: the mean lies within six deviations (false alarm 2e-9 for normal means); of the limits at 95 %, 80 or
+    fewer holding has probability below 1e-7 even at exactly 95 %.
     """
     counts = np.tile([235, 10, 5], (200, 1))
     votes = pate.GNMax(sigma=30.0, queries=200)
     answers = votes.release(counts, rng=1).value
     exact = pate.data_dependent_cost(votes, counts, answers, [8.0]).curve[0]
     operation = pate.SanitisedCost(aggregator=votes, answers=answers, order=8.0)
-    found = [operation.release(counts, rng=seed).value for seed in range(300)]
+    found = [operation.release(counts, rng=seed).value for seed in range(100)]
     values = np.array([figure.divergence for figure in found])
-    assert abs(values.mean() - exact) < 6 * values.std() / math.sqrt(300)
+    assert abs(values.mean() - exact) < 6 * values.std() / math.sqrt(100)
     assert values.std() > 0
-    assert sum(figure.limit >= exact for figure in found) >= 270
+    assert sum(figure.limit >= exact for figure in found) > 80
     assert found[0].epsilon(1e-5) >= 0
 
 
