@@ -26,7 +26,7 @@ from discreet.random import Streams
 
 DELTA, SPLITS, TEACHERS = 1e-5, 5, 250
 CONFIDENT = ConfidentGNMax(sigma=40.0, threshold=150.0, sigma_threshold=150.0, queries=640, answers=420)
-BEST = GNMax(sigma=85.0, queries=255)
+BEST = GNMax(sigma=80.0, queries=225)
 TEACHER, STUDENT = 100.0, 30.0  # how closely they fit; smaller is more regular
 Array = NDArray[Any]
 
