@@ -225,8 +225,8 @@ def test_a_bound_is_far_below_the_worst_case_under_consensus():
 
 
 def test_the_sanitised_figure_is_unbiased_and_its_limit_holds():
-    """100 figures: the mean lies within six deviations (false alarm 2e-9 for normal means); of the limits at 95 %, 80 or
-    fewer holding has probability below 1e-7 even at exactly 95 %.
+    """100 figures: the mean lies within six deviations (false alarm 2e-9 for normal means); of the limits at 95 %, 80
+    or fewer holding has probability below 1e-7 even at exactly 95 %.
     """
     counts = np.tile([235, 10, 5], (200, 1))
     votes = pate.GNMax(sigma=30.0, queries=200)
