@@ -70,7 +70,8 @@ def _laplace_votes(scale: float, unit: str) -> Laplace:
 
 def check_counts(counts: Any, queries: int) -> None:
     """Refuse what is publicly no array of votes for at most so many queries. The number of queries is public."""
-    shape, kind = getattr(counts, "shape", ()), getattr(getattr(counts, "dtype", None), "kind", "")
+    shape: tuple[int, ...] = getattr(counts, "shape", ())
+    kind = getattr(getattr(counts, "dtype", None), "kind", "")
     if len(shape) != 2 or kind not in "iuf" or not kind:
         raise ValueError("counts must be an array of numbers, of shape (queries, classes): votes for each class.")
     if shape[0] > queries or not 2 <= shape[1] <= _CLASSES:

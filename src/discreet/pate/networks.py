@@ -120,7 +120,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = torch.as_tensor(np.asarray(X, np.float32))
         self.network_.eval()
         with torch.no_grad():
-            parts = [functional.softmax(self.network_(part), dim=1) for part in rows.split(1000)]
+            parts = [functional.softmax(self.network_(part), dim=1) for part in torch.split(rows, 1000)]
         return torch.cat(parts).numpy().astype(np.float64)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -135,4 +135,4 @@ def _changed(change: Change | None, rows: Tensor, chance: torch.Generator) -> Te
 def _endless(index: Tensor, size: int, chance: torch.Generator) -> Iterator[Tensor]:
     """Batches of the indices, in an order that is shuffled anew each time they are used up."""
     while True:
-        yield from index[torch.randperm(len(index), generator=chance)].split(size) if len(index) else [index]
+        yield from torch.split(index[torch.randperm(len(index), generator=chance)], size) if len(index) else [index]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet import events, random
+from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms import Laplace, SmoothSensitivity
 from discreet.mechanisms.mechanism import Mechanism
@@ -88,7 +89,11 @@ class SanitisedCost(Mechanism[CostFigure]):
     @property
     def _figure(self) -> SmoothSensitivity:
         return SmoothSensitivity(
-            epsilon=self.epsilon, delta=self.delta, resolution=_RESOLUTION, adjacency="add-remove", unit=self.unit
+            epsilon=self.epsilon,
+            delta=self.delta,
+            resolution=_RESOLUTION,
+            adjacency=Adjacency.ADD_REMOVE,
+            unit=self.unit,
         )
 
     @property

@@ -127,7 +127,7 @@ def _points(part: Margins) -> Array:
             raise NotCertified("The data-dependent cost does not vanish where teachers agree: its order is too high.")
     right = math.ceil((reach / part.step + 2) * _CELLS)
     left = right if part.peak == 0 else 2 * _CELLS
-    return np.arange(-left, right + 1) * (part.step / _CELLS)
+    return np.arange(-left, right + 1, dtype=np.float64) * (part.step / _CELLS)
 
 
 def _check(points: Array, cost: Array, peak: float) -> None:

@@ -74,7 +74,7 @@ class TablePATE:
 
     def _rows(self, rows: Encoded) -> NDArray[np.float64]:
         facts = self._facts
-        return facts.estimator._mapping(facts.width).inside(facts._features(rows))
+        return np.asarray(facts.estimator._mapping(facts.width).inside(facts._features(rows)))
 
     def _asked(self) -> NDArray[np.float64]:
         encoder = Encoder(self.declaration, tuple(self._facts.features), one_row_a_unit=False)
