@@ -157,19 +157,19 @@ def test_facts_that_are_no_facts_are_refused(kind, facts):
 
 
 def test_an_audit_of_answers_finds_less_than_the_claim_and_something():
-    """4,000 answers on each of two neighbours, false alarm 1e-9: the mu of Gaussian(σ/√2) is not exceeded."""
-    trials, here, there = 4000, np.array([5, 5]), np.array([6, 4])
+    """2,000 answers on each of two neighbours, false alarm 1e-9: the mu of Gaussian(σ/√2) is not exceeded."""
+    trials, here, there = 2000, np.array([5, 5]), np.array([6, 4])
     rng, votes = seeded(5), pate.GNMax(sigma=1.0, queries=trials)
     hits = tuple(int((votes.draw(np.tile(c, (trials, 1)), rng).labels == 0).sum()) for c in (here, there))
     found = mu_lower_bound(hits, trials, alarm=ALARM)
-    assert 0.9 < found < math.sqrt(2)
-    pure = pate.LNMax(scale=2.0, queries=trials)
+    assert 0.8 < found < math.sqrt(2)
+    pure = pate.LNMax(scale=1.0, queries=trials)
     hits = tuple(int((pure.draw(np.tile(c, (trials, 1)), rng).labels == 0).sum()) for c in (here, there))
-    assert 0.3 < epsilon_lower_bound(hits, trials, alarm=ALARM) < 1.0
+    assert 0.5 < epsilon_lower_bound(hits, trials, alarm=ALARM) < 2.0
 
 
 def test_an_audit_of_tests_finds_less_than_the_claim_and_something():
-    trials, rng = 4000, seeded(6)
+    trials, rng = 2000, seeded(6)
     votes = pate.ConfidentGNMax(sigma=1.0, threshold=6.0, sigma_threshold=1.0, queries=trials)
     hits = tuple(int(votes.draw(np.tile(c, (trials, 1)), rng).answered.sum()) for c in ([6, 4], [7, 3]))
-    assert 0.6 < mu_lower_bound(hits, trials, alarm=ALARM) < 1.0
+    assert 0.5 < mu_lower_bound(hits, trials, alarm=ALARM) < 1.0
