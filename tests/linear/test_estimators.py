@@ -290,7 +290,7 @@ def test_records_that_cannot_be_used_change_nothing():
         777.0,
         np.array([[777 + 1j]]),
         pd.DataFrame({"a": ["777"]}),
-        pd.DataFrame({"a": [777, "b"]}),
+        pd.DataFrame({"a": pd.to_datetime(["2777-07-07"])}),
         pl.DataFrame({"a": ["777"]}),
         np.array([["2777-07-07"]], "M8[D]"),
         np.full((1, 1, 1), 777.0),
