@@ -1,7 +1,8 @@
 """Private data release: synthetic tables that answer many questions at once.
 
 >>> import discreet as dp
->>> schema = dp.Schema(sex=dp.Categories(["f", "m"]), age=dp.Bounded(0, 100, missing=0), sick=dp.Categories(["no", "yes"]))
+>>> sexes, answers = dp.Categories(["f", "m"]), dp.Categories(["no", "yes"])
+>>> schema = dp.Schema(sex=sexes, age=dp.Bounded(0, 100, missing=0), sick=answers)
 >>> rows = {"sex": ["f", "m"] * 500, "age": [20, 70] * 500, "sick": ["no", "yes"] * 500}
 >>> synthetic = dp.synthesis.AIM(epsilon=1.0, delta=1e-9, bins=4).fit(rows, schema=schema, rng=1)
 >>> sorted(synthetic.sample(100, rng=2))

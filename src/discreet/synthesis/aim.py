@@ -154,7 +154,7 @@ class SynthesisFit:
 
     @property
     def unit(self) -> str:
-        """Whom it protects: the declaration's unit, of which one row counts, or whom a row is all of by the user's word."""
+        """The declaration's unit, of which one row counts, or whom a row is all of, on the user's word."""
         name = self.plan.domain.declaration.unit
         return self.claimed if name is None else Enforced(name)
 

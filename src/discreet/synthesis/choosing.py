@@ -1,8 +1,8 @@
 r"""Which sets of columns to measure, and how to divide the budget among them; all from noisy errors.
 
 Measuring set i with noise τ_i a cell leaves an error of about a_i τ_i in its place, a_i = √(2/π) n_i for n_i cells; it
-costs p_i/(2τ_i²), p_i = Π (1 - 1/d). For a budget ρ the least Σ w_i a_i τ_i is at ρ_i ∝ y_i = (w_i a_i √p_i)^(2/3), and is
-(Σ y)^{3/2}/√(2ρ). So a selection S with noisy errors e is worth
+costs p_i/(2τ_i²), p_i = Π (1 - 1/d). For a budget ρ the least Σ w_i a_i τ_i is at ρ_i ∝ y_i = (w_i a_i √p_i)^(2/3), and
+is (Σ y)^{3/2}/√(2ρ). So a selection S with noisy errors e is worth
 
 .. math:: \sum_{i \in S} w_i e_i - \Bigl(\sum_{i \in S} y_i\Bigr)^{3/2} / \sqrt{2\rho},
 
@@ -44,8 +44,8 @@ def choose(
 ) -> list[Columns]:
     """The sets that are worth measuring, beside those that the tree already keeps together.
 
-    >>> choose({(0, 1): 900.0, (0, 2): 5.0, (1, 2): 800.0}, dict.fromkeys([(0, 1), (0, 2), (1, 2)], 1.0), (2, 2, 2), 0.1,
-    ...        [], 100)
+    >>> errors = {(0, 1): 900.0, (0, 2): 5.0, (1, 2): 800.0}
+    >>> choose(errors, dict.fromkeys(errors, 1.0), (2, 2, 2), 0.1, [], 100)
     [(0, 1), (1, 2)]
     """
     effort = {c: _effort(weights[c], c, sizes) for c in errors}
@@ -66,7 +66,7 @@ def choose(
 def divided(
     sets: Sequence[Columns], weights: Callable[[Columns], float], sizes: Sequence[int], rho: float
 ) -> dict[Columns, float]:
-    """A budget for each residual of the sets and their subsets; the total's is small, since no cell depends on it alone."""
+    """A budget for each residual of the sets and their subsets, by the rule above."""
     shares = {
         part: _effort(sum(weights(c) for c in sets if set(part) <= set(c)), part, sizes)
         for part in closure(sets)

@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ class Domain:
             return list(column.labels)
         assert isinstance(column, Bounded)
         edges = self.edges(name)
-        return [*zip(edges[:-1], edges[1:], strict=True), *([None] if _may_miss(column) else [])]
+        return [*pairwise(edges), *([None] if _may_miss(column) else [])]
 
     def places(self, names: Sequence[str]) -> Columns:
         """Where modelled columns stand."""

@@ -1,9 +1,9 @@
 """Drawing records along a junction tree, clique after clique, each conditional on what it shares with its parent.
 
 Records that agree on the shared columns form a group of g; within it, in random order, the i-th takes the (i + u)/g
-quantile of the clique's conditional distribution, u uniform (systematic sampling). Each record has the right law, and the
-counts of every clique are within one of what they should be in each group: far less scatter than independent draws, at
-no cost in privacy, since no private record is read.
+quantile of the clique's conditional distribution, u uniform (systematic sampling). Each record has the right law, and
+the counts of every clique are within one of what they should be in each group: far less scatter than independent draws,
+at no cost in privacy, since no private record is read.
 """
 
 from __future__ import annotations

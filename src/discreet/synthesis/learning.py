@@ -142,9 +142,7 @@ class _Run:
         together = [c for c in (*self.evidence.sets, *self.domain.impossible) if len(c) > 1]
         self.tree = junction_tree(self.domain.sizes, together)
         possible = [_mask(self.domain, clique) for clique in self.tree.cliques]
-        self.tables: list[Any] = self.engine(
-            self.tree, self.evidence.targets(), self.evidence.size, possible, last
-        )
+        self.tables: list[Any] = self.engine(self.tree, self.evidence.targets(), self.evidence.size, possible, last)
 
 
 def _mask(domain: Domain, clique: Columns) -> Floats | None:

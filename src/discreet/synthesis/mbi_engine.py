@@ -3,7 +3,8 @@
 It fits the same noisy counts along the same tree, by mirror descent in double precision. The tables of the cliques are
 taken from it, and records are drawn by ``drawing``: its own sampling uses NumPy's global generator.
 
-Reference: McKenna, Sheldon and Miklau (2019), "Graphical-model based estimation and inference for differential privacy".
+Reference: McKenna, Sheldon and Miklau (2019), "Graphical-model based estimation and inference for differential
+privacy".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A fitted model of a table: a distribution over its cells, along a junction tree. It is public: nothing in it is exact.
+"""A fitted model of a table: a distribution over its cells, along a junction tree. It may be published.
 
 >>> from discreet.schema import Categories, Declaration, Schema
 >>> from discreet.synthesis.trees import junction_tree
@@ -132,7 +132,9 @@ class Model:
 def _times(tree: Tree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:
     every = tuple(sorted({*kept, *more}))
     if math.prod(tree.shape(every)) > _MOST_CELLS:
-        raise ValueError("These columns lie too far apart in the model for an exact answer: count in sample(n) instead.")
+        raise ValueError(
+            "These columns lie too far apart in the model for an exact answer: count in sample(n) instead."
+        )
 
     def aligned(columns: Columns, values: Floats) -> Floats:
         return values.reshape(tuple(tree.sizes[i] if i in columns else 1 for i in every))

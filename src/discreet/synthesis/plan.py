@@ -52,7 +52,7 @@ class Plan:
                 f"The columns alone, or the structural zeros, have more than max_cells={self.max_cells:,} cells: use "
                 "fewer bins, or raise max_cells (8 bytes each, several times over)."
             )
-        _ = self.event
+        _ = self.event  # a budget that pays for no Gaussian noise
 
     @cached_property
     def rho(self) -> float:
@@ -146,8 +146,8 @@ class Explanation:
 
 
 def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
-    """A workload as users say it: ``None`` for all sets of three columns, a number for all of so many, a list of lists of
-    names, or a mapping of them to weights.
+    """A workload as users say it: ``None`` for all sets of three columns, a number for all of so many, a list of lists
+    of names, or a mapping of them to weights.
     """
     d = len(domain.names)
     if asked is None or (isinstance(asked, int) and not isinstance(asked, bool)):

@@ -1,22 +1,25 @@
-r"""Fitting a junction tree to noisy counts: the distribution of most entropy that is near all of them.
+r"""Fitting a junction tree to noisy counts: from the distribution of most entropy, step by step towards all of them.
 
-Let y_c be unbiased noisy counts of the set c with variance v_c a cell. The tables P (expected counts) minimise
+Let y_c be unbiased noisy counts of the set c, with variance v_c a cell. From uniform tables P (expected counts, none on
+structural zeros) each set in turn moves P to the minimum of
 
-.. math:: \eta\,\mathrm{KL}(P \,\|\, U) + \sum_c \frac{1}{2 v_c} \lVert M_c P - y_c \rVert_2^2
+.. math:: \mathrm{KL}(P' \,\|\, P) + \frac{1}{2 \eta v_c} \lVert M_c P' - y_c \rVert_2^2 .
 
-with U uniform on what is possible (structural zeros have no mass). Its dual is solved a set at a time: with
-m = M_c P and the set's multipliers θ, the new counts m' of c satisfy, cell by cell,
+With m = M_c P, the new counts m' of c satisfy log m' + m'/(ηv) = log m + y/(ηv), cell by cell, so
 
-.. math:: \log m' + m'/(\eta v_c) = \log m + \theta + y_c/(\eta v_c),
+.. math:: m' = \eta v\,\omega(\log m + y/(\eta v) - \log \eta v)
 
-so m' = ηv ω(log m + θ + y/(ηv) - log ηv) with ω Wright's function; every table that holds c is multiplied by m'/m. This
-is iterative proportional fitting (raking) with soft targets: it stays positive, needs no step size, and converges also
-where noisy counts are negative or contradict each other. Walking along the tree, in and out of every clique, carries
-each change to where it is next needed.
+with ω Wright's function; every table that holds c is multiplied by m'/m. This is iterative proportional fitting
+(raking) with soft targets, or a proximal point method in Bregman's sense: it stays positive, needs no step size, and
+bears noisy counts that are negative or contradict each other. Counts that agree are met in the end by the distribution
+of most entropy. Noisy ones should not be met: after T sweeps a set has drawn P towards it with a weight of about
+T/(ηv), and stopping there leaves what noise alone would explain to the other counts.
 
-Everything here is computed from noisy counts: it is post-processing, and reads no record.
+Walking along the tree, in and out of every clique, carries each change to where it is next needed. Everything here is
+computed from noisy counts: it is post-processing, and reads no record.
 
-Reference: Dudík, Phillips and Schapire (2007), "Maximum entropy density estimation with generalized regularization".
+Reference: Censor and Zenios (1997), "Parallel Optimization", on proximal methods with Bregman distances; Burger,
+Resmerita and He (2007) on stopping them.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ __all__ = ["Target", "rake"]
 
 Floats = NDArray[np.float64]
 
-_SOFTNESS = 2.0  # η: how strongly noise is shrunk towards what other counts say; measured in decision 0360
+_SOFTNESS = 1.0  # η: with the number of sweeps it decides how closely noisy counts are met; decision 0220
 _ALONE = 0.05  # of single columns, which are measured well: they are hardly shrunk
 _LEAST = 1e-250  # a cell below this is empty for good
 
@@ -68,7 +71,8 @@ def rake(
 
     >>> from discreet.synthesis.trees import junction_tree
     >>> tree = junction_tree((2, 2), [(0, 1)])
-    >>> table, = rake(tree, [Target((0,), np.array([30.0, 10.0]), 1.0), Target((1,), np.array([10.0, 30.0]), 1.0)], 40.0)
+    >>> targets = [Target((0,), np.array([30.0, 10.0]), 1.0), Target((1,), np.array([10.0, 30.0]), 1.0)]
+    >>> (table,) = rake(tree, targets, 40.0)
     >>> table.round().tolist()
     [[7.0, 22.0], [3.0, 8.0]]
     """
@@ -95,7 +99,6 @@ class _Walk:
             assert home is not None, "every measured set lies in a clique"
             self.at[home].append(k)
         self.targets = targets
-        self.multipliers = [np.zeros(target.counts.shape) for target in targets]
 
     def sweep(self) -> float:
         """Through every clique and back; the largest change of a target's counts, in all its cells together."""
@@ -119,9 +122,8 @@ class _Walk:
         before = marginal(table, clique, target.columns)
         soft = (self.softness if len(target.columns) > 1 else min(self.softness, _ALONE)) * target.variance
         with np.errstate(divide="ignore"):
-            exponent = np.log(before) + self.multipliers[k] + target.counts / soft - math.log(soft)
+            exponent = np.log(before) + target.counts / soft - math.log(soft)
         after = np.where(before > _LEAST, soft * wrightomega(exponent), 0.0)
-        self.multipliers[k] = np.where(before > _LEAST, (target.counts - after) / soft, 0.0)
         multiply(table, clique, target.columns, _ratio(after, before))
         self.moved = max(self.moved, float(np.abs(after - before).sum()))
 

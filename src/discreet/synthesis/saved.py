@@ -1,7 +1,7 @@
 """Fitted models in files: arrays, and JSON for the rest. Reading one runs nothing and imports no name from it.
 
-The file is NumPy's zip of arrays (``.npz``), read without pickles: the tables of the cliques, and one array of bytes, the
-JSON that says the schema, the bins, the tree and the privacy statement.
+The file is NumPy's zip of arrays (``.npz``), read without pickles: the tables of the cliques, and one array of bytes,
+the JSON that says the schema, the bins, the tree and the privacy statement.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file, or a ``ValueError``."""
     name = os.fspath(path)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             facts = json.loads(bytes(arrays["facts"]).decode())
             if not isinstance(facts, dict) or facts.get("format") != FORMAT:
                 raise ValueError(f"it does not say {FORMAT!r}")

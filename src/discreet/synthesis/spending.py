@@ -1,9 +1,10 @@
 r"""What a fit measures, and the filter that every measurement passes.
 
 All noise is Gaussian. A measurement at ρ has noise multiplier 1/√(2ρ); which ones are made, and at which ρ, may depend
-on earlier noisy answers, as long as Σρ stays within the budget: then all of them together cost no more than one Gaussian
-release with multiplier 1/√(2 Σρ) (Smith and Thakurta 2022, fully adaptive composition for Gaussian differential
-privacy). ``Spending`` refuses the measurement that would pass it, so no course of a fit can cost more than its event.
+on earlier noisy answers, as long as Σρ stays within the budget: then all of them together cost no more than one
+Gaussian release with multiplier 1/√(2 Σρ) (Smith and Thakurta 2022, fully adaptive composition for Gaussian
+differential privacy). ``Spending`` refuses the measurement that would pass it, so no course of a fit can cost more than
+its event.
 
 Sensitivities, in L2, for one record more or less, and for one exchanged for another:
 
