@@ -129,8 +129,7 @@ class Domain:
         column, asked = self.declaration.schema[name], self._asked(name)
         assert isinstance(column, Bounded)
         if isinstance(asked, int) and not isinstance(asked, bool):
-            count = whole("bins", asked, low=1)
-            edges = np.linspace(column.low, column.high, min(count, _MOST_BINS) + 1)
+            edges = np.linspace(column.low, column.high, whole("bins", asked, low=1, high=_MOST_BINS) + 1)
         else:
             edges = np.asarray(asked, np.float64)
         rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())

@@ -46,8 +46,8 @@ class Engine(Protocol):
 def raked(
     tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
 ) -> list[Floats]:
-    """The engine "residual": raking, to the end in the last round."""
-    return rake(tree, targets, total, possible=possible, sweeps=80 if last else 30, tolerance=1e-4 if last else 1e-3)
+    """The engine "residual": raking, longer in the last round."""
+    return rake(tree, targets, total, possible=possible, sweeps=100 if last else 60, tolerance=1e-4)
 
 
 def learn(
