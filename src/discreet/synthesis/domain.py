@@ -129,7 +129,10 @@ class Domain:
         column, asked = self.declaration.schema[name], self._asked(name)
         assert isinstance(column, Bounded)
         if isinstance(asked, int) and not isinstance(asked, bool):
-            edges = np.linspace(column.low, column.high, whole("bins", asked, low=1, high=_MOST_BINS) + 1)
+            count = whole("bins", asked, low=1)
+            if count > _MOST_BINS:
+                raise ValueError(f"bins is {count}, but a column has at most {_MOST_BINS:,}.")
+            edges = np.linspace(column.low, column.high, count + 1)
         else:
             edges = np.asarray(asked, np.float64)
         rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())
