@@ -49,7 +49,9 @@ def estimated(
             mbi.LinearMeasurement(t.counts.ravel(), named(t.columns), stddev=math.sqrt(t.variance)) for t in targets
         ]
         constraints = [
-            mbi.Constraint(domain.project(named(clique)), valid=np.broadcast_to(mask, tree.shape(clique)) > 0)
+            mbi.Constraint(
+                domain.project(named(clique)), invalid=np.argwhere(np.broadcast_to(mask, tree.shape(clique)) == 0)
+            )
             for clique, mask in zip(tree.cliques, possible, strict=True)
             if mask is not None
         ]
