@@ -21,6 +21,13 @@ OPERATIONS = [
     Case("DiscreteGaussian, one integer", lambda: m.DiscreteGaussian(sigma=2.0), [3], [4]),
     Case("Exponential", lambda: m.Exponential(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
     Case("Exponential, base measure", lambda: m.Exponential(epsilon=1.0, base_measure=(1, 2, 3, 4)), SCORES, CLOSE),
+    Case(
+        "GeneralizedExponential",
+        lambda: m.GeneralizedExponential(sensitivities=(1.0, 0.5, 2.0, 1.0), epsilon=1.0),
+        SCORES,
+        CLOSE,
+        sized=True,
+    ),
     Case("PermuteAndFlip", lambda: m.PermuteAndFlip(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
     Case("NoisyMax", lambda: m.NoisyMax(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),
     Case("TopK", lambda: m.TopK(k=2, sensitivity=1.0, epsilon=1.0), SCORES, CLOSE),

@@ -136,12 +136,27 @@ def _plain(values: Any) -> NDArray[Any] | None:
     if not isinstance(getattr(values, "dtype", None), np.dtype) or values.dtype == object:
         return None
     array = np.asarray(values)
+    if not isinstance(values, np.ndarray):  # of pandas, where one missing entry makes doubles of all
+        return array.astype(np.float64)
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
 def entries(values: Any) -> Iterable[Any]:
-    """The records of a container, as Python's objects where it has some of its own."""
-    return values.to_pylist() if hasattr(values, "to_pylist") else values  # type: ignore[no-any-return]
+    """The records of a container, as Python's objects where it has some of its own; Arrow's text that is no UTF-8 is
+    missing.
+    """
+    if not hasattr(values, "to_pylist"):
+        return values  # type: ignore[no-any-return]
+    if str(values.type) in ("string", "large_string"):
+        return [_decoded(entry) for entry in values.cast("large_binary").to_pylist()]
+    return values.to_pylist()  # type: ignore[no-any-return]
+
+
+def _decoded(entry: bytes | None) -> str | None:
+    try:
+        return None if entry is None else entry.decode()
+    except UnicodeDecodeError:  # its own record's matter
+        return None
 
 
 def double(x: Any) -> float:
