@@ -1,7 +1,7 @@
 """A wide table for the synthesiser: 60 columns of mixed types and 10⁶ rows, made from Adult; its CPU time and memory.
 
-Four copies of Adult's fifteen columns. A row of the first copy is a person; the others take the person at a fixed distance in
-the file, so that copies are independent of each other and columns within one are as dependent as in Adult.
+Four copies of Adult's fifteen columns. A row of the first copy is a person; the others take persons further down in the
+file, so that copies are independent of each other and columns within one are as dependent as in Adult.
 
     python -m benchmarks.synthesis_wide
 """
@@ -44,8 +44,9 @@ def main() -> None:
     model = synthesis.AIM(epsilon=1.0, delta=1e-9).fit(frame, schema=schema, rng=1)
     fitted = time.process_time() - before
     drawn = model.sample(ROWS, rng=2)
+    every = time.process_time() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{frame.shape[1]} columns, {ROWS:,} rows: fit {fitted:.0f} CPU-s, with drawing {time.process_time() - before:.0f}")
+    print(f"{frame.shape[1]} columns, {ROWS:,} rows: fit {fitted:.0f} CPU-s, with drawing {every:.0f}")
     print(f"{time.perf_counter() - started:.0f} s by the clock, peak {peak:.1f} GB, {drawn.shape[1]} columns drawn")
 
 
