@@ -71,10 +71,10 @@ def rake(
 
     >>> from discreet.synthesis.trees import junction_tree
     >>> tree = junction_tree((2, 2), [(0, 1)])
-    >>> targets = [Target((0,), np.array([30.0, 10.0]), 1.0), Target((1,), np.array([10.0, 30.0]), 1.0)]
+    >>> targets = [Target((0,), np.array([30.0, 10.0]), 1.0), Target((1,), np.array([12.0, 28.0]), 1.0)]
     >>> (table,) = rake(tree, targets, 40.0)
     >>> table.round().tolist()
-    [[7.0, 22.0], [3.0, 8.0]]
+    [[9.0, 21.0], [3.0, 7.0]]
     """
     walk = _Walk(tree, targets, total, possible, softness)
     for _ in range(sweeps):

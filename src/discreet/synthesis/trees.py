@@ -63,7 +63,7 @@ def junction_tree(sizes: Sequence[int], sets: Iterable[Columns]) -> Tree:
 
     >>> tree = junction_tree((2, 2, 2, 2), [(0, 1), (1, 2)])
     >>> tree.cliques, tree.parents, tree.cells
-    (((1, 2), (0, 1), (3,)), (0, 0, 0), 10)
+    (((0, 1), (1, 2), (3,)), (0, 0, 0), 10)
     """
     return _rooted(tuple(sizes), _eliminated(sizes, sets))
 
