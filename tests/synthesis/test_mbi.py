@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.synthesis import AIM
 from discreet.synthesis.raking import Target, marginal, rake
 from discreet.synthesis.trees import junction_tree
-from tests.synthesis.test_aim import SCHEMA, table
 
 pytest.importorskip("mbi", reason="the extra [mbi] is not installed")
 
@@ -25,13 +23,3 @@ def test_mbi_meets_the_same_counts_as_raking():
         assert one.shape == tree.shape(clique)
         np.testing.assert_allclose(one, other, atol=1.0)
     assert marginal(theirs[0], tree.cliques[0], ()).sum() == pytest.approx(500.0)
-
-
-@pytest.mark.slow(sibling="test_mbi_meets_the_same_counts_as_raking")
-def test_a_fit_with_mbi_costs_the_same_and_keeps_dependencies():
-    data, facts = table(), {"epsilon": 2.0, "delta": 1e-6, "bins": 4, "structural_zeros": {("b", "a"): [(2, 0)]}}
-    synth = AIM(**facts, engine="mbi").fit(data, schema=SCHEMA, rng=1)
-    assert synth.event_ == AIM(**facts).operation(SCHEMA).event
-    drawn = synth.sample(4000, rng=2)
-    assert (drawn["a"] == drawn["b"]).mean() == pytest.approx((data["a"] == data["b"]).mean(), abs=0.05)
-    assert not ((drawn["a"] == 0) & (drawn["b"] == 2)).any()
