@@ -75,11 +75,11 @@ class Model:
         if math.prod(shape) > _MOST_CELLS:
             raise ValueError(f"The marginal has more than {_MOST_CELLS:,} cells: ask for fewer columns.")
         # every cell of the modelled columns falls into one cell of the asked ones
-        grid = np.indices(table.shape, sparse=True)
-        cells = [grid[columns.index(i)] for i in places]
+        grid: Any = np.indices(table.shape, sparse=True)
+        cells: list[Any] = [grid[columns.index(i)] for i in places]
         cells = [maps[n][1][c] if n in maps else c for n, c in zip(names, cells, strict=True)]
         flat = np.ravel_multi_index(np.broadcast_arrays(*cells), shape) if names else np.zeros(table.shape, np.int64)
-        return np.bincount(flat.ravel(), table.ravel(), math.prod(shape)).reshape(shape)
+        return np.asarray(np.bincount(flat.ravel(), table.ravel(), math.prod(shape)).reshape(shape), np.float64)
 
     def count(self, where: Mapping[str, Any]) -> float:
         """The expected number of records with such values: one, a list of them, or, of numbers, a pair (low, high).
@@ -87,7 +87,7 @@ class Model:
         A pair counts cells by the share of them that lies between its ends.
         """
         answer = self.marginal(list(where))
-        for name, wanted in reversed(where.items()):
+        for name, wanted in reversed(list(where.items())):
             answer = answer @ self._chosen(name, wanted)
         return float(answer)
 
