@@ -1,4 +1,13 @@
-"""Private data release: a whole data set that may be published, on which many queries are nearly right."""
+"""Private data release: a whole data set that may be published, on which many questions are answered nearly right.
+
+>>> import discreet as dp
+>>> sexes, answers = dp.Categories(["f", "m"]), dp.Categories(["no", "yes"])
+>>> schema = dp.Schema(sex=sexes, age=dp.Bounded(0, 100, missing=0), sick=answers)
+>>> rows = {"sex": ["f", "m"] * 500, "age": [20, 70] * 500, "sick": ["no", "yes"] * 500}
+>>> synthetic = dp.synthesis.AIM(epsilon=1.0, delta=1e-9, bins=4).fit(rows, schema=schema, rng=1)
+>>> sorted(synthetic.sample(100, rng=2))
+['age', 'sex', 'sick']
+"""
 
 from __future__ import annotations
 
@@ -6,26 +15,49 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet.synthesis.aim import AIM
+    from discreet.synthesis.domain import Domain, PrivateBins
     from discreet.synthesis.linear_queries import SyntheticCounts
+    from discreet.synthesis.model import Model
     from discreet.synthesis.mwem import MWEM
     from discreet.synthesis.quality_check import QualityCheck
     from discreet.synthesis.quality_facts import quality
+    from discreet.synthesis.saved import load
     from discreet.synthesis.small_db import SmallDB
 
-__all__ = ["MWEM", "QualityCheck", "SmallDB", "SyntheticCounts", "quality"]
-
 _LAZY = {
+    "AIM": "aim",
+    "Domain": "domain",
     "MWEM": "mwem",
+    "Model": "model",
+    "PrivateBins": "domain",
     "QualityCheck": "quality_check",
     "SmallDB": "small_db",
     "SyntheticCounts": "linear_queries",
+    "load": "saved",
     "quality": "quality_facts",
 }
+
+__all__ = [
+    "AIM",
+    "MWEM",
+    "Domain",
+    "Model",
+    "PrivateBins",
+    "QualityCheck",
+    "SmallDB",
+    "SyntheticCounts",
+    "load",
+    "quality",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'discreet.synthesis' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"discreet.synthesis.{_LAZY[name]}"), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(importlib.import_module(f"discreet.synthesis.{_LAZY[name]}"), name)
     return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,198 @@
+"""AIM: a synthesiser that measures the marginals on which its model is worst."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from discreet.adjacency import Adjacency
+from discreet.events import Event
+from discreet.mechanisms.budget import Budget
+from discreet.random import RngLike, Streams
+from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
+from discreet.schema import Declaration, Schema
+from discreet.synthesis.domain import Domain
+from discreet.synthesis.frames import kind_of_frame
+from discreet.synthesis.learning import Engine, Progress, learn, raked
+from discreet.synthesis.model import Model
+from discreet.synthesis.plan import Explanation, Plan, workload_of
+
+__all__ = ["AIM", "SynthesisFit"]
+
+
+class AIM:
+    """A model of a table's joint distribution, from noisy marginals that are chosen adaptively.
+
+    Columns are measured alone, then pairs and larger sets where a noisy error says that the model is worst for the
+    workload; the model is the distribution of most entropy near all noisy counts, along a junction tree. Engine
+    "residual" fits it by raking; "mbi" by the library of that name (``pip install "discreet[mbi]"``), which is slower.
+
+    Parameters that are public facts: ``workload`` (sets of columns whose counts matter, all sets of three by default; a
+    number, a list, or a mapping to weights), ``bins`` of bounded columns (a number, edges, or ``PrivateBins()``; by
+    column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``), ``dependencies`` (``{"grade": ("school",
+    {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``total``
+    (the number of records, declared; otherwise it is measured). ``max_cells`` caps the model, and memory with it.
+
+    Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
+    one Gaussian release (``spending`` has the proof).
+
+    Reference: McKenna, Mullins, Sheldon and Miklau (2022), "AIM"; Xiao et al. (2023) for residuals; Mullins et al.
+    (2024), GReM; the split of the budget after SWIFT (google/dpsynth).
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        *,
+        workload: Any = None,
+        engine: Literal["residual", "mbi"] = "residual",
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        max_cells: int = 400_000,
+        total: float | None = None,
+        bins: Any = 16,
+        structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None,
+        dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None,
+        whole: Sequence[str] = (),
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.workload = workload
+        self.engine = engine
+        self.adjacency = adjacency
+        self.unit = unit
+        self.max_cells = max_cells
+        self.total = total
+        self.bins = bins
+        self.structural_zeros = structural_zeros
+        self.dependencies = dependencies
+        self.whole = whole
+
+    def operation(self, schema: Schema | Declaration, progress: Progress | None = None) -> SynthesisFit:
+        """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``Model``."""
+        facts = schema if isinstance(schema, Declaration) else Declaration(schema)
+        domain = Domain(facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole))
+        plan = Plan(
+            domain,
+            workload_of(domain, self.workload),
+            Budget(epsilon=self.epsilon, delta=self.delta, noise="gaussian"),
+            Adjacency(self.adjacency),
+            self.total,
+            self.max_cells,
+        )
+        return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
+
+    def explain(self, schema: Schema | Declaration, n: int) -> Explanation:
+        """What a fit to about ``n`` records costs, and which error to expect; reads nothing."""
+        return self.operation(schema).plan.explain(n)
+
+    def fit(
+        self,
+        data: Any,
+        *,
+        schema: Schema | Declaration,
+        book: Chargeable | None = None,
+        label: str = "",
+        rng: RngLike = None,
+        progress: Progress | None = None,
+    ) -> AIM:
+        """Fit privately to a frame, a mapping of columns or a file; the book is charged before a record is read.
+
+        ``progress`` is called with a share from 0 to 1 and the name of the stage.
+        """
+        answer = charged(self.operation(schema, progress), data, book=book, label=label, rng=rng)
+        self.model_: Model = answer.value
+        self.event_: Event = answer.event
+        self.reproducible_ = answer.reproducible
+        return self
+
+    def _fitted(self) -> Model:
+        if not hasattr(self, "model_"):
+            raise ValueError("This AIM is not fitted yet: call fit(data, schema=...) first.")
+        return self.model_
+
+    def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
+        """``n`` synthetic records, as the kind of frame that was given to ``fit``."""
+        return self._fitted().sample(n, rng)
+
+    def marginal(self, names: Sequence[str]) -> Any:
+        """Expected counts of every combination of the columns' cells: see ``Model.marginal``."""
+        return self._fitted().marginal(names)
+
+    def count(self, where: Mapping[str, Any]) -> float:
+        """The expected number of records with such values: see ``Model.count``."""
+        return self._fitted().count(where)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, which ``synthesis.load`` reads."""
+        from discreet.synthesis.saved import save
+
+        save(self._fitted(), path)
+
+
+@dataclass(frozen=True)
+class SynthesisFit:
+    """The fit of a synthesiser: ``release(data)`` gives a ``Model``."""
+
+    plan: Plan
+    engine: str = "residual"
+    claimed: str = ONE_RECORD
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.engine not in ("residual", "mbi"):
+            raise ValueError(f"engine is {self.engine!r}, but must be 'residual' or 'mbi'.")
+
+    @property
+    def event(self) -> Event:
+        """The cost, from public facts alone."""
+        return self.plan.event
+
+    @property
+    def unit(self) -> str:
+        """The declaration's unit, of which one row counts, or whom a row is all of, on the user's word."""
+        name = self.plan.domain.declaration.unit
+        return self.claimed if name is None else Enforced(name)
+
+    @property
+    def label(self) -> str:
+        """What a book calls it."""
+        return "synthetic table"
+
+    def release(self, data: Any = None, rng: RngLike = None) -> Release[Model]:
+        """Read the data, and give the fitted model."""
+        return self.prepared(data, rng)()
+
+    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
+        """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
+        read, kind, streams = self.plan.domain.encoder.prepared(data), kind_of_frame(data), Streams(rng)
+        engine = self._engine()
+
+        def run() -> Release[Model]:
+            domain, tree, tables = learn(self.plan, read(), streams, engine, self.progress)
+            model = Model(domain, tree, tables, kind, self._statement(streams.reproducible))
+            return Release(model, self.event, reproducible=streams.reproducible, label=self.label, unit=self.unit)
+
+        return run
+
+    def _engine(self) -> Engine:
+        if self.engine == "residual":
+            return raked
+        engine: Engine = importlib.import_module("discreet.synthesis.mbi_engine").estimated
+        return engine
+
+    def _statement(self, reproducible: bool) -> dict[str, Any]:
+        budget = self.plan.budget
+        return {
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+            "adjacency": str(self.plan.adjacency),
+            "unit": str(self.unit),
+            "engine": self.engine,
+            "event": self.event.to_dict(),
+            "reproducible": reproducible,
+        }

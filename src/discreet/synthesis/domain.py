@@ -1,0 +1,268 @@
+"""The cells of a table: which values of each column count as one, from public facts alone.
+
+================  =====================================================================================================
+column            its cells
+================  =====================================================================================================
+``Categories``    one a label, ``other`` among them; without ``other``, a row with an unlisted or missing entry counts
+                  nowhere, as in tables
+``Bounded``       bins between the bounds, and one more for missing entries, unless the schema says what they count as
+determined        none of its own: a *dependency* says its value for each label of another column
+``Unlisted``      none: it is left out, as the unit's column is
+================  =====================================================================================================
+
+Rows in a structural zero (a combination that is declared impossible) count nowhere either. Each row is judged by
+itself, and none causes an error. Dates are numbers here: declare ``Bounded`` days or seconds, and cast them first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding import Encoded, Encoder
+from discreet.errors import whole
+from discreet.random import Rng
+from discreet.schema import Bounded, Categories, Declaration
+from discreet.synthesis.counting import Codes, Columns
+
+__all__ = ["Domain", "PrivateBins"]
+
+_MOST_BINS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateBins:
+    """At most ``count`` bins of about equal weight, chosen by noisy counts on ``grid`` equal steps between the bounds.
+
+    A twentieth of the budget pays for the choice, whatever the number of such columns.
+    """
+
+    count: int = 16
+    grid: int = 256
+
+    def __post_init__(self) -> None:
+        whole("grid", self.grid, low=whole("count", self.count, low=2))
+
+    def edges(self, column: Bounded, noisy: NDArray[np.float64]) -> tuple[float, ...]:
+        """The steps at which the noisy weight passes 1/count, 2/count, …; reads nothing private."""
+        weight = np.cumsum(np.maximum(noisy, 0.0))
+        steps = np.linspace(column.low, column.high, self.grid + 1)
+        goals = weight[-1] * np.arange(1, self.count) / self.count
+        inner = steps[1:-1][np.unique(np.searchsorted(weight, goals).clip(0, self.grid - 2))]
+        return (column.low, *map(float, inner), column.high)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Which columns are modelled, their cells, and what is impossible.
+
+    >>> from discreet.schema import Schema
+    >>> facts = Declaration(Schema(age=Bounded(0, 100), sex=Categories(["f", "m"])))
+    >>> domain = Domain(facts, bins={"age": [0, 18, 65, 100]})
+    >>> domain.names, domain.sizes  # the fourth cell of age is a missing one
+    (('age', 'sex'), (4, 2))
+    """
+
+    declaration: Declaration
+    bins: Any = 16
+    structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] = field(default_factory=dict)
+    dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] = field(default_factory=dict)
+    whole: Sequence[str] = ()  # bounded columns whose values are drawn as whole numbers
+
+    def __post_init__(self) -> None:
+        schema = self.declaration.schema
+        if not self.names:
+            raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")
+        if isinstance(self.bins, Mapping):
+            _named("bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded")
+        _named("whole", [name for name in self.whole if not isinstance(schema.get(name), Bounded)], "Bounded")
+        for name, (source, values) in self.dependencies.items():
+            origin = schema[source]
+            if schema[name] is None or source not in self.names or not isinstance(origin, Categories):
+                raise ValueError(f"dependencies derives {name!r} from {source!r}, which must be modelled Categories.")
+            if missing := [label for label in origin.labels if label not in values]:
+                raise ValueError(f"dependencies says no {name!r} for {source!r} = {missing[0]!r}.")
+        _ = self.sizes, self.impossible, {name: self.derived(name) for name in self.dependencies}
+
+    # --- cells -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are modelled."""
+        left_out = {self.declaration.unit, *self.dependencies}
+        schema = self.declaration.schema
+        return tuple(n for n, c in schema.items() if n not in left_out and isinstance(c, (Bounded, Categories)))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each modelled column has; of privately chosen bins, at most."""
+        return tuple(self.size(name) for name in self.names)
+
+    def size(self, name: str) -> int:
+        """How many cells a column has."""
+        column = self.declaration.schema[name]
+        if isinstance(column, Categories):
+            return len(column.labels)
+        assert isinstance(column, Bounded)
+        chosen = self._asked(name)
+        return (chosen.count if isinstance(chosen, PrivateBins) else len(self.edges(name)) - 1) + _may_miss(column)
+
+    def _asked(self, name: str) -> Any:
+        return self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+
+    @property
+    def private(self) -> dict[str, PrivateBins]:
+        """The columns whose bins are still to be chosen."""
+        schema = self.declaration.schema
+        found = {name: self._asked(name) for name in self.names if isinstance(schema[name], Bounded)}
+        return {name: asked for name, asked in found.items() if isinstance(asked, PrivateBins)}
+
+    def edges(self, name: str) -> tuple[float, ...]:
+        """The bins of a bounded column: [edge, next edge), the last one closed."""
+        column, asked = self.declaration.schema[name], self._asked(name)
+        assert isinstance(column, Bounded)
+        if isinstance(asked, int) and not isinstance(asked, bool):
+            count = whole("bins", asked, low=1)
+            if count > _MOST_BINS:
+                raise ValueError(f"bins is {count}, but a column has at most {_MOST_BINS:,}.")
+            edges = np.linspace(column.low, column.high, count + 1)
+        else:
+            edges = np.asarray(asked, np.float64)
+        rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())
+        if not rising or not np.isfinite(edges).all() or edges[0] > column.low or edges[-1] < column.high:
+            raise ValueError(
+                f"bins of {name!r} must be a number of bins, PrivateBins(), or rising edges that hold the bounds "
+                f"{column.low:g} and {column.high:g}."
+            )
+        return tuple(map(float, edges))
+
+    def with_edges(self, edges: Mapping[str, tuple[float, ...]]) -> Domain:
+        """The same domain with bins that were chosen."""
+        schema = self.declaration.schema
+        every = {name: self._asked(name) for name in schema if isinstance(schema[name], Bounded)}
+        return replace(self, bins=every | dict(edges))
+
+    def labels(self, name: str) -> list[Any]:
+        """What each cell stands for: a label, a pair (from, to), or ``None`` for a missing entry."""
+        column = self.declaration.schema[name]
+        if isinstance(column, Categories):
+            return list(column.labels)
+        assert isinstance(column, Bounded)
+        edges = self.edges(name)
+        return [*pairwise(edges), *([None] if _may_miss(column) else [])]
+
+    def places(self, names: Sequence[str]) -> Columns:
+        """Where modelled columns stand."""
+        if odd := [name for name in names if name not in self.names]:
+            raise ValueError(f"{odd[0]!r} is not among the columns: {', '.join(self.names)}.")
+        return tuple(self.names.index(name) for name in names)
+
+    @cached_property
+    def impossible(self) -> dict[Columns, NDArray[np.bool_]]:
+        """For each set of columns with structural zeros, which combinations are impossible."""
+        found: dict[Columns, NDArray[np.bool_]] = {}
+        for names, combinations in self.structural_zeros.items():
+            places = self.places(names)
+            order = sorted(range(len(places)), key=lambda k: places[k])
+            mask = np.zeros(tuple(self.sizes[i] for i in places), np.bool_)
+            columns = [self.declaration.schema[name] for name in names]
+            for values in combinations:
+                if len(values) != len(columns):
+                    raise ValueError(f"structural_zeros of {names!r} has an entry of another length.")
+                mask[tuple(_code(n, c, v) for n, c, v in zip(names, columns, values, strict=True))] = True
+            if mask.all():
+                raise ValueError(f"structural_zeros of {names!r} leaves nothing possible.")
+            found[tuple(places[k] for k in order)] = np.transpose(mask, order)
+        return found
+
+    def derived(self, name: str) -> tuple[int, NDArray[np.int64]]:
+        """The place of the column that determines ``name``, and the cell of ``name`` for each of its labels."""
+        source, values = self.dependencies[name]
+        origin, column = self.declaration.schema[source], self.declaration.schema[name]
+        assert isinstance(origin, Categories)
+        if isinstance(column, Categories):
+            cells = [_code(name, column, values[label]) for label in origin.labels]
+        else:
+            assert isinstance(column, Bounded)
+            numbers = np.array([float(values[label]) for label in origin.labels])
+            cells = _binned(np.clip(numbers, column.low, column.high), self.edges(name)).tolist()
+        return self.names.index(source), np.array(cells, np.int64)
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    @property
+    def encoder(self) -> Encoder:
+        """What reads the modelled columns."""
+        return Encoder(self.declaration, self.names)
+
+    def codes(self, rows: Encoded) -> Codes:
+        """The cell of each entry; rows that count nowhere are left out, one by one."""
+        found = np.empty((len(self.names), len(rows)), np.int32)
+        for i, name in enumerate(self.names):
+            column = self.declaration.schema[name]
+            if isinstance(column, Categories):
+                found[i] = rows.codes(name)
+                continue
+            numbers = rows.numbers(name)
+            found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _binned(numbers, self.edges(name)))
+        keep = (found >= 0).all(axis=0)
+        for columns, mask in self.impossible.items():
+            keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
+        return np.ascontiguousarray(found[:, keep])
+
+    def values(self, codes: Codes, rng: Rng) -> dict[str, Any]:
+        """Records of such cells, by column: a label, or a number drawn uniformly within its bin; missing: ``None``."""
+        schema, found = self.declaration.schema, dict[str, Any]()
+        for name in schema:
+            if name in self.names:
+                found[name] = self._drawn(name, codes[self.names.index(name)], rng)
+            elif name in self.dependencies:
+                source, values = self.dependencies[name]
+                origin = schema[source]
+                assert isinstance(origin, Categories)
+                table = np.array([values[label] for label in origin.labels])
+                found[name] = table[codes[self.names.index(source)]]
+        return found
+
+    def _drawn(self, name: str, cells: NDArray[np.int32], rng: Rng) -> NDArray[Any]:
+        column = self.declaration.schema[name]
+        if isinstance(column, Categories):
+            return np.array(column.labels)[cells]
+        assert isinstance(column, Bounded)
+        edges = np.clip(np.array(self.edges(name)), column.low, column.high)
+        at = np.minimum(cells, len(edges) - 2)
+        share = (rng.words(len(cells)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        low, high = edges[at], edges[at + 1]
+        if name in self.whole:  # of the whole numbers in [low, high), or at the end, in [low, high]
+            first = np.ceil(low)
+            last = np.where(at == len(edges) - 2, np.floor(high), np.ceil(high) - 1)
+            drawn = np.clip(first + np.floor(share * (last - first + 1)), low, high)
+        else:
+            drawn = low + share * (high - low)
+        return np.where(cells > at, math.nan, drawn)
+
+
+def _may_miss(column: Bounded) -> bool:
+    return column.missing == "drop"
+
+
+def _binned(numbers: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.int64]:
+    return np.searchsorted(np.asarray(edges)[1:-1], numbers, side="right")
+
+
+def _code(name: str, column: Any, value: Any) -> int:
+    if not isinstance(column, Categories) or value not in column.labels:
+        raise ValueError(f"{value!r} is no category of {name!r}: impossible and determined values are its labels.")
+    return column.labels.index(value)
+
+
+def _named(what: str, odd: Sequence[str], kind: str) -> None:
+    if odd:
+        raise ValueError(f"{what} names {odd[0]!r}, which the schema does not declare as {kind}.")

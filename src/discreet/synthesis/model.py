@@ -1,0 +1,152 @@
+"""A fitted model of a table: a distribution over its cells, along a junction tree. It may be published.
+
+>>> from discreet.schema import Categories, Declaration, Schema
+>>> from discreet.synthesis.trees import junction_tree
+>>> facts = Declaration(Schema(sex=Categories(["f", "m"]), sick=Categories(["no", "yes"])))
+>>> model = Model(Domain(facts), junction_tree((2, 2), [(0, 1)]), [np.array([[30.0, 10.0], [50.0, 10.0]])], "columns")
+>>> model.marginal(["sick"]).tolist(), model.count({"sex": "m", "sick": ["yes"]}), model.total
+([80.0, 20.0], 10.0, 100.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import whole
+from discreet.random import RngLike, as_rng
+from discreet.schema import Bounded
+from discreet.synthesis.counting import Codes, Columns
+from discreet.synthesis.domain import Domain
+from discreet.synthesis.drawing import draw_codes
+from discreet.synthesis.frames import Kind, framed
+from discreet.synthesis.raking import marginal
+from discreet.synthesis.trees import Tree
+
+__all__ = ["Model"]
+
+Floats = NDArray[np.float64]
+_MOST_CELLS = 1 << 26  # of a table on the way to an answer
+
+
+@dataclass(frozen=True)
+class Model:
+    """Expected counts for each clique of a tree; ``kind`` is the kind of frame that ``sample`` gives."""
+
+    domain: Domain
+    tree: Tree = field(repr=False)
+    tables: Sequence[Floats] = field(repr=False)
+    kind: Kind = "polars"
+    statement: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def total(self) -> float:
+        """The number of records, as declared or measured."""
+        return float(self.tables[0].sum())
+
+    def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
+        """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given."""
+        source = as_rng(rng)
+        rows = round(self.total) if n is None else whole("n", n)
+        return framed(self.kind, self.domain.values(self.codes(rows, source), source))
+
+    def codes(self, n: int, rng: RngLike = None) -> Codes:
+        """``n`` synthetic records as cells, one row a modelled column."""
+        return draw_codes(self.tree, self.tables, whole("n", n), as_rng(rng))
+
+    def labels(self, name: str) -> list[Any]:
+        """What the cells of a column stand for, in the order of ``marginal``."""
+        return self.domain.labels(name)
+
+    def marginal(self, names: Sequence[str]) -> Floats:
+        """Expected counts of every combination of the columns' cells, one axis a column; no records are drawn."""
+        if isinstance(names, str) or len(set(names)) < len(names):
+            raise ValueError("names must be a list of different columns.")
+        maps = {name: self.domain.derived(name) for name in names if name in self.domain.dependencies}
+        places = [maps[name][0] if name in maps else self.domain.places([name])[0] for name in names]
+        columns = tuple(sorted(set(places)))
+        table = self._answer(columns)
+        shape = tuple(self.domain.size(name) for name in names)
+        if math.prod(shape) > _MOST_CELLS:
+            raise ValueError(f"The marginal has more than {_MOST_CELLS:,} cells: ask for fewer columns.")
+        # every cell of the modelled columns falls into one cell of the asked ones
+        grid: Any = np.indices(table.shape, sparse=True)
+        cells: list[Any] = [grid[columns.index(i)] for i in places]
+        cells = [maps[n][1][c] if n in maps else c for n, c in zip(names, cells, strict=True)]
+        flat = np.ravel_multi_index(np.broadcast_arrays(*cells), shape) if names else np.zeros(table.shape, np.int64)
+        return np.asarray(np.bincount(flat.ravel(), table.ravel(), math.prod(shape)).reshape(shape), np.float64)
+
+    def count(self, where: Mapping[str, Any]) -> float:
+        """The expected number of records with such values: one, a list of them, or, of numbers, a pair (low, high).
+
+        A pair counts cells by the share of them that lies between its ends.
+        """
+        answer = self.marginal(list(where))
+        for name, wanted in reversed(list(where.items())):
+            answer = answer @ self._chosen(name, wanted)
+        return float(answer)
+
+    def _chosen(self, name: str, wanted: Any) -> Floats:
+        labels = self.labels(name)
+        if isinstance(self.domain.declaration.schema[name], Bounded) and wanted is not None:
+            try:
+                low, high = map(float, wanted)
+            except (TypeError, ValueError):
+                raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers.") from None
+            return np.array([0.0 if at is None else _overlap(low, high, *at) for at in labels])
+        several = isinstance(wanted, Collection) and not isinstance(wanted, str)
+        values = list(wanted) if several else [wanted]
+        if odd := [value for value in values if value not in labels]:
+            raise ValueError(f"where asks {name!r} for {odd[0]!r}, which is none of its labels.")
+        return np.array([float(label in values) for label in labels])
+
+    def _answer(self, columns: Columns) -> Floats:
+        """Exact counts of any columns: those of a clique, or messages towards the root that keep what is asked."""
+        if (home := self.tree.home(columns)) is not None:
+            return marginal(self.tables[home], self.tree.cliques[home], columns)
+        tree, messages = self.tree, dict[int, tuple[Columns, Floats]]()
+        for place in reversed(range(len(tree.cliques))):
+            shared = tree.shared(place)
+            kept, table = self._conditional(place, shared)
+            for child in tree.children[place]:
+                kept, table = _times(tree, kept, table, *messages.pop(child))
+            messages[place] = _summed(kept, table, {*columns, *shared})
+        kept, table = messages[0]
+        return np.transpose(table, [kept.index(i) for i in columns])
+
+    def _conditional(self, place: int, shared: Columns) -> tuple[Columns, Floats]:
+        clique, table = self.tree.cliques[place], self.tables[place]
+        if not place:
+            return clique, table
+        given = marginal(table, clique, shared)
+        shape = tuple(size if i in shared else 1 for i, size in zip(clique, table.shape, strict=True))
+        safe = np.where(given > 0, given, 1.0).reshape(shape)
+        return clique, table / safe
+
+
+def _times(tree: Tree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:
+    every = tuple(sorted({*kept, *more}))
+    if math.prod(tree.shape(every)) > _MOST_CELLS:
+        raise ValueError(
+            "These columns lie too far apart in the model for an exact answer: count in sample(n) instead."
+        )
+
+    def aligned(columns: Columns, values: Floats) -> Floats:
+        return values.reshape(tuple(tree.sizes[i] if i in columns else 1 for i in every))
+
+    return every, aligned(kept, table) * aligned(more, factor)
+
+
+def _summed(kept: Columns, table: Floats, wanted: set[int]) -> tuple[Columns, Floats]:
+    columns = tuple(i for i in kept if i in wanted)
+    return columns, marginal(table, kept, columns)
+
+
+def _overlap(low: float, high: float, first: float, last: float) -> float:
+    """The share of a bin that lies in [low, high]."""
+    return max(0.0, min(high, last) - max(low, first)) / (last - first)

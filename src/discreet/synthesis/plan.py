@@ -1,0 +1,163 @@
+"""What a fit will do, from public facts alone: its budget, its rounds, how large its model may become.
+
+A fit has a fixed course. Bins, where they are to be chosen; the total and every column alone; the noisy errors of all
+pairs; the pairs that are worth it; the noisy errors, under the model so far, of all pairs and of the larger sets that
+the model keeps together; the sets that are worth it. What is left at the end goes once more to what was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+from discreet import events
+from discreet.adjacency import Adjacency
+from discreet.errors import positive, whole
+from discreet.mechanisms.budget import Budget
+from discreet.synthesis.counting import Columns, share_of_cells
+from discreet.synthesis.domain import Domain
+from discreet.workloads.marginals import subsets
+
+__all__ = ["Explanation", "Plan"]
+
+_INSIDE = 1 - 2.0**-36  # what is divided stays this far inside, so that no rounding of the parts can exceed it
+SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A domain, a workload of marginals with weights, a budget, and the limits of the model."""
+
+    domain: Domain
+    workload: Mapping[Columns, float]
+    budget: Budget
+    adjacency: Adjacency
+    total: float | None
+    max_cells: int
+
+    def __post_init__(self) -> None:
+        if self.adjacency == Adjacency.ZERO_OUT:
+            raise ValueError("adjacency is 'zero-out', but synthesis counts a blank record too: use another.")
+        if self.total is not None:
+            positive("total", self.total)
+        whole("max_cells", self.max_cells, low=1)
+        least = sum(self.domain.sizes)
+        forced = [c for c in self.domain.impossible if math.prod(self.domain.sizes[i] for i in c) > self.max_cells]
+        if least > self.max_cells or forced:
+            raise ValueError(
+                f"The columns alone, or the structural zeros, have more than max_cells={self.max_cells:,} cells: use "
+                "fewer bins, or raise max_cells (8 bytes each, several times over)."
+            )
+        _ = self.event  # a budget that pays for no Gaussian noise
+
+    @cached_property
+    def rho(self) -> float:
+        """The budget as zCDP of Gaussian noise."""
+        return 1 / (2 * self.budget.noise_multiplier**2)
+
+    @property
+    def event(self) -> events.Event:
+        """One Gaussian release: everything measured together costs no more."""
+        return events.Gaussian(noise_multiplier=self.budget.noise_multiplier, adjacency=self.adjacency)
+
+    def share(self, name: str) -> float:
+        """The budget of a stage."""
+        used = {stage: part for stage, part in SHARES.items() if stage != "bins" or self.domain.private}
+        return self.rho * _INSIDE * used.get(name, 0.0)
+
+    @property
+    def pairs(self) -> list[Columns]:
+        """The pairs of columns in the workload's sets that fit the model."""
+        found = {pair for columns in self.workload for pair in combinations(columns, 2)}
+        return sorted(pair for pair in found if self.fits(pair))
+
+    def larger(self, cliques: tuple[Columns, ...]) -> list[Columns]:
+        """The sets of three and more in the workload's sets that lie in a clique of the model so far."""
+        asked = {part for columns in self.workload for part in subsets(columns) if len(part) > 2}
+        order = max(map(len, self.workload))
+        found = {
+            part
+            for clique in cliques
+            for size in range(3, order + 1)
+            for part in combinations(clique, size)
+            if part in asked and self.fits(part)
+        }
+        return sorted(found)
+
+    def fits(self, columns: Columns) -> bool:
+        """Whether the set's cells are within the limit; columns of one cell say nothing."""
+        sizes = [self.domain.sizes[i] for i in columns]
+        return min(sizes) > 1 and math.prod(sizes) <= self.max_cells
+
+    def explain(self, n: int) -> Explanation:
+        """The cost, and the error to expect for ``n`` records."""
+        n, sizes = whole("n", n, low=1), self.domain.sizes
+        ones = [self._expected((i,), self.share("columns") / len(sizes)) / n for i in range(len(sizes))]
+        pairs = self.pairs
+        measured = max(min(len(sizes) - 1, len(pairs)), 1)
+        rest = self.rho * _INSIDE - self.share("columns") - self.share("first errors") - self.share("second errors")
+        twos = [self._expected(pair, rest / measured) / n for pair in pairs]
+        return Explanation(
+            event=self.event,
+            adjacency=self.adjacency,
+            columns=dict(zip(self.domain.names, sizes, strict=True)),
+            candidates=len(pairs),
+            column_error=_mean(ones),
+            pair_error=min(_mean(twos), 1.0),
+        )
+
+    def _expected(self, columns: Columns, rho: float) -> float:
+        """Half the L1 norm of the noise on a set's counts, in records."""
+        shape = [self.domain.sizes[i] for i in columns]
+        share = float(share_of_cells(shape))
+        return 0.5 * math.prod(shape) * math.sqrt(2 / math.pi) * share / math.sqrt(2 * rho)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a fit costs and how far off it is to be expected, before anything is read.
+
+    ``column_error`` is the average total-variation error that noise alone gives the marginal of one column;
+    ``pair_error`` that of a pair, if as many pairs are measured as make a tree. Marginals that are not measured are as
+    good as the model, which no public fact tells.
+    """
+
+    event: events.Event
+    adjacency: Adjacency
+    columns: Mapping[str, int]
+    candidates: int
+    column_error: float
+    pair_error: float
+
+    def __str__(self) -> str:
+        cells = ", ".join(f"{name} {size}" for name, size in self.columns.items())
+        return (
+            f"cost: {self.event} ({self.adjacency})\ncells: {cells}\npairs to choose from: {self.candidates}\n"
+            f"expected error: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair"
+        )
+
+
+def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
+    """A workload as users say it: ``None`` for all sets of three columns, a number for all of so many, a list of lists
+    of names, or a mapping of them to weights.
+    """
+    d = len(domain.names)
+    if asked is None or (isinstance(asked, int) and not isinstance(asked, bool)):
+        order = min(3 if asked is None else whole("workload", asked, low=1), d)
+        return dict.fromkeys(combinations(range(d), order), 1.0)
+    given = asked.items() if isinstance(asked, Mapping) else [(names, 1.0) for names in asked]
+    found = {
+        tuple(sorted(domain.places([names] if isinstance(names, str) else names))): positive("workload", weight)
+        for names, weight in given
+    }
+    if not found or any(not columns or len(set(columns)) < len(columns) for columns in found):
+        raise ValueError("workload must list sets of different columns, at least one.")
+    return found

@@ -1,0 +1,100 @@
+"""Fitted models in files: arrays, and JSON for the rest. Reading one runs nothing and imports no name from it.
+
+The file is NumPy's zip of arrays (``.npz``), read without pickles: the tables of the cliques, and one array of bytes,
+the JSON that says the schema, the bins, the tree and the privacy statement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from discreet.schema import Bounded, Categories, Declaration, declaration
+from discreet.synthesis.domain import Domain
+from discreet.synthesis.frames import Kind
+from discreet.synthesis.model import Model
+from discreet.synthesis.trees import Tree
+
+__all__ = ["load", "save"]
+
+FORMAT = "discreet synthetic table 1"
+_BAD = "{path!r} holds no model made by discreet.synthesis: {why}."
+_KINDS: tuple[Kind, ...] = ("pandas", "polars", "pyarrow", "columns")
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file of exactly this name."""
+    domain = model.domain
+    facts = {
+        "format": FORMAT,
+        "statement": dict(model.statement),
+        "kind": model.kind,
+        "declaration": _told(domain.declaration),
+        "bins": {n: list(domain.edges(n)) for n, c in domain.declaration.schema.items() if isinstance(c, Bounded)},
+        "structural_zeros": [[list(n), [list(v) for v in values]] for n, values in domain.structural_zeros.items()],
+        "dependencies": {n: [source, list(values.items())] for n, (source, values) in domain.dependencies.items()},
+        "whole": list(domain.whole),
+        "cliques": model.tree.cliques,
+        "parents": model.tree.parents,
+    }
+    text = np.frombuffer(json.dumps(facts, allow_nan=False).encode(), np.uint8)
+    tables: dict[str, Any] = {f"table{k}": table for k, table in enumerate(model.tables)}
+    with open(path, "wb") as file:
+        np.savez_compressed(file, facts=text, **tables)
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in a file, or a ``ValueError``."""
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+            facts = json.loads(bytes(arrays["facts"]).decode())
+            if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+                raise ValueError(f"it does not say {FORMAT!r}")
+            tables = [np.asarray(arrays[f"table{k}"], np.float64) for k in range(len(facts["cliques"]))]
+        return _model(facts, tables)
+    except OSError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, EOFError, zipfile.BadZipFile, RecursionError) as error:
+        raise ValueError(_BAD.format(path=name, why=str(error) or type(error).__name__)) from None
+
+
+def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
+    domain = Domain(
+        declaration(facts["declaration"]),
+        {name: tuple(edges) for name, edges in facts["bins"].items()},
+        {tuple(names): [tuple(values) for values in combos] for names, combos in facts["structural_zeros"]},
+        {name: (source, dict(map(tuple, values))) for name, (source, values) in facts["dependencies"].items()},
+        tuple(facts["whole"]),
+    )
+    cliques = tuple(tuple(int(i) for i in clique) for clique in facts["cliques"])
+    tree = Tree(domain.sizes, cliques, tuple(int(p) for p in facts["parents"]))
+    for place, (clique, table) in enumerate(zip(cliques, tables, strict=True)):
+        if table.shape != tree.shape(clique) or not np.isfinite(table).all() or (table < 0).any():
+            raise ValueError("a table does not fit its columns")
+        if not 0 <= tree.parents[place] <= max(place - 1, 0):
+            raise ValueError("the cliques make no tree")
+    if {i for clique in cliques for i in clique} != set(range(len(domain.sizes))):
+        raise ValueError("a column is in no clique")
+    if facts["kind"] not in _KINDS:
+        raise ValueError("its kind of frame is unknown")
+    return Model(domain, tree, tables, facts["kind"], facts["statement"])
+
+
+def _told(facts: Declaration) -> dict[str, Any]:
+    """A declaration as a schema file says it."""
+    columns: dict[str, Any] = {}
+    for name, column in facts.schema.items():
+        if isinstance(column, Bounded):
+            missing = {} if column.missing == "drop" else {"missing": column.missing}
+            columns[name] = {"bounds": [column.low, column.high], **missing}
+        elif isinstance(column, Categories):
+            other = {} if column.other is None else {"other": column.other}
+            columns[name] = {"categories": list(column.values), **other}
+        else:
+            columns[name] = {"unlisted": True}
+    return {"columns": columns} | ({} if facts.unit is None else {"unit": facts.unit})

@@ -1,0 +1,103 @@
+r"""What a fit measures, and the filter that every measurement passes.
+
+All noise is Gaussian. A measurement at ρ has noise multiplier 1/√(2ρ); which ones are made, and at which ρ, may depend
+on earlier noisy answers, as long as Σρ stays within the budget: then all of them together cost no more than one
+Gaussian release with multiplier 1/√(2 Σρ) (Smith and Thakurta 2022, fully adaptive composition for Gaussian
+differential privacy). ``Spending`` refuses the measurement that would pass it, so no course of a fit can cost more than
+its event.
+
+Sensitivities, in L2, for one record more or less, and for one exchanged for another:
+
+==================  ================================================  =================================================
+measured            add-remove                                        replace
+==================  ================================================  =================================================
+counts of bins      1: one cell by one                                √2: two cells by one each
+residual of R       √Π d(d - 1): ``counting.whole_residual``          ``counting.difference_square``
+k errors            √k: ‖M_c(D) - M_c(model)‖₁ moves by at most one   2√k: it moves by at most two
+                    for each c, since the model is made of noisy
+                    counts, its total included
+==================  ================================================  =================================================
+
+Counts and residuals are whole numbers, errors are multiples of 2^-10 below 2^42: all are computed without rounding, so
+that the sensitivities hold for what is computed and not for what was meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.adjacency import Adjacency
+from discreet.errors import BudgetExceeded
+from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.grid import double_root_above
+from discreet.random import Streams
+from discreet.synthesis.counting import Codes, Columns, counts, difference_square, projected, whole_residual
+
+__all__ = ["Spending", "error_of"]
+
+Floats = NDArray[np.float64]
+FINEST = 1024  # model counts are compared in steps of 1/FINEST of a record
+
+
+@dataclass
+class Spending:
+    """A budget of zCDP, spent by Gaussian noise."""
+
+    rho: float
+    adjacency: Adjacency
+    streams: Streams
+    spent: float = 0.0
+    draws: int = field(default=0, repr=False)
+
+    @property
+    def left(self) -> float:
+        """What may still be spent."""
+        return self.rho - self.spent
+
+    def counts(self, exact: NDArray[np.int64], rho: float) -> Floats:
+        """Noisy counts of cells, of which a record is in one at most."""
+        return self._noisy(exact, Fraction(2 if self._replaced else 1), rho)
+
+    def residual(self, codes: Codes, columns: Columns, sizes: Sequence[int], rho: float) -> tuple[Floats, float]:
+        """The noisy residual of a set of columns, and the standard deviation of the noise on each cell's count."""
+        shape = tuple(sizes[i] for i in columns)
+        square = difference_square(shape)[self._replaced]
+        noisy = self._noisy(whole_residual(counts(codes, columns, sizes)), Fraction(square), rho)
+        return projected(noisy), math.sqrt(square / (2 * rho)) / math.prod(shape)
+
+    def errors(self, exact: Sequence[float], rho: float) -> Floats:
+        """Noisy L1 errors of a model whose own counts are public."""
+        return self._noisy(np.array(exact), Fraction((4 if self._replaced else 1) * len(exact)), rho)
+
+    @property
+    def _replaced(self) -> bool:
+        return self.adjacency == Adjacency.REPLACE
+
+    def _noisy(self, exact: NDArray[np.float64] | NDArray[np.int64], square: Fraction, rho: float) -> Floats:
+        if not rho > 0 or self.spent + rho > self.rho * (1 + 2.0**-44):  # so far does summing up round
+            raise BudgetExceeded("A measurement would cost more than the fit was charged. This is a bug.")
+        self.spent += rho
+        self.draws += 1
+        mechanism = Gaussian(
+            sensitivity=double_root_above(square),
+            rho=rho * (1 - 2.0**-40),
+            max_size=max(exact.size, 1),
+            adjacency=self.adjacency,
+        )
+        values = exact if exact.ndim else exact.reshape(1)
+        return np.asarray(mechanism.draw(values, self.streams.noise(self.draws))).reshape(exact.shape)
+
+
+def error_of(codes: Codes, columns: Columns, sizes: Sequence[int], model: Floats) -> float:
+    """‖M_c(D) - model‖₁, exactly: the model's counts are rounded to multiples of 1/FINEST first.
+
+    Every term is such a multiple, and their sum stays below 2^53 of them for up to 2^42 records.
+    """
+    steps = np.rint(model * FINEST).astype(np.int64)
+    return float(np.abs(counts(codes, columns, sizes) * FINEST - steps).sum()) / FINEST

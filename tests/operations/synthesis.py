@@ -1,0 +1,62 @@
+"""The operations of ``discreet.synthesis``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.schema import Bounded, Categories, Declaration, Schema
+from discreet.synthesis import AIM, PrivateBins
+from tests.operations.contract import Case
+from tests.operations.linear import spied_columns
+
+COLUMNS: dict[str, list[Any]] = {
+    "age": [20.0, 35.0, None, 71.0] * 12,
+    "sex": ["f", "m", "f", "?"] * 12,
+    "sick": ["no", "yes", "no", "yes"] * 12,
+    "who": list(range(48)),
+}
+FEWER = {name: values[1:] for name, values in COLUMNS.items()}
+MOVED = {name: [*values[:-1], values[0]] for name, values in COLUMNS.items()} | {"who": COLUMNS["who"]}
+FACTS = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"], other="?"), sick=Categories(["no", "yes"]))
+
+
+def published(model: Any) -> tuple[Any, ...]:
+    return model.domain, model.tree.cliques, list(model.tables), model.statement
+
+
+OPERATIONS = [
+    Case(
+        "SynthesisFit",
+        lambda: AIM(1.0, 1e-6, bins=3).operation(FACTS),
+        COLUMNS,
+        FEWER,
+        spy=spied_columns,
+        sized=True,
+        result=published,
+    ),
+    Case(
+        "SynthesisFit of people, chosen bins",
+        lambda: AIM(1.0, 1e-6, bins=PrivateBins(3, 8)).operation(Declaration(FACTS, unit="who")),
+        COLUMNS,
+        FEWER,
+        spy=spied_columns,
+        sized=True,
+        result=published,
+    ),
+    Case(
+        "SynthesisFit, replace, declared total, impossible rows",
+        lambda: AIM(
+            1.0,
+            1e-6,
+            bins=3,
+            adjacency="replace",
+            total=48,
+            structural_zeros={("sex", "sick"): [("f", "yes")]},
+        ).operation(FACTS),
+        COLUMNS,
+        MOVED,
+        spy=spied_columns,
+        sized=True,
+        result=published,
+    ),
+]
