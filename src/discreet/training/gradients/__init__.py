@@ -9,6 +9,7 @@ records that mix.
 from __future__ import annotations
 
 from discreet.training.gradients import layers as layers  # registers the handlers of torch's own functions
+from discreet.training.gradients import products as products  # and of products
 from discreet.training.gradients.calls import register, register_layer
 from discreet.training.gradients.clipped_sum import ClippedSum, Reduction
 from discreet.training.gradients.clipping import Clipping, Quantile

@@ -12,10 +12,22 @@ from discreet.errors import extra
 from discreet.training.gradients import recurrent
 
 with extra("torch"):
+    import torch
     import torch.nn.functional as F
     from torch import Tensor
+    from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["OPENED", "QUESTIONS", "out_of_place"]
+__all__ = ["OPENED", "QUESTIONS", "out_of_place", "spread_over"]
+
+
+_TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
+
+
+def _turned(*dims: int) -> Callable[..., Tensor]:
+    def turn(x: Tensor, *_: Any) -> Tensor:
+        return x.transpose(*dims) if dims else x.permute(*reversed(range(x.dim())))
+
+    return turn
 
 
 def _inside(function: Any) -> Any:
@@ -31,8 +43,29 @@ def _inside(function: Any) -> Any:
     return copy
 
 
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *rest: Any, **options: Any
+) -> Any:
+    """Attention with parameters inside (learned queries, a bias of positions): each record gets its own copy first, and
+    its gradient is that of its copy."""
+    like = max((query, key, value), key=lambda x: x.shape[0] * x.requires_grad)
+    mask = None if attn_mask is None else spread_over(attn_mask, like)
+    query, key, value = (spread_over(x, like) for x in (query, key, value))
+    return torch.ops.aten.scaled_dot_product_attention(query, key, value, mask, *rest, **options)
+
+
+def spread_over(x: Tensor, like: Tensor) -> Tensor:
+    """A tensor repeated for every row of another; itself, if it has these rows."""
+    if has_torch_function((x, like)):
+        return handle_torch_function(spread_over, (x, like), x, like)  # type: ignore[no-any-return]
+    more = like.dim() - x.dim()
+    return x.expand(like.shape[0], *[1] * (more - 1), *(x.shape if more else x.shape[1:]))
+
+
 OPENED: dict[Any, Callable[..., Any]] = {
     F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
+    F.scaled_dot_product_attention: _attention,
+    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
     **recurrent.OPENED,
 }
 """Functions whose inner calls are watched instead."""

@@ -225,14 +225,31 @@ class Places:
         before = self._probed.get(position)
         if before is None or before[0] is not function or len(before[1]) != len(leaves):
             return [guess(leaf) for leaf in leaves]
-        pairs = zip(leaves, before[1], strict=True)
-        return [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
+        found, unclear = list[Place | None](), list[int]()
+        for leaf, then in zip(leaves, before[1], strict=True):
+            place, clear = self._place(function, leaf.shape, then, records, location)
+            unclear += [] if clear else [len(found)]
+            found.append(place)
+        for i in unclear:  # as many rows as another tensor of the call has, whose order is clear
+            place = found[i]
+            assert place is not None
+            like = next((p for j, p in enumerate(found) if j not in unclear and p and p.dim == place.dim and p.folded
+                         and leaves[j].shape[p.dim] == leaves[i].shape[p.dim]), None)
+            if like is None:
+                raise MixedRecords(
+                    f"{_name(function)} at {location()} has {leaves[i].shape[place.dim]} rows for {records} records, and a "
+                    "trial could not tell which are whose: they all looked the same. Keep the records in a dimension "
+                    "of their own there."
+                )
+            found[i] = like
+        return found
 
     def _place(
         self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]
-    ) -> Place | None:
+    ) -> tuple[Place | None, bool]:
+        """Where the records of a tensor are, and whether the order of rows that are folded with them is clear."""
         if len(now) != len(then.shape):
-            return None
+            return None, True
         moved = [d for d in range(len(now)) if now[d] != then.shape[d]]
         if len(moved) > 1:
             raise MixedRecords(
@@ -240,7 +257,7 @@ class Places:
                 "records with each other, so no record has a gradient of its own."
             )
         if not moved:
-            return None
+            return None, True
         if now[moved[0]] * self.count != then.shape[moved[0]] * records:
             raise MixedRecords(
                 f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
@@ -248,13 +265,7 @@ class Places:
             )
         folded = now[moved[0]] != records
         turns = then.turns.get(moved[0], False)
-        if folded and turns is None:
-            raise MixedRecords(
-                f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
-                "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
-                "their own there."
-            )
-        return Place(moved[0], folded, bool(turns))
+        return Place(moved[0], folded, bool(turns)), not folded or turns is not None
 
 
 _layout = cache(Layout)  # few are different, and every call of every step asks for some

@@ -14,9 +14,11 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import spot_check
-from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, PendingUse, arguments
+from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, Layout, PendingUse, arguments
+from discreet.training.gradients.dispatch import PICKS, Owners, picked_from
 from discreet.training.gradients.fallback import SPREAD, recomputed, spread
 from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
+from discreet.training.gradients.origins import Origins, Positions
 from discreet.training.gradients.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.gradients.trees import detached, mapped, tensors
 from discreet.training.gradients.uses import GradientReceiver, Uses
@@ -67,7 +69,9 @@ class Watch(TorchFunctionMode):
         self._names = {id(p): name for name, p in parameters.items()}
         self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
         self._anchor = torch.zeros((), requires_grad=True)
-        self._position, self._probing, self._comparing = 0, False, False
+        self._positions, self._owners, self._origins = Positions(), Owners(), Origins()
+        self._probing, self._comparing = False, False
+        self._strict: dict[int, Tensor] = {}  # of what a probe follows as parameters, what is made of these alone
         self._known: dict[tuple[Any, ...], Places] = {}
         self._places = Places()
         self._handled: list[nn.Module] = []  # modules with a handler of their own that are running
@@ -109,10 +113,13 @@ class Watch(TorchFunctionMode):
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._path.append(name)
             self.depth += 1
+            if self.depth > 1:
+                self._positions.enter(name)
             if self.depth == 1 and not self._probing:
                 if torch.is_grad_enabled():
                     self._prepare(module, args, kwargs)
-                self._position, self._entered = 0, True
+                self._entered = True
+                self._restart(self.records)
                 self.__enter__()
             if type(module) in LAYERS and torch.is_grad_enabled() and not self._handled:
                 self._handled.append(module)
@@ -123,6 +130,8 @@ class Watch(TorchFunctionMode):
 
     def _leaving(self, module: nn.Module, args: Any, output: Any) -> Any:
         self.depth -= 1
+        if self.depth > 0:
+            self._positions.leave()
         if self._path:
             self._path.pop()
         answer = None
@@ -135,6 +144,7 @@ class Watch(TorchFunctionMode):
                 answer = output if output is None else self._tapped(output, self._own_handlers(module, args))
         if self.depth == 0 and self._entered and not self._probing:
             self._entered = False
+            self._owners.clear()
             self.__exit__(None, None, None)
             self.outputs += tensors(output) if self.keeps else []
         return answer
@@ -196,7 +206,8 @@ class Watch(TorchFunctionMode):
         try:
             for heard in (1, count):
                 given = chosen((args, kwargs), records, rows)
-                self.uses, self._shared, self._position = Uses(), dict(before[2]), 0
+                self.uses, self._shared = Uses(), dict(before[2])
+                self._restart(count)
                 with undisturbed(module), torch.enable_grad():
                     with self:
                         outputs = tensors(module.forward(*given[0], **given[1]))
@@ -226,12 +237,12 @@ class Watch(TorchFunctionMode):
         self._places.count = 3 if self.records == 2 else 2
         small = copies((args, kwargs), self.records or 0, self._places.count)
         try:
-            with self._quietly(module):
+            with self._quietly(module, small):
                 output = module.forward(*small[0], **small[1])
                 self._places.note(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
             if self._places.unclear:
                 small, self._comparing = copies((args, kwargs), self.records or 0, self._places.count, other=True), True
-                with self._quietly(module):
+                with self._quietly(module, small):
                     output = module.forward(*small[0], **small[1])
                     self._places.compare(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
         except MixedRecords:
@@ -242,17 +253,22 @@ class Watch(TorchFunctionMode):
             self._comparing = False
 
     @contextmanager
-    def _quietly(self, module: nn.Module) -> Iterator[None]:
+    def _quietly(self, module: nn.Module, given: Any = ()) -> Iterator[None]:
         """As a real pass sees it (with gradients: some modules take another way without), but leaving no trace."""
         before = self.depth, list(self._path), dict(self._shared)
-        self._position, self._probing = 0, True
+        self._restart()
+        self._strict, self._origins, self._probing = dict(self._shared), Origins(tensors(given)), True
         try:
             with undisturbed(module), torch.enable_grad(), self:
                 yield
         finally:
-            self._probing = False
+            self._probing, self._strict, self._origins = False, {}, Origins()
             self.depth, self._path, self._shared = before
             self._handled.clear()
+
+    def _restart(self, records: int | None = None) -> None:
+        self._positions.restart()
+        self._owners.clear(records or 0)
 
     def _guess(self, leaf: Tensor) -> Place | None:
         if id(leaf) in self._shared:
@@ -267,37 +283,63 @@ class Watch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._handled or getattr(func, "__name__", "") in QUESTIONS:
-            return func(*args, **kwargs)
-        if func in OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
-            with self:
+        opened = func in OPENED
+        if self._handled or (not opened and getattr(func, "__name__", "") in QUESTIONS):
+            return self._followed(func, args, kwargs, func(*args, **kwargs)) if self._probing else func(*args, **kwargs)
+        self._positions.advance()
+        if opened and torch.is_grad_enabled() and self._touches(args, kwargs):
+            with self._positions.inside(), self:
                 return OPENED[func](*args, **kwargs)
-        self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
         if self._probing:
-            output = self._without_chance(func, args, kwargs)
-            if self._touches(args, kwargs):
-                self._look(func, tensors((args, kwargs, output)))
-                if self._made_of_shared(args, kwargs):
-                    self._shared |= {id(x): x for x in tensors(output)}
-            return output
-        if not torch.is_grad_enabled() or not self._touches(args, kwargs):
-            return func(*args, **kwargs)
-        return self._shared_call(func, args, kwargs)
+            return self._followed(func, args, kwargs, self._without_chance(func, args, kwargs), looks=True)
+        if torch.is_grad_enabled() and self._touches(args, kwargs):
+            return self._shared_call(func, args, kwargs)
+        output = func(*args, **kwargs)
+        if func in PICKS or self._owners:
+            self._note_source(func, args, kwargs)
+            self._owners.follow(func, args, kwargs, output)
+        return output
 
-    def _look(self, func: Any, found: list[Tensor]) -> None:
+    def _followed(self, func: Any, args: Any, kwargs: Any, output: Any, *, looks: bool = False) -> Any:
+        """A call of the probe. What is made of parameters and constants is followed as parameters are."""
+        from_records, shared = self._origins.follow(func, args, kwargs, output), self._touches(args, kwargs)
+        if looks and shared:
+            self._look(self._positions.now, func, tensors((args, kwargs, output)))
+        elif looks:
+            self._note_source(func, args, kwargs)
+        if shared and not from_records:
+            self._shared |= {id(x): x for x in tensors(output)}
+            if all(id(x) in self._strict for x in tensors((args, kwargs))):
+                self._strict |= {id(x): x for x in tensors(output)}
+        return output
+
+    def _note_source(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Where the records are in a tensor whose rows are picked: noted by a probe, asked in a real pass."""
+        source = picked_from(func, args, kwargs)
+        if source is not None:
+            self._owners.source(source, lambda number: self._source_layout(source, number))
+
+    def _source_layout(self, source: Tensor, number: int) -> Layout | None:
+        place, function = (self._positions.frame, "source", number), Tensor.__getitem__
+        if self._probing:
+            self._look(place, function, [source])
+            return None
+        try:
+            return self._places.find(place, function, [source], self.records or 1, self._guess, self._location)[0]
+        except MixedRecords:  # no rows of records: whatever is made of them has none either
+            return None
+
+    def _look(self, position: Any, func: Any, found: list[Tensor]) -> None:
         if self._comparing:
-            self._places.compare(self._position, func, found)
+            self._places.compare(position, func, found)
         else:
-            self._places.note(self._position, func, found, self._shared)
+            self._places.note(position, func, found, self._strict)
 
     def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func not in OPENED:
             return without_dropout(func, args, kwargs)
-        position = self._position  # frozen, so one call in a real pass: opened only for the dropout inside
-        with self:
-            output = OPENED[func](*args, **kwargs)
-        self._position = position
-        return output
+        with self._positions.inside(), self:  # frozen, so one call in a real pass: opened only for the dropout inside
+            return OPENED[func](*args, **kwargs)
 
     def _touches(self, args: Any, kwargs: Any) -> bool:
         for x in args:
@@ -312,11 +354,9 @@ class Watch(TorchFunctionMode):
         """The ordinary function in its place; its result is written where it was wanted: over what a handler may have
         saved."""
         kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
-        result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
-        with self:
-            output = args[0].copy_(result)
-        self._position = position
-        return output
+        result = self._shared_call(ordinary, kept, kwargs, func)
+        with self._positions.inside(), self:
+            return args[0].copy_(result)
 
     def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
         """A call on shared tensors; a probe may have ``noted`` it under another name."""
@@ -333,18 +373,26 @@ class Watch(TorchFunctionMode):
 
         def guess(leaf: Tensor) -> Place | None:
             """Without a probe, something made of parameters has no records, whatever its size, unless it is spread."""
-            return None if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess(leaf)
+            alone = all(id(x) in self._shared or not x.dim() for x in inputs)
+            return None if alone and func not in SPREAD else self._guess(leaf)
 
-        places = self._places.find(
-            self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location
+        places = self._owners.layouts(inputs, outputs) or self._places.find(
+            self._positions.now, noted or func, inputs + outputs, self.records or 1, guess, self._location
         )
         layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
         where = places[len(inputs) :]
         if not any(where):
-            return self._derived(func, args, kwargs)
+            return self._derived(func, args, kwargs, inputs)
         if not layouts:
             assert where[0] is not None
             return self._tapped(output, spread(func, args, kwargs, output, where[0], self._shared))
+        return self._owners.hand_on(inputs, self._answered(func, args, kwargs, output, layouts, where))
+
+    def _answered(
+        self, func: Any, args: Any, kwargs: Any, output: Any, layouts: dict[int, Layout], where: list[Layout | None]
+    ) -> Any:
+        """The output of a call on parameters and records, which hands its gradient to the call's handlers."""
+        outputs = tensors(output)
         if func in CALL_HANDLERS and len(outputs) == 1:
             call = Call(func, arguments(func, args, kwargs), self.records or 0, self._shared, layouts, self._location)
             pending = CALL_HANDLERS[func](call)
@@ -357,8 +405,14 @@ class Watch(TorchFunctionMode):
         }
         return mapped(lambda x: tapped[id(x)], output)
 
-    def _derived(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _derived(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:
         """Something made of parameters alone: it keeps its graph, and its uses are pulled back through it."""
+        if any(x.requires_grad and id(x) not in self._shared for x in inputs):  # what parameters made of records
+            raise MixedRecords(
+                f"{getattr(func, '__name__', func)} at {self._location()} uses a parameter and a tensor in which no "
+                "records were found: whose gradient it is cannot be told. Keep the records in a dimension of their own "
+                "there."
+            )
         output = func(*args, **kwargs)
         for x in tensors(output):
             if x.requires_grad:

@@ -1,0 +1,89 @@
+"""Which call of a pass is which, and what the tensors of a probe are made of: records, or parameters and constants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.gradients.functions import out_of_place
+from discreet.training.gradients.trees import tensors
+
+with extra("torch"):
+    from torch import Tensor
+
+__all__ = ["Origins", "Positions"]
+
+
+class Positions:
+    """Where a pass is: in which module, in its how manyeth call, at which torch function.
+
+    Counted alike in a probe and in a real pass, or calls would be taken for others. A module that calls more functions
+    for other records (experts, of which only some are hit) puts nothing off outside of it.
+    """
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """A new pass."""
+        self._calls: Counter[str] = Counter()
+        self._outside: list[tuple[Any, int]] = []
+        self._frame: Any = None
+        self._index = 0
+
+    @property
+    def now(self) -> tuple[Any, int]:
+        """The current function."""
+        return self._frame, self._index
+
+    @property
+    def frame(self) -> Any:
+        """The current module's call."""
+        return self._frame
+
+    def advance(self) -> None:
+        """The next function."""
+        self._index += 1
+
+    def enter(self, module: str) -> None:
+        """A module inside the current one begins."""
+        self._begin((module, self._calls[module]))
+        self._calls[module] += 1
+
+    def leave(self) -> None:
+        """It ends."""
+        if self._outside:
+            self._frame, self._index = self._outside.pop()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Functions that the current function calls: they are counted by themselves."""
+        self._begin(self.now)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def _begin(self, frame: Any) -> None:
+        self._outside.append((self._frame, self._index))
+        self._frame, self._index = frame, 0
+
+
+class Origins:
+    """The tensors of a probe that come from its records. What does not, is made of parameters and constants, like
+    them."""
+
+    def __init__(self, inputs: Iterable[Tensor] = ()) -> None:
+        self._from_records = {id(x): x for x in inputs}  # held: an identity is one while the tensor lives
+
+    def follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> bool:
+        """Whether a call took something that comes from records; what it gave does then, too."""
+        known = self._from_records
+        if not any(id(x) in known for x in tensors((args, kwargs))):
+            return False
+        changed = getattr(func, "__name__", "") == "__setitem__" or out_of_place(func) is not None
+        known |= {id(x): x for x in tensors((output, args[0] if changed else ()))}
+        return True
