@@ -377,7 +377,7 @@ class Experts(nn.Module):
         for number, expert in enumerate(self.experts):
             token, rank = torch.where(chosen == number)
             if len(token):
-                out = out.index_add(0, token, expert(tokens[token]) * best[token, rank, None])
+                out = out.index_add(0, token, (expert(tokens[token]) * best[token, rank, None]).to(out.dtype))
         return self.head(out.view_as(x).mean(1))
 
 

@@ -97,11 +97,11 @@ def _product(call: Call) -> list[PendingUse] | None:
 
 @register(spread_over)
 def _spread_over(call: Call) -> list[PendingUse] | None:
-    x, like = call.arguments["x"], call.arguments["like"]
-    layout = call.layout(like)
+    x, *others = (call.arguments[name] for name in ("x", "one", "two", "three"))
+    layout = next((found for other in others if (found := call.layout(other)) is not None), None)
     if layout is None or layout.dim != 0 or not call.is_shared(x):
         return None
-    use = broadcast_use(x, layout, like.dim())
+    use = broadcast_use(x, layout, others[0].dim())
     return None if use is None else [use]
 
 

@@ -21,6 +21,7 @@ from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.first_batches import FirstBatches
+from discreet.training.gradients.uses import exactly
 from discreet.training.gradients.watch import Watch
 
 with extra("torch"):
@@ -94,14 +95,15 @@ class ClippedSum:
 
     def add(self, weights: Tensor | None, clip_norm: float) -> None:
         """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
-        uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
+        with exactly():
+            uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
         self.watch.end()
         found = self._contraction.room()  # outside inference mode: it becomes the gradient
         if not uses_of or records is None:
             for part in found:
                 part.zero_()
         else:
-            with torch.inference_mode():
+            with torch.inference_mode(), exactly():
                 self._fill(found, uses_of, records, weights, clip_norm)
         if self.total is None:
             self.total = found

@@ -135,7 +135,7 @@ class Owners:
                     self._keep(x, groups[:, 0])
 
     def _pick(self, index: Tensor, source: Tensor, output: Tensor) -> None:
-        owner = self._owner(source)
+        owner = known = self._owner(source)
         if owner is None:
             layout = self._sources.get(id(source), (source, None))[1]
             if layout is None or layout.dim != 0:
@@ -145,13 +145,16 @@ class Owners:
         if index.dtype in (torch.bool, torch.uint8):
             owner = owner.view(-1, *[1] * (index.dim() - 1)).expand(index.shape)
         owner = owner[index]
-        if owner.dim() == 1 and output.dim() and output.shape[0] == len(owner) and not self._regular(owner):
+        if owner.dim() != 1 or not output.dim() or output.shape[0] != len(owner):
+            return
+        if known is None or not self._in_order(owner):
             self._keep(output, owner)
 
-    def _regular(self, owner: Tensor) -> bool:
-        """Whether each record's rows follow one another, as many for each."""
-        each, rest = divmod(len(owner), self.records)
-        return not rest and torch.equal(owner, torch.arange(len(owner), device=owner.device) // max(1, each))
+    def _in_order(self, owner: Tensor) -> bool:
+        """Whether rows are back in the regular order of a tensor that some were picked from."""
+        if not any(len(x) == len(owner) and layout is not None for x, layout in self._sources.values()):
+            return False
+        return torch.equal(owner, torch.arange(len(owner), device=owner.device) // (len(owner) // self.records))
 
     def _keep(self, x: Tensor, owner: Tensor) -> None:
         self._kept[id(x)] = x, owner

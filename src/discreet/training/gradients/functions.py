@@ -48,18 +48,19 @@ def _attention(
 ) -> Any:
     """Attention with parameters inside (learned queries, a bias of positions): each record gets its own copy first, and
     its gradient is that of its copy."""
-    like = max((query, key, value), key=lambda x: x.shape[0] * x.requires_grad)
-    mask = None if attn_mask is None else spread_over(attn_mask, like)
-    query, key, value = (spread_over(x, like) for x in (query, key, value))
+    given = query, key, value
+    mask = None if attn_mask is None else spread_over(attn_mask, *given)
+    query, key, value = (spread_over(x, *given) for x in given)
     return torch.ops.aten.scaled_dot_product_attention(query, key, value, mask, *rest, **options)
 
 
-def spread_over(x: Tensor, like: Tensor) -> Tensor:
-    """A tensor repeated for every row of another; itself, if it has these rows."""
-    if has_torch_function((x, like)):
-        return handle_torch_function(spread_over, (x, like), x, like)  # type: ignore[no-any-return]
-    more = like.dim() - x.dim()
-    return x.expand(like.shape[0], *[1] * (more - 1), *(x.shape if more else x.shape[1:]))
+def spread_over(x: Tensor, one: Tensor, two: Tensor, three: Tensor) -> Tensor:
+    """A tensor repeated for every row of three others; itself, if it has these rows."""
+    given = x, one, two, three
+    if has_torch_function(given):
+        return handle_torch_function(spread_over, given, *given)  # type: ignore[no-any-return]
+    rows, more = max(len(one), len(two), len(three)), one.dim() - x.dim()
+    return x.expand(rows, *[1] * (more - 1), *(x.shape if more else x.shape[1:]))
 
 
 OPENED: dict[Any, Callable[..., Any]] = {

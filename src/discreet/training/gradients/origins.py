@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from discreet.errors import extra
@@ -12,9 +12,11 @@ from discreet.training.gradients.functions import out_of_place
 from discreet.training.gradients.trees import tensors
 
 with extra("torch"):
+    import torch
     from torch import Tensor
+    from torch.autograd.graph import saved_tensors_hooks
 
-__all__ = ["Origins", "Positions"]
+__all__ = ["Origins", "Positions", "unsaved"]
 
 
 class Positions:
@@ -70,6 +72,15 @@ class Positions:
     def _begin(self, frame: Any) -> None:
         self._outside.append((self._frame, self._index))
         self._frame, self._index = frame, 0
+
+
+def unsaved() -> Any:
+    """What is saved for a backward pass stays out of sight of whoever counts it: gradient checkpointing would compute a
+    whole block again for a graph of parameters alone."""
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:  # type: ignore[attr-defined]
+        return nullcontext()
+    # Detached, because a node that saves its own output as it is would keep itself alive.
+    return saved_tensors_hooks(Tensor.detach, lambda x: x)
 
 
 class Origins:

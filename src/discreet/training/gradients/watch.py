@@ -18,7 +18,7 @@ from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, Layou
 from discreet.training.gradients.dispatch import PICKS, Owners, picked_from
 from discreet.training.gradients.fallback import SPREAD, recomputed, spread
 from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
-from discreet.training.gradients.origins import Origins, Positions
+from discreet.training.gradients.origins import Origins, Positions, unsaved
 from discreet.training.gradients.probe import Place, Places, chosen, copies, undisturbed, without_dropout
 from discreet.training.gradients.trees import detached, mapped, tensors
 from discreet.training.gradients.uses import GradientReceiver, Uses
@@ -413,7 +413,8 @@ class Watch(TorchFunctionMode):
                 "records were found: whose gradient it is cannot be told. Keep the records in a dimension of their own "
                 "there."
             )
-        output = func(*args, **kwargs)
+        with unsaved():
+            output = func(*args, **kwargs)
         for x in tensors(output):
             if x.requires_grad:
                 self._shared[id(x)] = x
