@@ -41,7 +41,7 @@ class OptimizerHooks:
         run.refuse_step()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         answer = None if closure is None else _called(closure)
-        run.clipped.stop_checking()
+        run.clipped.verification.stop()
         run.refuse_step()  # a closure may have taken it
         run.plan.check(run.number)
         refuse_new_parameters(run.model, optimizer, self._known)

@@ -135,7 +135,7 @@ class PrivateLoader:
         try:
             yield from self._batches(steps, self.run.loop)
         finally:
-            self.run.clipped.stop_checking()  # also when the loop is left early
+            self.run.clipped.verification.end()  # also when the loop is left early
 
     def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()

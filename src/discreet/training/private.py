@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from discreet.errors import extra, whole
@@ -26,8 +26,6 @@ with extra("torch"):
     from torch.utils.data import DataLoader
 
 __all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start"]
-
-CHECKED = 3  # batches on which model and loss are checked for records that mix
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -206,12 +204,21 @@ def prepared(
     *,
     speed: Speed | None = None,
     placeholder: Any = None,
+    unverified: str = "",
+    debug: bool = False,
 ) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
     plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
-    clipped = ClippedSum(admission.parameters(model, optimizer), plan.clipping, loss_reduction, CHECKED)
+    clipped = ClippedSum(
+        admission.parameters(model, optimizer),
+        plan.clipping,
+        loss_reduction,
+        _drawing(streams),
+        unverified=unverified,
+        debug=debug,
+    )
     if not isinstance(speed, Speed | None):
         raise ValueError(
             f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64)."
@@ -219,6 +226,18 @@ def prepared(
     how = speed or Speed()
     run = Run(plan, model, optimizer, clipped, streams, secure=how.secure)
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+
+
+def _drawing(streams: Streams) -> Callable[[int], int]:
+    """Whole numbers below a bound, from a stream of public choices that begins when it is asked."""
+    source: list[Any] = []
+
+    def draw(below: int) -> int:
+        if not source:
+            source.append(streams.public(2))
+        return int(source[0].word() % below)
+
+    return draw
 
 
 def start(run: Run) -> None:

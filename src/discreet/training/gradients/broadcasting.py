@@ -99,13 +99,41 @@ def _product(call: Call) -> list[PendingUse] | None:
 def _spread_over(call: Call) -> list[PendingUse] | None:
     x, *others = (call.arguments[name] for name in ("x", "one", "two", "three"))
     layout = next((found for other in others if (found := call.layout(other)) is not None), None)
-    if layout is None or layout.dim != 0 or not call.is_shared(x):
+    if not call.is_shared(x):  # the others only lend their rows
+        return []
+    if layout is None or layout.dim != 0:
         return None
     use = broadcast_use(x, layout, others[0].dim())
     return None if use is None else [use]
 
 
+def _chosen(call: Call) -> list[PendingUse] | None:
+    """``where`` with a parameter for one of the two, or ``masked_fill``: it is what it is where it is taken."""
+    given = call.arguments
+    taken, one = given["condition"], given["input"]
+    shared = [x for x in (one, given.get("other")) if call.is_shared(x)]
+    if len(shared) != 1 or not isinstance(taken, Tensor) or call.layout(taken) is None:
+        return None
+    (target,) = shared
+    keep = taken if target is one and not given.get("inverted") else ~taken
+    dims = max(x.dim() for x in (one, given.get("other"), taken) if isinstance(x, Tensor))
+    layout, more = call.layout(taken), dims - taken.dim()
+    where = None if layout is None else layout.at(layout.dim + more)
+    keep = keep[(None,) * more] if more else keep
+    use = None if where is None else broadcast_use(target, where, dims, data=keep.to(target.dtype))
+    return None if use is None else [use]
+
+
+def _masked(call: Call) -> list[PendingUse] | None:
+    call.arguments |= {"inverted": True}
+    return _chosen(call)
+
+
 _function: Any
+register(torch.where, ("condition", "input", "other"))(_chosen)
+register(Tensor.where, ("input", "condition", "other"))(_chosen)
+for _function in (torch.masked_fill, Tensor.masked_fill):
+    register(_function, ("input", "condition", "value"))(_masked)
 for _function in (torch.add, Tensor.add, Tensor.__add__, Tensor.__radd__):
     register(_function, ("input", "other"))(lambda call: _sum(call, (1.0, 1.0)))
 for _function in (torch.sub, Tensor.sub, Tensor.__sub__):

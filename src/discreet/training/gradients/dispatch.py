@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.training.gradients.calls import Call, Layout, PendingUse, register
@@ -27,6 +27,7 @@ __all__ = ["PICKS", "Owners", "Ragged", "picked_from"]
 
 PICKS = {Tensor.__getitem__, torch.index_select, Tensor.index_select, torch.sort, Tensor.sort}
 _REGROUPED = {"view", "reshape", "unflatten", "flatten"}
+Find: TypeAlias = Callable[[Tensor, int], Layout | None]
 _WRITES = ("index_", "scatter", "__setitem__", "masked_scatter")  # into rows of another order
 
 
@@ -93,8 +94,8 @@ def _index(func: Any, args: Any, kwargs: Any, output: Any = None) -> Any:
 class Owners:
     """Whose rows the tensors of a pass have, where the order is not regular."""
 
-    def __init__(self) -> None:
-        self.records = 0
+    def __init__(self, records: int = 0) -> None:
+        self.records = records
         self._kept: dict[int, tuple[Tensor, Tensor]] = {}  # the tensor is held: an identity is one while it lives
         self._sources: dict[int, tuple[Tensor, Layout | None]] = {}
         self._ragged: dict[int, tuple[Tensor, Ragged]] = {}
@@ -102,24 +103,19 @@ class Owners:
     def __bool__(self) -> bool:
         return bool(self._kept)
 
-    def clear(self, records: int = 0) -> None:
-        """Forget everything; a batch of so many records comes."""
-        self.records = records
-        for known in (self._kept, self._sources, self._ragged):
-            known.clear()  # type: ignore[attr-defined]
-
     def _owner(self, x: Tensor) -> Tensor | None:
         found = self._kept.get(id(x))
         return None if found is None else found[1]
 
-    def source(self, x: Tensor, find: Callable[[int], Layout | None]) -> None:
-        """A tensor whose rows are picked: where its records are is asked once, by its number among such tensors."""
-        if id(x) not in self._sources:
-            self._sources[id(x)] = x, find(len(self._sources))
+    def follow(self, func: Any, args: Any, kwargs: Any, output: Any, find: Find) -> None:
+        """A call without parameters: what it makes of owned rows is owned, and what it picks of records' rows.
 
-    def follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> None:
-        """A call without parameters: what it makes of owned rows is owned, and what it picks of records' rows."""
-        if picked_from(func, args, kwargs) is not None:
+        ``find`` tells where the records are in a tensor whose rows are picked, by its number among such tensors.
+        """
+        source = picked_from(func, args, kwargs)
+        if source is not None:
+            if id(source) not in self._sources:
+                self._sources[id(source)] = source, find(source, len(self._sources))
             self._pick(_index(func, args, kwargs, output), args[0], tensors(output)[0])
             return
         name = getattr(func, "__name__", "")

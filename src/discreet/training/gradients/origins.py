@@ -41,10 +41,9 @@ class Positions:
         """The current function."""
         return self._frame, self._index
 
-    @property
-    def frame(self) -> Any:
-        """The current module's call."""
-        return self._frame
+    def source(self, number: int) -> tuple[Any, Any]:
+        """The place of the tensor of this number whose rows the current module picks."""
+        return self._frame, ("source", number)
 
     def advance(self) -> None:
         """The next function."""
