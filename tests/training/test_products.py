@@ -57,11 +57,18 @@ PRODUCTS = {
     "mm": (lambda x, w: torch.mm(flat(x), w).unflatten(0, (-1, T)), (N, M)),
     "mv": (lambda x, w: torch.mv(flat(x), w).unflatten(0, (-1, T)), (N,)),
     "addmm": (lambda x, b, w: torch.addmm(b, flat(x), w).unflatten(0, (-1, T)), (M,), (N, M)),
-    "addmm, scaled": (lambda x, b, w: torch.addmm(b, flat(x), w, beta=0.5, alpha=3).unflatten(0, (-1, T)), (1, M), (N, M)),
+    "addmm, scaled": (
+        lambda x, b, w: torch.addmm(b, flat(x), w, beta=0.5, alpha=3).unflatten(0, (-1, T)),
+        (1, M),
+        (N, M),
+    ),
     "addmm, data added": (lambda x, w: torch.addmm(flat(x), flat(x), w).unflatten(0, (-1, T)), (N, N)),
     "addmv": (lambda x, b, w: torch.addmv(b, flat(x), w).unflatten(0, (-1, T)), (1,), (N,)),
     "bmm, time first": (lambda x, w: torch.bmm(x.transpose(0, 1), w).transpose(0, 1), (T, N, M)),
-    "bmm, heads first": (lambda x, w: torch.bmm(heads(x).flatten(1, 2), w).unflatten(1, (-1, 2)).transpose(0, 1), (2, N, M)),
+    "bmm, heads first": (
+        lambda x, w: torch.bmm(heads(x).flatten(1, 2), w).unflatten(1, (-1, 2)).transpose(0, 1),
+        (2, N, M),
+    ),
     "baddbmm": (
         lambda x, b, w: torch.baddbmm(b, x.transpose(0, 1), w, alpha=2).transpose(0, 1),
         (T, 1, M),
@@ -208,9 +215,9 @@ def test_ragged_rows_stand_side_by_side(owner):
         rows = x[owner == record]
         assert torch.equal(found[record, : len(rows)], rows)
         assert not found[record, len(rows) :].any()
-        assert torch.equal(layout.filled(x)[record, len(rows) :].unique(), rows[:1, 0] if len(rows) else torch.zeros(1)) or (
-            len(rows) == layout.fold
-        )
+        assert torch.equal(
+            layout.filled(x)[record, len(rows) :].unique(), rows[:1, 0] if len(rows) else torch.zeros(1)
+        ) or (len(rows) == layout.fold)
 
 
 @pytest.mark.parametrize("kind", ["matmul", "linear"])
@@ -220,7 +227,9 @@ def test_half_precision_by_autocast_reaches_no_norm(monkeypatch, kind):
     measured = joint.joint_norms
     from discreet.training.gradients import contraction
 
-    monkeypatch.setattr(contraction, "joint_norms", lambda uses: seen.append(torch.is_autocast_enabled("cpu")) or measured(uses))
+    monkeypatch.setattr(
+        contraction, "joint_norms", lambda uses: seen.append(torch.is_autocast_enabled("cpu")) or measured(uses)
+    )
     model = nn.Linear(40, 50) if kind == "linear" else Called(lambda x, w: x @ w, (40, 50))
     x = torch.randn(B, 6, 40)
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -412,7 +412,9 @@ class Pair(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.make = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Unflatten(1, (4, 2, 2)), nn.ConvTranspose2d(4, 3, 4, 2, 1))
+        self.make = nn.Sequential(
+            nn.Linear(4, 16), nn.ReLU(), nn.Unflatten(1, (4, 2, 2)), nn.ConvTranspose2d(4, 3, 4, 2, 1)
+        )
         self.judge = nn.Sequential(nn.Conv2d(3, 4, 3), nn.LeakyReLU(0.2, inplace=True), nn.Flatten(), nn.Linear(16, 1))
         self.judge.requires_grad_(False)
 
@@ -448,7 +450,9 @@ PLAIN = {
     "sorted": plain(Sorted, x=(4,)),
     "latents": plain(Latents, x=(5, 8)),
     "generator": plain(Pair, x=(4,)),
-    "critic": plain(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(16, 1)), x=(3, 4, 4)),
+    "critic": plain(
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.LeakyReLU(0.2), nn.Flatten(), nn.Linear(16, 1)), x=(3, 4, 4)
+    ),
 }
 
 ZOO: dict[str, Callable[..., Member]] = {**TRANSFORMERS, **ADAPTERS, **PLAIN}

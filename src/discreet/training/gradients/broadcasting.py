@@ -74,8 +74,6 @@ def _operands(call: Call) -> tuple[Tensor, Tensor, Layout] | None:
     return None if where is None else (shared, data[(None,) * more] if more else data, where)
 
 
-
-
 def _sum(call: Call, signs: tuple[float, float]) -> list[PendingUse] | None:
     found = _operands(call)
     if found is None:

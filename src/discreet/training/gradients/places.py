@@ -160,7 +160,9 @@ class Places:
         found = [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
         for i, place in enumerate(found):
             if place is not None and place.interleaved is None:
-                found[i] = next((p for p, x in zip(found, leaves, strict=True) if _settles(p, x, place, leaves[i])), None)
+                found[i] = next(
+                    (p for p, x in zip(found, leaves, strict=True) if _settles(p, x, place, leaves[i])), None
+                )
                 if found[i] is None:
                     raise MixedRecords(
                         f"{_name(function)} at {location()} has {leaves[i].shape[place.dim]} rows for {records} "

@@ -7,8 +7,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.functions import OPENED, QUESTIONS
 from discreet.training.gradients.dispatch import picked_from
+from discreet.training.gradients.functions import OPENED, QUESTIONS
 from discreet.training.gradients.origins import Origins, Positions
 from discreet.training.gradients.places import Places, records_of
 from discreet.training.gradients.state import State

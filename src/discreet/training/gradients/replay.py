@@ -127,7 +127,9 @@ class Rows:
         return self.made[id(x)].requires_grad_(x.requires_grad)
 
 
-def losses(tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int) -> list[Tensor]:
+def losses(
+    tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+) -> list[Tensor]:
     """The losses of the backward passes, computed again from what ``substitute`` gives for what was given.
 
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
@@ -214,7 +216,7 @@ def given_chance(call: Call, row: int, records: int, reading: Reading) -> ExitSt
     random.setstate(call.chance[0])
     np.random.set_state(call.chance[1])  # noqa: NPY002
     stack.callback(random.setstate, before[0])
-    stack.callback(np.random.set_state, before[1])  # noqa: NPY002
+    stack.callback(np.random.set_state, before[1])
     stack.enter_context(torch.random.fork_rng(devices=[]))
     stack.enter_context(Handing(call.draws, row, records, interleaved=reading.interleaved))
     return stack
