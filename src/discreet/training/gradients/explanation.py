@@ -57,8 +57,8 @@ def _outputs(call: Call, args: Any, kwargs: Any, runs: LoneRuns, row: int, recor
 
     handle = register_module_forward_hook(keep)
     try:
-        with torch.no_grad(), runs.from_before():
-            runs.run(call, args, kwargs, row, records, reading)
+        with torch.no_grad(), runs.from_before(), torch.random.fork_rng(devices=[]):
+            runs.run(call, args, kwargs, runs.chance(row, records, reading))
     finally:
         handle.remove()
     return found
@@ -78,9 +78,7 @@ def _first_difference(row: int, tape: LossTape, runs: LoneRuns, records: int, re
             strict=True,
         )
         for (module, *whole), (_, *one) in pairs:
-            given, gave = (
-                [_differs(x, y, row, records) for x, y in zip(*both)] for both in zip(whole, one, strict=True)
-            )
+            given, gave = ([_differs(x, y, row, records) for x, y in zip(*both)] for both in zip(whole, one, strict=True))
             if any(gave) and not any(given):
                 return module  # type: ignore[no-any-return]
     except Exception:  # another module runs for one record than for many: the place is not known, the refusal stands

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.chance import Unjudged
+from discreet.training.gradients.chance import Handing, Unjudged
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.joint import blank
 from discreet.training.gradients.places import records_of
 from discreet.training.gradients.replay import Reading, Row, Substitute, Whole, given_chance, losses
 from discreet.training.gradients.state import State
-from discreet.training.gradients.tape import Call, LossTape
+from discreet.training.gradients.tape import Call, LossTape, run_backward
 from discreet.training.gradients.trees import tensors
 from discreet.training.gradients.watch import Watch
 
@@ -55,9 +55,7 @@ def claims(
     for row in rows:
         weights = torch.zeros_like(squares[0])
         weights[row] = 1.0
-        gradient = [
-            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
-        ]
+        gradient = [torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters]
         for place, uses in uses_of.items():
             parameter = contraction.parameters[place]
             of = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
@@ -90,7 +88,9 @@ class Catcher:
 class LoneRuns:
     """Runs single records of a tape through the model and the loss, from the state in which the batch met them."""
 
-    def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
+    def __init__(
+        self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State
+    ) -> None:
         self.watch, self.contraction, self.model, self._before = watch, contraction, model, before
         self._known = {id(x) for x in [*model.parameters(), *model.buffers()]}
         self.mean = reduction == "mean"
@@ -101,16 +101,21 @@ class LoneRuns:
         """A record of a tape."""
         return Row(tape, row, records, self._known, reading)
 
-    def run(self, call: Call, args: Any, kwargs: Any, row: int, records: int, reading: Reading) -> list[Tensor]:
-        """One call of the model, unwatched."""
+    def run(self, call: Call, args: Any, kwargs: Any, chance: Handing) -> list[Tensor]:
+        """One call of the model, unwatched; what it drew for the record is handed to it again."""
         catcher, kept = Catcher(), self.watch.listener
         self.watch.listener = catcher
+        chance.next(call.draws)
         try:
-            with self.watch.unwatched(), given_chance(call, row, records, reading):
+            with self.watch.unwatched(), given_chance(call), chance:
                 call.func(*args, **kwargs)
         finally:
             self.watch.listener = kept
         return tensors(catcher.output)
+
+    def chance(self, row: int, records: int, reading: Reading) -> Handing:
+        """What chance did for a record."""
+        return Handing(row, records, reading.copies, interleaved=reading.interleaved)
 
     def gradient(self, tape: LossTape, row: int, records: int, reading: Reading) -> list[Tensor]:
         """The gradient of a record's own loss, by an ordinary backward pass; leaves no trace in the model."""
@@ -140,7 +145,7 @@ class LoneRuns:
         try:
             with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
                 together = self._at_outputs(tape, whole, row, records, reading, records)
-                by_itself = self._at_outputs(tape, alone, row, records, reading, 1)
+                by_itself = self._at_outputs(tape, alone, row, records, reading, reading.copies)
         except Exception:  # the place is not known, the refusal stands
             return False
         scale = float(records) if self.mean else 1.0
@@ -148,7 +153,7 @@ class LoneRuns:
             dim = records_of(x, records)
             if dim is not None and x.dim() == y.dim():
                 part = x.narrow(dim, row, 1) * scale
-                if float((part - y).norm()) > TOLERANCE * float(part.norm() + y.norm()) + 1e-30:
+                if not float((part - y).norm()) <= TOLERANCE * float(part.norm() + y.norm()) + 1e-30:
                     return True
         return False
 
@@ -156,27 +161,25 @@ class LoneRuns:
         self, tape: LossTape, given: Substitute, row: int, records: int, reading: Reading, count: int
     ) -> list[Tensor]:
         outputs: list[Tensor] = []
+        chance = self.chance(row, records, reading)
 
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
-            found = [
-                x.detach().requires_grad_() if x.is_floating_point() else x
-                for x in self.run(call, args, kwargs, row, records, reading)
-            ]
+            given = self.run(call, args, kwargs, chance)
+            found = [x.detach().requires_grad_() if x.is_floating_point() else x for x in given]
             outputs.extend(x for x in found if x.requires_grad)
             return found
 
         total = sum(loss.sum() for loss in losses(tape, given, run, reading, count, records))
         assert isinstance(total, Tensor)
-        return [
-            torch.zeros_like(x) if g is None else g
-            for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)
-        ]
+        return [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)]
 
     def _backward(self, tape: LossTape, of: Row, reading: Reading) -> list[Tensor]:
-        def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
-            return self.run(call, args, kwargs, of.row, of.records, reading)
+        chance = self.chance(of.row, of.records, reading)
 
-        found = losses(tape, of, run, reading, 1, of.records)
+        def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
+            return self.run(call, args, kwargs, chance)
+
+        found = losses(tape, of, run, reading, reading.copies, of.records)
         ours = list(self.parameters.values())
         pairs = [
             (loss, None if weight is None else of(weight, False).reshape(loss.shape).to(loss.dtype))
@@ -187,8 +190,10 @@ class LoneRuns:
             raise Unjudged("loss")
         try:
             if pairs:
-                torch.autograd.backward([loss for loss, _ in pairs], [weight for _, weight in pairs])
-            return [torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in ours]
+                with self.watch.unwatched(), chance:  # checkpointed modules run again
+                    run_backward([loss for loss, _ in pairs], [weight for _, weight in pairs])
+            times = 1 if self.mean else reading.copies
+            return [torch.zeros_like(p) if p.grad is None else p.grad.detach() / times for p in ours]
         finally:
             for p in self.model.parameters():
                 p.grad = None
@@ -211,9 +216,7 @@ class LoneRuns:
             return list(self.parameters)
         found = self._beyond(claim, alone, scale, coarse, None)
         if found:
-            found = self._beyond(
-                claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse)
-            )
+            found = self._beyond(claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse))
         return found
 
     def _beyond(
@@ -251,7 +254,9 @@ class LoneRuns:
                 with torch.no_grad():
                     for p, before in kept:
                         p.copy_(before)
-            most = [max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)]
+            most = [
+                max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)
+            ]
         return most
 
 
