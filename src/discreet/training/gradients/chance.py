@@ -8,7 +8,7 @@ made for that record alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -153,12 +153,19 @@ class Handing(TorchFunctionMode):
     """Gives a call of a model for one record what the batch's call drew for it: row ``row`` of ``records``.
 
     A tensor drawn for a record alone has ``1/records`` of the entries in one dimension: the record's own, one after
-    another, or where they are ``interleaved`` every so many. One of the same shape was drawn for all records.
+    another, or where they are ``interleaved`` every so many; for ``copies`` of the record, so many times those. One of
+    the same shape was drawn for all records.
     """
 
-    def __init__(self, draws: Draws, row: int, records: int, *, interleaved: bool = False) -> None:
+    def __init__(self, row: int, records: int, copies: int = 1, *, interleaved: bool = False) -> None:
         super().__init__()
-        self._left, self._row, self._records, self._interleaved = iter(draws), row, records, interleaved
+        self._left: Iterator[Tensor] = iter(())
+        self._row, self._records, self._copies, self._interleaved = row, records, copies, interleaved
+        self._handed: dict[bytes, Tensor] = {}  # by the generator's state: a checkpointed module runs twice
+
+    def next(self, draws: Draws) -> None:
+        """A call of the model begins, which drew these for all records."""
+        self._left = iter(draws)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not by_chance(func):
@@ -166,15 +173,24 @@ class Handing(TorchFunctionMode):
         return drawn(func, args, kwargs or {}, self._take, self)
 
     def _take(self, draw: Callable[[], Tensor]) -> Tensor:
-        wanted, whole = draw(), next(self._left, None)
+        state = torch.get_rng_state().numpy().tobytes()
+        wanted = draw()
+        if state not in self._handed:
+            self._handed[state] = self._own(wanted, next(self._left, None))
+        return self._handed[state]
+
+    def _own(self, wanted: Tensor, whole: Tensor | None) -> Tensor:
+        """The record's part of what was drawn for all, in the shape that is wanted."""
         if whole is None or whole.dim() != wanted.dim():
             raise Unjudged("draws")
         if whole.shape == wanted.shape:
             return whole
         moved = [d for d in range(wanted.dim()) if wanted.shape[d] != whole.shape[d]]
-        if len(moved) != 1 or whole.shape[moved[0]] != wanted.shape[moved[0]] * self._records:
+        fold = whole.shape[moved[0]] // self._records
+        sizes = whole.shape[moved[0]], wanted.shape[moved[0]]
+        if len(moved) != 1 or sizes != (fold * self._records, fold * self._copies):
             raise Unjudged("draws")
-        fold = wanted.shape[moved[0]]
         first = torch.arange(fold, device=whole.device)
         index = first * self._records + self._row if self._interleaved else first + self._row * fold
-        return whole.index_select(moved[0], index)
+        own = whole.index_select(moved[0], index)
+        return own if self._copies == 1 else torch.cat([own] * self._copies, moved[0])

@@ -57,8 +57,8 @@ def _outputs(call: Call, args: Any, kwargs: Any, runs: LoneRuns, row: int, recor
 
     handle = register_module_forward_hook(keep)
     try:
-        with torch.no_grad(), runs.from_before():
-            runs.run(call, args, kwargs, row, records, reading)
+        with torch.no_grad(), runs.from_before(), torch.random.fork_rng(devices=[]):
+            runs.run(call, args, kwargs, runs.chance(row, records, reading))
     finally:
         handle.remove()
     return found

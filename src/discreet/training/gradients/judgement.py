@@ -130,7 +130,7 @@ class Judgement:
         tape, records, row = self.tape, self.records, self.draw(self.records)
 
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
-            return self.runs.run(call, args, kwargs, row, records, READINGS[0])
+            return self.runs.run(call, args, kwargs, self.runs.chance(row, records, READINGS[0]))
 
         try:
             pairs = recomputed_inputs(tape, records, row, (row + 1) % records, run)

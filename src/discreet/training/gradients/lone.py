@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.chance import Unjudged
+from discreet.training.gradients.chance import Handing, Unjudged
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.joint import blank
 from discreet.training.gradients.places import records_of
 from discreet.training.gradients.replay import Reading, Row, Substitute, Whole, given_chance, losses
 from discreet.training.gradients.state import State
-from discreet.training.gradients.tape import Call, LossTape
+from discreet.training.gradients.tape import Call, LossTape, run_backward
 from discreet.training.gradients.trees import tensors
 from discreet.training.gradients.watch import Watch
 
@@ -101,16 +101,21 @@ class LoneRuns:
         """A record of a tape."""
         return Row(tape, row, records, self._known, reading)
 
-    def run(self, call: Call, args: Any, kwargs: Any, row: int, records: int, reading: Reading) -> list[Tensor]:
-        """One call of the model, unwatched."""
+    def run(self, call: Call, args: Any, kwargs: Any, chance: Handing) -> list[Tensor]:
+        """One call of the model, unwatched; what it drew for the record is handed to it again."""
         catcher, kept = Catcher(), self.watch.listener
         self.watch.listener = catcher
+        chance.next(call.draws)
         try:
-            with self.watch.unwatched(), given_chance(call, row, records, reading):
+            with self.watch.unwatched(), given_chance(call), chance:
                 call.func(*args, **kwargs)
         finally:
             self.watch.listener = kept
         return tensors(catcher.output)
+
+    def chance(self, row: int, records: int, reading: Reading) -> Handing:
+        """What chance did for a record."""
+        return Handing(row, records, reading.copies, interleaved=reading.interleaved)
 
     def gradient(self, tape: LossTape, row: int, records: int, reading: Reading) -> list[Tensor]:
         """The gradient of a record's own loss, by an ordinary backward pass; leaves no trace in the model."""
@@ -140,7 +145,7 @@ class LoneRuns:
         try:
             with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
                 together = self._at_outputs(tape, whole, row, records, reading, records)
-                by_itself = self._at_outputs(tape, alone, row, records, reading, 1)
+                by_itself = self._at_outputs(tape, alone, row, records, reading, reading.copies)
         except Exception:  # the place is not known, the refusal stands
             return False
         scale = float(records) if self.mean else 1.0
@@ -148,7 +153,7 @@ class LoneRuns:
             dim = records_of(x, records)
             if dim is not None and x.dim() == y.dim():
                 part = x.narrow(dim, row, 1) * scale
-                if float((part - y).norm()) > TOLERANCE * float(part.norm() + y.norm()) + 1e-30:
+                if not float((part - y).norm()) <= TOLERANCE * float(part.norm() + y.norm()) + 1e-30:
                     return True
         return False
 
@@ -156,9 +161,11 @@ class LoneRuns:
         self, tape: LossTape, given: Substitute, row: int, records: int, reading: Reading, count: int
     ) -> list[Tensor]:
         outputs: list[Tensor] = []
+        chance = self.chance(row, records, reading)
 
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
-            found = [x.detach().requires_grad_() if x.is_floating_point() else x for x in self.run(call, args, kwargs, row, records, reading)]
+            given = self.run(call, args, kwargs, chance)
+            found = [x.detach().requires_grad_() if x.is_floating_point() else x for x in given]
             outputs.extend(x for x in found if x.requires_grad)
             return found
 
@@ -167,10 +174,12 @@ class LoneRuns:
         return [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)]
 
     def _backward(self, tape: LossTape, of: Row, reading: Reading) -> list[Tensor]:
-        def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
-            return self.run(call, args, kwargs, of.row, of.records, reading)
+        chance = self.chance(of.row, of.records, reading)
 
-        found = losses(tape, of, run, reading, 1, of.records)
+        def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
+            return self.run(call, args, kwargs, chance)
+
+        found = losses(tape, of, run, reading, reading.copies, of.records)
         ours = list(self.parameters.values())
         pairs = [
             (loss, None if weight is None else of(weight, False).reshape(loss.shape).to(loss.dtype))
@@ -181,8 +190,10 @@ class LoneRuns:
             raise Unjudged("loss")
         try:
             if pairs:
-                torch.autograd.backward([loss for loss, _ in pairs], [weight for _, weight in pairs])
-            return [torch.zeros_like(p) if p.grad is None else p.grad.detach() for p in ours]
+                with self.watch.unwatched(), chance:  # checkpointed modules run again
+                    run_backward([loss for loss, _ in pairs], [weight for _, weight in pairs])
+            times = 1 if self.mean else reading.copies
+            return [torch.zeros_like(p) if p.grad is None else p.grad.detach() / times for p in ours]
         finally:
             for p in self.model.parameters():
                 p.grad = None

@@ -8,15 +8,15 @@ number of records where Python was told one: a loop is right if one reading show
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import extra
-from discreet.training.gradients.chance import Handing, Unjudged
+from discreet.training.gradients.chance import Unjudged
 from discreet.training.gradients.places import records_of
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trees import mapped, tensors
@@ -51,6 +51,7 @@ class Reading:
     only_data: bool = False  # whether tensors that do not come from the batch have no rows
     turned: bool = False  # whether the records are rather in the second dimension
     interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
+    copies: int = 1  # of the record, for functions that do not run on one
 
 
 READINGS = (
@@ -61,6 +62,8 @@ READINGS = (
     Reading(counts=9),
     Reading(turned=True),
     Reading(interleaved=True),
+    Reading(copies=2),
+    Reading(copies=2, counts=1),
 )
 
 
@@ -80,7 +83,10 @@ class Row:
             return x
         now = self.tape.originals.get(id(x), x).detach()
         dim = self.dim(x, of_model)
-        return (now if dim is None else now.narrow(dim, self.row, 1)).clone().requires_grad_(x.requires_grad)
+        own = now if dim is None else now.narrow(dim, self.row, 1)
+        if dim is not None and self.reading.copies > 1:
+            own = own.repeat_interleave(self.reading.copies, dim)
+        return own.clone().requires_grad_(x.requires_grad)
 
     def dim(self, x: Tensor, of_model: bool) -> int | None:
         """Where the records are: in the first dimension; of a batch that was turned, in the second."""
@@ -208,16 +214,17 @@ def sizes(tape: LossTape, records: int) -> dict[int, int]:
     return found
 
 
-def given_chance(call: Call, row: int, records: int, reading: Reading) -> ExitStack:
-    """For one record: what the batch's call drew for it, and Python's generators as they were."""
-    stack, before = ExitStack(), (random.getstate(), np.random.get_state())  # noqa: NPY002  (the user's generator)
+@contextmanager
+def given_chance(call: Call) -> Iterator[None]:
+    """Python's and numpy's generators as they were when a call began."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
     random.setstate(call.chance[0])
     np.random.set_state(call.chance[1])  # noqa: NPY002
-    stack.callback(random.setstate, before[0])
-    stack.callback(np.random.set_state, before[1])  # noqa: NPY002
-    stack.enter_context(torch.random.fork_rng(devices=[]))
-    stack.enter_context(Handing(call.draws, row, records, interleaved=reading.interleaved))
-    return stack
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
 
 
 def recomputed_inputs(tape: LossTape, records: int, row: int, other: int, run: Run) -> list[tuple[Tensor, Tensor]]:

@@ -8,7 +8,7 @@ inside. ``replay`` computes it again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,9 +23,10 @@ from discreet.training.refusals import PrivateTrainingError
 with extra("torch"):
     import torch
     from torch import Tensor, nn
+    from torch.autograd.graph import _engine_run_backward
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-__all__ = ["Call", "LossTape", "sweep"]
+__all__ = ["Call", "LossTape", "run_backward", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[attr-defined]
@@ -111,12 +112,12 @@ class LossTape(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.finished or self._in_backward:
+        if self.finished:
             return func(*args, **kwargs)
-        if self._inside is not None:
+        if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
             return drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
-        if func is Tensor.backward:
-            return self._backward(func, args, kwargs)
+        if func is Tensor.backward or func is torch.autograd.backward:
+            return self._backward(*args, **kwargs)
         if func is _GRAD and self.backwards and id(args[0]) in self._parameters:
             self.gradients_read = True
         if func in _SIZES:
@@ -129,8 +130,8 @@ class LossTape(TorchFunctionMode):
 
     def _draw(self, draw: Callable[[], Tensor]) -> Tensor:
         made = draw()
-        assert self._inside is not None
-        self._inside.draws.append(made.detach().clone())
+        if self._inside is not None:
+            self._inside.draws.append(made.detach().clone())
         return made
 
     def _keep_original(self, func: Any, args: Any, inputs: list[Tensor]) -> list[Tensor]:
@@ -143,17 +144,32 @@ class LossTape(TorchFunctionMode):
             self.originals[id(x)] = x.detach().clone()
         return [x]
 
-    def _backward(self, func: Any, args: Any, kwargs: Any) -> Any:
-        loss, gradient = args[0], kwargs.get("gradient", args[1] if len(args) > 1 else None)
-        if kwargs.get("inputs") is not None:
+    def _backward(
+        self,
+        loss: Tensor | Sequence[Tensor],
+        gradient: Tensor | Sequence[Tensor | None] | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """What ``backward`` was given; a parameter is no leaf of the graph, so one among ``inputs`` would get
+        nothing."""
+        if inputs is not None:
             raise PrivateTrainingError(
                 "backward was given inputs=, but must go through the whole graph: the gradients of "
                 "parameters are collected on the way. Call backward without it."
             )
-        self.backwards.append((loss, gradient))
+        losses = [loss] if isinstance(loss, Tensor) else list(loss)
+        gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
+        self.backwards += list(zip(losses, gradients, strict=True))
         self._in_backward = True
+        below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished]
         try:
-            return func(*args, **kwargs)
+            if below:  # another run's, which must hear of it too
+                torch.autograd.backward(losses, gradients, retain_graph, create_graph)
+                return
+            with self:
+                run_backward(losses, gradients, retain_graph=retain_graph, create_graph=create_graph)
         finally:
             self._in_backward = False
 
@@ -172,6 +188,21 @@ class LossTape(TorchFunctionMode):
         if len(self.calls) > LONGEST:
             self.unjudged = f"it makes more than {LONGEST} calls"
             self.calls.clear()
+
+
+def run_backward(
+    losses: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> None:
+    """``torch.autograd.backward`` with modes left on, so that they see modules that run again (checkpoints)."""
+    if any(g is None and loss.numel() != 1 for loss, g in zip(losses, gradients, strict=True)):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    weights = tuple(torch.ones_like(loss) if g is None else g for loss, g in zip(losses, gradients, strict=True))
+    retain = create_graph if retain_graph is None else retain_graph
+    _engine_run_backward(tuple(losses), weights, retain, create_graph, (), allow_unreachable=True, accumulate_grad=True)
 
 
 def _casts() -> tuple[bool, torch.dtype]:
