@@ -62,11 +62,14 @@ class Training(Generic[Model]):
         progress: bool | Literal["local"] = False,
         placeholder: Any = None,
         speed: Speed | None = None,
+        unverified: str = "",
+        debug: bool = False,
         **options: Any,
     ) -> None:
         self._model, self._optimizer, self._lr = model, optimizer, positive("lr", lr)
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
+        self._unverified, self._debug = unverified, debug
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
 
@@ -93,7 +96,16 @@ class Training(Generic[Model]):
         made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
         loader: Any = DataLoader(records, batch_size=self._batch_size)
         run, batches = prepared(
-            model, made, loader, self.plan, self._reduction, streams, speed=self._speed, placeholder=self._placeholder
+            model,
+            made,
+            loader,
+            self.plan,
+            self._reduction,
+            streams,
+            speed=self._speed,
+            placeholder=self._placeholder,
+            unverified=self._unverified,
+            debug=self._debug,
         )
 
         def trained() -> Release[Model]:
@@ -102,7 +114,8 @@ class Training(Generic[Model]):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
                 _quietly(lambda: self._train(run, batches))
-            return Release(model, self.event, reproducible=streams.reproducible, unit=self.unit)
+            seeded = streams.reproducible or self._debug  # neither is private
+            return Release(model, self.event, reproducible=seeded, label=run.labelled(self.label), unit=self.unit)
 
         return trained
 

@@ -80,6 +80,12 @@ def zeroed(record: Any) -> Any:
 
 def checked(loader: Any) -> DataLoader[Any]:
     """A loader whose order may be replaced, or the reason it may not."""
+    if type(loader).__module__.startswith("accelerate."):
+        raise ValueError(
+            "loader was prepared by accelerate, which deals batches by itself, but the sampler decides what privacy "
+            "costs: call make_private first, and prepare nothing of it: "
+            "model, optimizer, loader = make_private(model, optimizer, loader, ...)"
+        )
     if not isinstance(loader, DataLoader):
         raise ValueError(f"loader is a {type(loader).__name__}, but must be a torch DataLoader.")
     if isinstance(loader.dataset, torch_data.IterableDataset) or not hasattr(loader.dataset, "__len__"):
@@ -135,7 +141,7 @@ class PrivateLoader:
         try:
             yield from self._batches(steps, self.run.loop)
         finally:
-            self.run.clipped.verification.end()  # also when the loop is left early
+            self.run.leave_pass()  # also when the loop is left early
 
     def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()

@@ -18,6 +18,7 @@ from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
 from discreet.training.run import Run
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.schedulers import follow_private_steps
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -142,6 +143,8 @@ def make_private(
     unit: str | None = None,
     book: Chargeable | None = None,
     label: str = "private training",
+    unverified: str = "",
+    debug: bool = False,
     rng: RngLike = None,
 ) -> tuple[Model, AnyOptimizer, PrivateLoader]:
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
@@ -150,6 +153,10 @@ def make_private(
     public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
     ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed``
     concerns time and memory, nothing else.
+
+    Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
+    ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge
+    repeat it. With ``debug`` a refusal says where records meet, and the run counts as not private.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -187,9 +194,18 @@ def make_private(
         unit=unit,
     )
     run, private = prepared(
-        model, optimizer, data, plan, loss_reduction, Streams(rng), speed=speed, placeholder=placeholder
+        model,
+        optimizer,
+        data,
+        plan,
+        loss_reduction,
+        Streams(rng),
+        speed=speed,
+        placeholder=placeholder,
+        unverified=unverified,
+        debug=debug,
     )
-    pay(plan, book, label)
+    pay(plan, book, run.labelled(label))
     start(run)
     return model, optimizer, private
 
@@ -210,6 +226,8 @@ def prepared(
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
+    if not isinstance(unverified, str) or not isinstance(debug, bool):
+        raise ValueError("unverified must be a reason in words, and debug True or False.")
     plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
     clipped = ClippedSum(
         admission.parameters(model, optimizer),
@@ -224,7 +242,7 @@ def prepared(
             f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64)."
         )
     how = speed or Speed()
-    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure)
+    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure, unverified=unverified, debug=debug)
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
 
 
@@ -243,6 +261,7 @@ def _drawing(streams: Streams) -> Callable[[int], int]:
 def start(run: Run) -> None:
     """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
     run.clipped.attach(run.model)
+    follow_private_steps()
     OptimizerHooks(run).attach(run.optimizer)
     run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]
     run.optimizer.zero_grad()
