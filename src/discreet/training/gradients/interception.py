@@ -90,7 +90,7 @@ class Interception(TorchFunctionMode):
         kwargs, opened = kwargs or {}, func in OPENED
         if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
             return func(*args, **kwargs)
-        self.positions.advance()
+        self.positions.advance(func)
         if torch.is_grad_enabled() and touches(args, kwargs, self.batch.shared):
             if not opened:
                 return self._shared_call(func, args, kwargs)

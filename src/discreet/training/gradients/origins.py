@@ -20,34 +20,33 @@ __all__ = ["Origins", "Positions", "unsaved"]
 
 
 class Positions:
-    """Where a pass is: in which module, in its how manyeth call, at which torch function.
+    """Where a pass is: in which module, in its how manyeth call, at which call of which torch function.
 
     Counted alike in a probe and in a real pass, or calls would be taken for others. A module that calls more functions
-    for other records (experts, of which only some are hit) puts nothing off outside of it.
+    for other records (experts, of which only some are hit; a mask that is left out) puts nothing off outside of it, and
+    no other function inside.
     """
 
     def __init__(self) -> None:
-        self.restart()
-
-    def restart(self) -> None:
-        """A new pass."""
         self._calls: Counter[str] = Counter()
-        self._outside: list[tuple[Any, int]] = []
+        self._outside: list[tuple[Any, Any, Counter[Any]]] = []
         self._frame: Any = None
-        self._index = 0
+        self._function: Any = None
+        self._counts: Counter[Any] = Counter()
 
     @property
-    def now(self) -> tuple[Any, int]:
-        """The current function."""
-        return self._frame, self._index
+    def now(self) -> tuple[Any, ...]:
+        """The current function: which module's call it is in, and its how manyeth there."""
+        return self._frame, self._function, self._counts[self._function]
 
-    def source(self, number: int) -> tuple[Any, Any]:
+    def source(self, number: int) -> tuple[Any, ...]:
         """The place of the tensor of this number whose rows the current module picks."""
-        return self._frame, ("source", number)
+        return self._frame, "source", number
 
-    def advance(self) -> None:
+    def advance(self, function: Any) -> None:
         """The next function."""
-        self._index += 1
+        self._function = function
+        self._counts[function] += 1
 
     def enter(self, module: str) -> None:
         """A module inside the current one begins."""
@@ -57,7 +56,7 @@ class Positions:
     def leave(self) -> None:
         """It ends."""
         if self._outside:
-            self._frame, self._index = self._outside.pop()
+            self._frame, self._function, self._counts = self._outside.pop()
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -69,8 +68,8 @@ class Positions:
             self.leave()
 
     def _begin(self, frame: Any) -> None:
-        self._outside.append((self._frame, self._index))
-        self._frame, self._index = frame, 0
+        self._outside.append((self._frame, self._function, self._counts))
+        self._frame, self._function, self._counts = frame, None, Counter()
 
 
 def unsaved() -> Any:

@@ -88,6 +88,7 @@ class Places:
 
     def __init__(self) -> None:
         self.count = 2
+        self.doubtful = False  # whether something was settled that holds for one record alone
         self._probed: dict[int, tuple[Any, list[Seen]]] = {}
         self._known: dict[int, tuple[Any, list[Place | None]]] = {}
 
@@ -159,16 +160,17 @@ class Places:
         pairs = zip(leaves, before[1], strict=True)
         found = [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
         for i, place in enumerate(found):
-            if place is not None and place.interleaved is None:
-                found[i] = next(
-                    (p for p, x in zip(found, leaves, strict=True) if _settles(p, x, place, leaves[i])), None
+            if place is None or place.interleaved is not None:
+                continue
+            clear = next((p for p, x in zip(found, leaves, strict=True) if _settles(p, x, place, leaves[i])), None)
+            if clear is None and records > 1:
+                raise MixedRecords(
+                    f"{_name(function)} at {location()} has {leaves[i].shape[place.dim]} rows for {records} records, "
+                    "and a trial could not tell which are whose: they all looked the same. Keep the records in a "
+                    "dimension of their own there."
                 )
-                if found[i] is None:
-                    raise MixedRecords(
-                        f"{_name(function)} at {location()} has {leaves[i].shape[place.dim]} rows for {records} "
-                        "records, and a trial could not tell which are whose: they all looked the same. Keep the "
-                        "records in a dimension of their own there."
-                    )
+            self.doubtful |= clear is None  # of one record all rows are its own; for several, another trial must tell
+            found[i] = Place(place.dim, True) if clear is None else clear
         return found
 
     def _place(

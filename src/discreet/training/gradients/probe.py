@@ -104,7 +104,7 @@ class _Probe(TorchFunctionMode):
             output = func(*args, **kwargs)
             self._follow(func, args, kwargs, output, touched)
             return output
-        self.positions.advance()
+        self.positions.advance(func)
         if opened and touched:
             with self.positions.inside(), self:
                 return OPENED[func](*args, **kwargs)

@@ -183,7 +183,8 @@ class Watch:
         if not batch.records:
             return Places()
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
-        if key not in self._known:
+        known = self._known.get(key)
+        if known is None or (known.doubtful and batch.records > 1):
             self._known[key] = probed(module, args, kwargs, batch.records, batch.shared, self._using)
         return self._known[key]
 
