@@ -110,7 +110,8 @@ class Recurrent(nn.Module):
 
     def __init__(self, kind: type[nn.Module], words: int = 8192, width: int = 128) -> None:
         super().__init__()
-        self.word, self.over, self.head = nn.Embedding(words, width), kind(width, width, batch_first=True), nn.Linear(width, 10)
+        self.word, self.head = nn.Embedding(words, width), nn.Linear(width, 10)
+        self.over = kind(width, width, batch_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.head(self.over(self.word(x))[0][:, -1])

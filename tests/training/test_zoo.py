@@ -1,5 +1,5 @@
-"""The zoo: on every model that people bring, the clipped sum is that of a loop over records, and a record moves it by at
-most the clip norm.
+"""The zoo: on every model that people bring, the clipped sum is that of a loop over records, and a record moves it by
+at most the clip norm.
 
 The fast tests take a few members; the slow ones take all of them, through checkpointing, autocast and pieces.
 """

@@ -1,4 +1,4 @@
-"""The models people bring, tiny and with random weights: ``transformers`` families, adapters, vision, recurrences, graphs.
+"""The models people bring, tiny and with random weights: ``transformers`` families, adapters, vision, text, graphs.
 
 A member is a function that makes a model, a batch of named tensors (records first) and the losses of its records. They
 are imported when they are made: ``transformers`` takes seconds, and a session pays for it once.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,7 +26,6 @@ class Member:
     model: nn.Module
     batch: Mapping[str, Tensor]
     losses: Callable[[nn.Module, Mapping[str, Tensor]], Tensor]
-    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 def made(name: str, records: int = RECORDS, **options: Any) -> Member:

@@ -41,7 +41,7 @@ class Scaled(Spread):
 def broadcast_use(
     target: Tensor, where: Layout, dims: int, *, data: Tensor | None = None, scale: float = 1.0
 ) -> PendingUse | None:
-    """The use of a tensor that is spread over an output of ``dims`` dimensions, added to it or multiplied with ``data``.
+    """The use of a tensor that is spread over an output of ``dims`` dimensions, added or multiplied with ``data``.
 
     None where the target has a dimension of its own in the records' place.
     """

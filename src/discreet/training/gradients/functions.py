@@ -12,12 +12,11 @@ from discreet.errors import extra
 from discreet.training.gradients import recurrent
 
 with extra("torch"):
-    import torch
     import torch.nn.functional as F
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["OPENED", "QUESTIONS", "out_of_place", "spread_over"]
+__all__ = ["OPENED", "QUESTIONS", "WITH_PARAMETERS", "out_of_place", "spread_over"]
 
 
 _TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
@@ -51,7 +50,7 @@ def _attention(
     given = query, key, value
     mask = None if attn_mask is None else spread_over(attn_mask, *given)
     query, key, value = (spread_over(x, *given) for x in given)
-    return torch.ops.aten.scaled_dot_product_attention(query, key, value, mask, *rest, **options)
+    return F.scaled_dot_product_attention(query, key, value, mask, *rest, **options)
 
 
 def spread_over(x: Tensor, one: Tensor, two: Tensor, three: Tensor) -> Tensor:
@@ -65,11 +64,16 @@ def spread_over(x: Tensor, one: Tensor, two: Tensor, three: Tensor) -> Tensor:
 
 OPENED: dict[Any, Callable[..., Any]] = {
     F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
-    F.scaled_dot_product_attention: _attention,
-    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
     **recurrent.OPENED,
 }
 """Functions whose inner calls are watched instead."""
+
+WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
+    **OPENED,
+    F.scaled_dot_product_attention: _attention,
+    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
+}
+"""Those, and functions that are written in another way where a parameter is among their arguments."""
 
 QUESTIONS = {
     "__get__",

@@ -16,7 +16,7 @@ from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, Layou
 from discreet.training.gradients.chance import by_chance
 from discreet.training.gradients.dispatch import PICKS, Owners
 from discreet.training.gradients.fallback import SPREAD, recomputed, spread
-from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
+from discreet.training.gradients.functions import QUESTIONS, WITH_PARAMETERS, out_of_place
 from discreet.training.gradients.origins import Positions, unsaved
 from discreet.training.gradients.places import Place, Places
 from discreet.training.gradients.trees import detached, mapped, tensors
@@ -87,7 +87,7 @@ class Interception(TorchFunctionMode):
     # --- one call --------------------------------------------------------------------------------------------------
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, opened = kwargs or {}, func in OPENED
+        kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
         if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
             return func(*args, **kwargs)
         self.positions.advance(func)
@@ -95,7 +95,7 @@ class Interception(TorchFunctionMode):
             if not opened:
                 return self._shared_call(func, args, kwargs)
             with self.positions.inside(), self:
-                return OPENED[func](*args, **kwargs)
+                return WITH_PARAMETERS[func](*args, **kwargs)
         output = func(*args, **kwargs)
         if func in PICKS or self._owners:
             self._owners.follow(func, args, kwargs, output, self._source_layout)

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.dispatch import picked_from
-from discreet.training.gradients.functions import OPENED, QUESTIONS
+from discreet.training.gradients.functions import OPENED, QUESTIONS, WITH_PARAMETERS
 from discreet.training.gradients.origins import Origins, Positions
 from discreet.training.gradients.places import Places, records_of
 from discreet.training.gradients.state import State
@@ -66,7 +66,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
+def _without_dropout(func: Any, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
     """A call without chance, which would make copies of a record differ."""
     if "dropout" in getattr(func, "__name__", ""):
         return args[0]
@@ -75,7 +75,7 @@ def _without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
             args = (*args[:4], 0.0, *args[5:])
         else:
             kwargs = kwargs | {"dropout_p": 0.0}
-    return func(*args, **kwargs)
+    return run(*args, **kwargs)
 
 
 class _Probe(TorchFunctionMode):
@@ -98,7 +98,7 @@ class _Probe(TorchFunctionMode):
         self.handled = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs, opened = kwargs or {}, func in OPENED
+        kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
         touched = any(id(x) in self._shared for x in tensors((args, kwargs)))
         if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
             output = func(*args, **kwargs)
@@ -107,7 +107,7 @@ class _Probe(TorchFunctionMode):
         self.positions.advance(func)
         if opened and touched:
             with self.positions.inside(), self:
-                return OPENED[func](*args, **kwargs)
+                return _without_dropout(func, args, kwargs, WITH_PARAMETERS[func])
         output = self._without_chance(func, args, kwargs)
         if touched:
             self.look(self.positions.now, func, tensors((args, kwargs, output)))
@@ -133,7 +133,7 @@ class _Probe(TorchFunctionMode):
 
     def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func not in OPENED:
-            return _without_dropout(func, args, kwargs)
+            return _without_dropout(func, args, kwargs, func)
         with self.positions.inside(), self:  # frozen, so one call in a real pass: opened only for the dropout inside
             return OPENED[func](*args, **kwargs)
 

@@ -1,7 +1,6 @@
-r"""Parameters inside products: ``matmul``, ``addmm``, ``bmm``, ``baddbmm``, ``einsum``, ``tensordot``, one rule for all.
+r"""Parameters inside products: ``matmul``, ``addmm``, ``bmm``, ``baddbmm``, ``einsum``, ``tensordot``, by one rule.
 
-Every such call is a contraction of labelled dimensions. Those of the weight are of three kinds: contracted with the data
-(n), in the output alone (m), in both (g). With everything else of a record as its steps t,
+Every such call is a contraction of labelled dimensions. Those of the weight are of three kinds: contracted with data (n), in the output alone (m), in both (g). With everything else of a record as its steps t,
 
 .. math:: G_i[g, m, n] = \sum_t u_{i}[g, t, m]\, v_{i}[g, t, n],
 
@@ -152,7 +151,7 @@ def _weight_use(
 def contraction(
     call: Call, one: Tensor, two: Tensor, labels: tuple[Labels, Labels, Labels], scale: float = 1.0
 ) -> list[PendingUse] | None:
-    """The uses in a contraction of two operands, of which one is shared, with these labels of theirs and the output's."""
+    """The uses in a contraction of two operands, one of them shared, with these labels of theirs and the output's."""
     first, second, out = labels
     if call.is_shared(one) and not call.is_shared(two):
         use = _weight_use(call, one, two, (first, second, out), scale)

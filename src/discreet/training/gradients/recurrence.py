@@ -2,8 +2,8 @@ r"""The recurrences of LSTM and GRU over a whole sequence, forward and back, in 
 
 All gates' pre-activations are :math:`a_t = p_t + R h_{t-1}`, with :math:`p_t` the projected inputs. The loop over time
 runs on plain tensors; on the way back it gives the gradients of all pre-activations, from which both weights' gradients
-follow as those of one linear layer over the sequence. What does not depend on the recursion is computed for all steps at
-once.
+follow as those of one linear layer over the sequence. What does not depend on the recursion is computed for all steps
+at once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from discreet.errors import extra
 
 with extra("torch"):
     import torch
+    import torch.nn.functional as F
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
 
@@ -22,11 +23,15 @@ __all__ = ["GRU", "LSTM", "recurrent_linear"]
 
 
 def recurrent_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Stands for ``linear(input, weight, bias)`` on the hidden states before each step: a place in the graph for its
-    gradient. Its values are in the recurrence already, and nobody reads these."""
+    """``linear(input, weight, bias)`` on the hidden states before each step: a place in the graph for its gradient.
+
+    Its values are in the recurrence already; nobody reads these, so they are not computed where autograd needs none.
+    """
     given = tuple(x for x in (input, weight, bias) if x is not None)
     if has_torch_function(given):
         return handle_torch_function(recurrent_linear, given, input, weight, bias)  # type: ignore[no-any-return]
+    if any(x.requires_grad for x in given):
+        return F.linear(input, weight.to(input.dtype), None if bias is None else bias.to(input.dtype))
     return input.new_empty(*input.shape[:-1], weight.shape[0])
 
 
@@ -81,7 +86,8 @@ class LSTM(torch.autograd.Function):
                 hidden += steps[t]
                 cell.addcmul_(hidden, through[t])
                 own = found[t]
-                torch.mul(local[t].unflatten(-1, (3, size)), cell.unsqueeze(1), out=own[:, : 3 * size].unflatten(-1, (3, size)))
+                three = own[:, : 3 * size].unflatten(-1, (3, size))
+                torch.mul(local[t].unflatten(-1, (3, size)), cell.unsqueeze(1), out=three)
                 torch.mul(opened[t], hidden, out=own[:, 3 * size :])
                 cell *= f[t]
                 hidden = own @ weight
