@@ -1,9 +1,8 @@
-"""Families of models that people bring: whether the clipped sum is exact, and the time of a private step over a plain one.
+"""Families of models that people bring: whether the clipped sum is exact, and a private step's time over a plain one's.
 
 The models are the tests' zoo: tiny, so that what a step costs beside its products weighs more than it would in a real
 one; ``training`` measures models of real size. Prints the table of ``docs/training.md``. Every time is the least of
-several steps, plain and private in turns, in processor time on one thread; memory is the most that tensors saved for the
-backward pass take.
+several steps, plain and private in turns, in processor time on one thread.
 """
 
 from __future__ import annotations

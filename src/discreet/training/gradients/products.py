@@ -1,6 +1,7 @@
 r"""Parameters inside products: ``matmul``, ``addmm``, ``bmm``, ``baddbmm``, ``einsum``, ``tensordot``, by one rule.
 
-Every such call is a contraction of labelled dimensions. Those of the weight are of three kinds: contracted with data (n), in the output alone (m), in both (g). With everything else of a record as its steps t,
+Every such call is a contraction of labelled dimensions. Those of the weight are of three kinds: contracted with the
+data (n), in the output alone (m), in both (g). With everything else of a record as its steps t,
 
 .. math:: G_i[g, m, n] = \sum_t u_{i}[g, t, m]\, v_{i}[g, t, n],
 
