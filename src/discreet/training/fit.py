@@ -10,7 +10,8 @@ from discreet.events import Event
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
 from discreet.training.gradients import Reduction
-from discreet.training.loader import PrivateLoader, zeroed
+from discreet.training.collating import zeroed
+from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepared, start

@@ -42,6 +42,7 @@ class Batch:
     step: int
     first: bool
     last: bool
+    indices: tuple[int, ...] = ()
 
 
 class Run:
@@ -93,11 +94,13 @@ class Run:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
 
-    def hand_out(self, batch: Batch, yielded: Any = (), loop: int | None = None) -> None:
+    def hand_out(
+        self, batch: Batch, yielded: Any = (), loop: int | None = None, alone: Callable[..., Any] | None = None
+    ) -> None:
         """The loader is about to yield: a batch that was given a backward pass must have been given its step.
 
         ``loop`` is the loop it yields to. One that went on beside another would bring records to a step that is not
-        theirs, or the same step twice.
+        theirs, or the same step twice. ``alone`` collates one of its records alone, where that may differ from its row.
         """
         if loop not in (None, self.loop):
             raise PrivateTrainingError(
@@ -115,7 +118,7 @@ class Run:
         self.at_batches()
         if batch.first:
             self.clipped.begin()
-        self.clipped.expect(batch.rows, yielded)
+        self.clipped.expect(batch.rows, yielded, alone)
         self.batch, self.position = batch, batch.step + 1
 
     # --- steps -----------------------------------------------------------------------------------------------------

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
 from discreet.training.gradients.lone import Claim, LoneRuns
-from discreet.training.gradients.replay import READINGS, Reading, calls_of_losses, recomputed_inputs, sizes
+from discreet.training.gradients.replay import READINGS, Reading, ancestors, recomputed_inputs, sizes
 from discreet.training.gradients.tape import Call, LossTape
-from discreet.training.gradients.trees import tensors
 from discreet.training.gradients.trial import trial
 from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, MixedRecords, PrivateTrainingError
 
@@ -41,6 +40,7 @@ class Memory:
     made_up: bool = False  # whether made-up records were asked of
     sizes: tuple[int, dict[int, int]] | None = None  # of the last batch: its size, and numbers that may be sizes
     follows: bool = False  # whether numbers of the loop were seen to follow the number of records
+    written: set[str] = field(default_factory=set)  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
 
     def count(self, tape: LossTape, records: int) -> None:
@@ -92,6 +92,8 @@ class Judgement:
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
             if not names:
+                if not made_up:
+                    self._refuse_padding(claim, reading)
                 return
             wrong = wrong or (reading, names)
         if wrong is None:
@@ -101,6 +103,20 @@ class Judgement:
         if made_up or self.memory.debug:
             explanation.refuse(claim, tape, self.runs, records, *wrong)
         raise MixedRecords(UNEQUAL)
+
+    def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
+        """Refuse padding that has an effect: others decide how long it is."""
+        alone = None if self.tape.alone is None else self.tape.alone(claim.row)
+        if alone is None:
+            return
+        own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
+        try:
+            wrong = self.runs.differing(claim, self.tape, self.records, replace(reading, own=own))
+        except Exception:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            return
+        if wrong:
+            raise MixedRecords(UNEQUAL)
 
     def _made_up(self) -> None:
         """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
@@ -119,9 +135,8 @@ class Judgement:
     def _refuse_earlier(self) -> None:
         """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
         tape, earlier = self.tape, {id(x) for x in (ref() for ref in self.memory.earlier) if x is not None}
-        for call in calls_of_losses(tape):
-            if any(id(x) in earlier and id(x) not in tape.after for x in tensors((call.args, call.kwargs))):
-                raise MixedRecords(EARLIER)
+        if (earlier - tape.data) & ancestors(tape):
+            raise MixedRecords(EARLIER)
         made = {id(x): x for call in tape.calls for x in call.outputs if id(x) in tape.data}
         self.memory.earlier = [weakref.ref(x) for x in made.values()]
 
@@ -139,7 +154,7 @@ class Judgement:
             return
         changed = torch.zeros(records, dtype=torch.bool)
         for one, other in pairs:
-            changed |= (one.nan_to_num() != other.nan_to_num()).reshape(records, -1).any(1).cpu()
+            changed |= _rows_changed(one, other, records)
         moved = self.weights is not None and bool(changed.any()) and not bool(changed[row])
         if int(changed.sum()) > 1 or moved:
             raise MixedRecords(SEVERAL)
@@ -160,3 +175,20 @@ class Judgement:
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)
+
+
+def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor:
+    """Which records' rows differ between two tensors; all, where one without rows does.
+
+    Several entries a record may be in one dimension, one after another or in turns: as few rows as can be.
+    """
+    if one.shape != other.shape:
+        return torch.ones(records, dtype=torch.bool)
+    differs = (one.nan_to_num() != other.nan_to_num()).cpu()
+    if not bool(differs.any()):
+        return torch.zeros(records, dtype=torch.bool)
+    found = [torch.ones(records, dtype=torch.bool)]
+    for dim in [d for d in range(min(2, one.dim())) if one.shape[d] and one.shape[d] % records == 0]:
+        entries = differs.movedim(dim, 0).reshape(one.shape[dim], -1).any(1)
+        found += [entries.view(records, -1).any(1), entries.view(-1, records).any(0)]
+    return min(found, key=lambda rows: int(rows.sum()))

@@ -76,6 +76,7 @@ class Catcher:
 
     def __init__(self) -> None:
         self.output: Any = None
+        self.paused = False
 
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Nothing to do."""

@@ -16,7 +16,7 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["State"]
+__all__ = ["State", "Writes"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, deque)
@@ -75,6 +75,29 @@ class State:
             if place not in other._owners or not _same(value, other._owners[place][3]):
                 found.append(_named(place))
         return found + [_named(place) for place in other._owners if place not in self._owners]
+
+
+class Writes:
+    """Which parameters and buffers are written over, told by torch's own count of writes: cheap enough for every step."""
+
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self._owners = [] if model is None else list(_tensors(model))
+        self._before: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """From now on."""
+        self._before = self._versions()
+
+    def changed(self) -> list[str]:
+        """The names of what was written over."""
+        now = self._versions()
+        if now == self._before or not self._before:
+            return []
+        return [_named(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+
+    def _versions(self) -> list[tuple[int, int]]:
+        found = [owner.get(key) for _, owner, key in self._owners]
+        return [(id(x), 0 if x is None else x._version) for x in found]
 
 
 def _named(place: tuple[str, str]) -> str:

@@ -81,7 +81,8 @@ class LossTape(TorchFunctionMode):
         self.originals: dict[int, Tensor] = {}  # of tensors that were written over
         self.counted = False  # whether Python was told a size
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
-        self.finished = False
+        self.finished = self.paused = False
+        self.alone: Callable[[int], list[Tensor] | None] | None = None  # a record as it is collated alone
         self.unjudged = ""  # why nothing can be said, if so
         self._inside: Call | None = None
         self._in_backward = False
@@ -112,7 +113,7 @@ class LossTape(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.finished:
+        if self.finished or self.paused:
             return func(*args, **kwargs)
         if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
             return drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)

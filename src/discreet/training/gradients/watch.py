@@ -29,7 +29,9 @@ __all__ = ["Listener", "Watch", "watching"]
 
 
 class Listener(Protocol):
-    """Who is told of outermost calls of a model and its modules."""
+    """Who is told of outermost calls of a model and its modules; not of what a probe does, when it is ``paused``."""
+
+    paused: bool
 
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A call begins."""
@@ -136,12 +138,13 @@ class Watch:
             self.depth += 1
             if self.depth == 1:
                 _refuse_wrapped(module, kind, name)
+                reads = torch.is_grad_enabled() and not self.plain
+                places = self._read(module, args, kwargs) if reads else Places()
                 if self.listener is not None:
                     self.listener.called(module, args, kwargs)
             if self.plain:
                 return
             if self.depth == 1:
-                places = self._read(module, args, kwargs) if torch.is_grad_enabled() else Places()
                 self._mode = self._entered = Interception(self._batch, places, self._location, self._anchor)
                 self._entered.__enter__()
             if type(module) in LAYERS and torch.is_grad_enabled() and self._mode.handled is None:
@@ -189,10 +192,14 @@ class Watch:
         """Tell another mode of modules with handlers of their own, and no listener of anything."""
         before = self._mode, self.listener, self.depth, list(self._path)
         self._mode, self.listener = mode, None
+        if before[1] is not None:
+            before[1].paused = True
         try:
             yield
         finally:
             self._mode, self.listener, self.depth, self._path = before
+            if before[1] is not None:
+                before[1].paused = False
 
     def _refuse_part(self, inputs: list[Tensor]) -> None:
         """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
