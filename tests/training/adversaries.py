@@ -65,7 +65,17 @@ class Words(nn.Module):
 
 
 def train(
-    model, loss=F.cross_entropy, *, data=None, steps=4, change=None, collate=None, epochs=1, batch=8, around=None, **options
+    model,
+    loss=F.cross_entropy,
+    *,
+    data=None,
+    steps=4,
+    change=None,
+    collate=None,
+    epochs=1,
+    batch=8,
+    around=None,
+    **options,
 ):
     """The loop everybody writes; ``change`` is done to each batch, ``around`` to the model after make_private."""
     records = TensorDataset(*tensors()) if data is None else data
@@ -158,7 +168,11 @@ class Experts(nn.Module):
     def __init__(self, capacity=2):
         super().__init__()
         torch.manual_seed(0)
-        self.gate, self.experts, self.out = nn.Linear(D, 2), nn.ModuleList([nn.Linear(D, 4), nn.Linear(D, 4)]), nn.Linear(4, C)
+        self.gate, self.experts, self.out = (
+            nn.Linear(D, 2),
+            nn.ModuleList([nn.Linear(D, 4), nn.Linear(D, 4)]),
+            nn.Linear(4, C),
+        )
         self.capacity = capacity
 
     def forward(self, x):
@@ -178,7 +192,9 @@ class Balanced(Experts):
 
     def forward(self, x):
         chosen = self.gate(x).softmax(1)
-        return super().forward(x), (chosen.mean(0) * (chosen.argmax(1, keepdim=True) == torch.arange(2)).float().mean(0)).sum()
+        return super().forward(x), (
+            chosen.mean(0) * (chosen.argmax(1, keepdim=True) == torch.arange(2)).float().mean(0)
+        ).sum()
 
 
 class ActNorm(nn.Module):
@@ -271,14 +287,21 @@ def queue_loop():
     """A queue of earlier outputs in the loop itself."""
     model = Around()
     model, optimizer, loader = make_private(
-        model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(TensorDataset(*tensors()), 8), epochs=1,
-        noise_multiplier=1.0, loss_reduction="mean", rng=1,
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(TensorDataset(*tensors()), 8),
+        epochs=1,
+        noise_multiplier=1.0,
+        loss_reduction="mean",
+        rng=1,
     )
     queue = torch.zeros(0, C)
     for x, y in loader:
         optimizer.zero_grad()
         out = model(x)
-        (F.cross_entropy(out, y) + (out.unsqueeze(1) * queue.mean(0) if len(queue) else out.unsqueeze(1)).mean()).backward()
+        (
+            F.cross_entropy(out, y) + (out.unsqueeze(1) * queue.mean(0) if len(queue) else out.unsqueeze(1)).mean()
+        ).backward()
         queue = torch.cat([queue, out.detach()])[-16:]
         optimizer.step()
 
@@ -410,14 +433,18 @@ MIXED = {
     "straight-through of the batch": lambda: train(Around(between=lambda m, h, x: h + (h.mean(0) - h).detach())),
     # --- backward passes mix, or lose
     "backward of one's own": lambda: train(Around(between=lambda m, h, x: Mixing.apply(h))),
-    "backward of one's own, without a rule": lambda: train(Around(between=lambda m, h, x: Mixing.apply(h * m.b.weight[0]))),
+    "backward of one's own, without a rule": lambda: train(
+        Around(between=lambda m, h, x: Mixing.apply(h * m.b.weight[0]))
+    ),
     "gradient divided by its norm": lambda: train(Around(between=lambda m, h, x: Dividing.apply(h))),
     "hook that mixes": lambda: train(hooked(lambda g: g - g.mean(0))),
     "hook that clips the batch": lambda: train(hooked(lambda g: g / g.norm())),
     "hook that permutes": lambda: train(hooked(lambda g: g.flip(0))),
     "half of the rows detached": lambda: train(Around(between=no_rows)),
     "one row detached": lambda: train(Around(between=first_row_lost)),
-    "hook on the model": lambda: train(Around(), around=lambda m: (m.register_forward_hook(lambda s, i, o: centre(o)), m)[1]),
+    "hook on the model": lambda: train(
+        Around(), around=lambda m: (m.register_forward_hook(lambda s, i, o: centre(o)), m)[1]
+    ),
     "hook before the model": lambda: train(
         Around(), around=lambda m: (m.register_forward_pre_hook(lambda s, i: (centre(i[0]),)), m)[1]
     ),
@@ -447,7 +474,8 @@ MIXED = {
     "variance of outputs": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y) + o.var(0).sum()),
     "pairwise ranking": lambda: train(Around(), lambda o, y: F.softplus(o[:, :1] - o[:, 0]).mean()),
     "divergence from the batch": lambda: train(
-        Around(), lambda o, y: F.kl_div(o.log_softmax(1), o.softmax(1).mean(0).expand_as(o).detach(), reduction="batchmean")
+        Around(),
+        lambda o, y: F.kl_div(o.log_softmax(1), o.softmax(1).mean(0).expand_as(o).detach(), reduction="batchmean"),
     ),
     "sum declared a mean": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y, reduction="sum")),
     "mean declared a sum": lambda: train(Around(), loss_reduction="sum"),
@@ -461,6 +489,7 @@ MIXED = {
     "centred targets of oneself": lambda: loop(distilled),
     # --- the loop mixes, or steps as it should not
     "mixup": lambda: train(Around(), change=mixup),
+    "scaled by the largest": lambda: train(Around(), change=lambda x, y: (x / x.abs().max(), y)),
     "statistics of the batch": lambda: train(Around(), change=lambda x, y: (centre(x), y)),
     "targets in another order": lambda: train(Around(), change=lambda x, y: (x, y.flip(0))),
     "mixup in the collate function": lambda: train(Around(), collate=collated(mixup)),

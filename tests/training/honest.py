@@ -288,7 +288,9 @@ APART = {
     "parametric activation": Case(hidden(nn.PReLU)),
     "leaky activation": Case(hidden(lambda: nn.LeakyReLU(0.2))),
     "weight norm": Case(lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(D, 4)), nn.Linear(4, C))),
-    "spectral norm": Case(lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(D, 4)), nn.Linear(4, C))),
+    "spectral norm": Case(
+        lambda: nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(D, 4)), nn.Linear(4, C))
+    ),
     "dropout": Case(hidden(nn.Dropout)),
     "dropout in place": Case(hidden(lambda: nn.Dropout(0.3, inplace=True))),
     "alpha dropout": Case(hidden(lambda: nn.AlphaDropout(0.3))),
@@ -315,13 +317,18 @@ APART = {
         lambda: network().double(), data=lambda: TensorDataset(tensors()[0].double(), tensors()[1])
     ),
     "half precision": Case(
-        lambda: half(network()), lambda o, y: F.cross_entropy(o.float(), y), lambda: TensorDataset(tensors()[0].bfloat16(), tensors()[1])
+        lambda: half(network()),
+        lambda o, y: F.cross_entropy(o.float(), y),
+        lambda: TensorDataset(tensors()[0].bfloat16(), tensors()[1]),
     ),
     "convolution": Case(lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, C)), data=images),
     "convolution and group norm": Case(
-        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(16, C)), data=images
+        lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(16, C)),
+        data=images,
     ),
-    "pooling": Case(lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, C)), data=images),
+    "pooling": Case(
+        lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, C)), data=images
+    ),
     "dropped channels": Case(
         lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.Dropout2d(0.5), nn.Flatten(), nn.Linear(16, C)), data=images
     ),
@@ -376,10 +383,25 @@ APART = {
 """By name: what must pass."""
 
 CHANCE = {
-    "dropout", "dropout in place", "noise inside", "noise inside, in place", "noise of all records",
-    "one layer by chance", "soft choice by chance", "random projection", "dropped weights", "variational",
-    "dropped channels", "gated recurrent, dropped between layers", "attention with dropout", "alpha dropout",
-    "fused attention with dropout", "checkpointed", "noise on inputs", "another order", "collate function that augments",
+    "dropout",
+    "dropout in place",
+    "noise inside",
+    "noise inside, in place",
+    "noise of all records",
+    "one layer by chance",
+    "soft choice by chance",
+    "random projection",
+    "dropped weights",
+    "variational",
+    "dropped channels",
+    "gated recurrent, dropped between layers",
+    "attention with dropout",
+    "alpha dropout",
+    "fused attention with dropout",
+    "checkpointed",
+    "noise on inputs",
+    "another order",
+    "collate function that augments",
     "random slopes",
 }
 """Those whose gradients depend on more than the records: two runs do not draw alike."""

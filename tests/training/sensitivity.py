@@ -6,6 +6,7 @@ import torch
 from torch.utils.data import Dataset
 
 from discreet.training import PerUser
+from discreet.training.noise import Independent
 
 QUIET = 1e-9  # a noise multiplier that leaves the sum as it is
 SAMPLERS = {  # by name: how neighbours differ, in records
@@ -37,22 +38,28 @@ def extreme(record):
     return (1e3 * x.flip(0) if x.is_floating_point() else x.flip(0), *rest)
 
 
+class Heard(Independent):
+    """Fresh noise that keeps the sum it was put on."""
+
+    def release(self, step, total, gaussians):
+        self.total = torch.cat([part.double().reshape(-1) for part in total])
+        super().release(step, total, gaussians)
+
+
 def released(case, records, sampler, size):
-    """The sum of one step in which every record takes part."""
-    options = {"dataset_size": size, "sampler": sampler}
+    """The sum of one step in which every record takes part, as noise is put on it."""
+    options = {"dataset_size": size, "sampler": sampler, "noise": Heard()}
     if sampler == "per user":
-        options = {"sampler": PerUser(users=list(range(len(records))), batch_size=size, dataset_size=size)}
+        options |= {"sampler": PerUser(users=list(range(len(records))), batch_size=size, dataset_size=size)}
     case.batch, kept = size, case.batch
     try:
-        model, optimizer, loader = case.private(records, noise_multiplier=QUIET, **options)
+        model, optimizer, loader = case.private(records, **({"noise_multiplier": QUIET} | options))
         while not optimizer.privacy.steps:
             for x, y in loader:
                 case.step(model, optimizer, x, y)
     finally:
         case.batch = kept
-    plan = optimizer.privacy.plan
-    divisor = plan.sampler.expected if case.options.get("loss_reduction", "mean") == "mean" else 1.0
-    return torch.cat([p.grad.double().reshape(-1) for p in model.parameters() if p.requires_grad]) * divisor
+    return optimizer.privacy._run._noise.total
 
 
 def movement(case, sampler, size=6):

@@ -48,7 +48,11 @@ def _formed(record: Any, tensor: Callable[[Tensor], Tensor], number: Callable[[t
     if isinstance(record, Tensor):
         return tensor(record)
     if isinstance(record, np.ndarray | np.generic):
-        made = tensor(torch.as_tensor(np.asarray(record))).numpy() if record.dtype.kind in "fiub" else np.zeros_like(record)
+        made = (
+            tensor(torch.as_tensor(np.asarray(record))).numpy()
+            if record.dtype.kind in "fiub"
+            else np.zeros_like(record)
+        )
         return made.astype(record.dtype)[()] if isinstance(record, np.generic) else made.astype(record.dtype)
     if isinstance(record, dict):
         return {key: same(value) for key, value in record.items()}

@@ -17,7 +17,7 @@ from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepared, start
 from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
-from discreet.training.run import Run
+from discreet.training.run import Run, labelled
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -48,8 +48,6 @@ class Training(Generic[Model]):
     'Linear'
     """
 
-    label = "private training"
-
     def __init__(
         self,
         model: Callable[[], Model],
@@ -71,6 +69,7 @@ class Training(Generic[Model]):
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
         self._unverified, self._debug = unverified, debug
+        self.label = labelled("private training", unverified, debug)
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
 
@@ -116,7 +115,7 @@ class Training(Generic[Model]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
                 _quietly(lambda: self._train(run, batches))
             seeded = streams.reproducible or self._debug  # neither is private
-            return Release(model, self.event, reproducible=seeded, label=run.labelled(self.label), unit=self.unit)
+            return Release(model, self.event, reproducible=seeded, unit=self.unit)
 
         return trained
 
@@ -189,6 +188,7 @@ def fit(
     size = dataset_size if dataset_size is not None else getattr(options.get("sampler"), "dataset_size", None)
     size = len(records) if size is None else size  # type: ignore[arg-type]
     run = Training(lambda: model, dataset_size=size, **options)
+    label = labelled(label, options.get("unverified", ""), options.get("debug", False))
     return charged(run, records, book=book, label=label, rng=rng)
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from discreet.errors import DiscreetError
 
-__all__ = ["EARLIER", "MIXING_LOSS", "SEVERAL", "UNCOLLATED", "UNEQUAL", "UNJUDGED", "MixedRecords", "PrivateTrainingError"]
+__all__ = [
+    "EARLIER",
+    "MIXING_LOSS",
+    "SEVERAL",
+    "UNCOLLATED",
+    "UNEQUAL",
+    "UNJUDGED",
+    "MixedRecords",
+    "PrivateTrainingError",
+]
 
 UNEQUAL = (
     "In a verified batch the gradient of a record was not that of the record alone, so the plan's guarantee does not "

@@ -30,7 +30,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["Batch", "Run"]
+__all__ = ["Batch", "Run", "labelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,16 @@ class Batch:
     first: bool
     last: bool
     indices: tuple[int, ...] = ()
+
+
+def labelled(label: str, unverified: str, debug: bool) -> str:
+    """The label of a charge, with what the account must repeat.
+
+    >>> labelled("survey", "rows by hand", debug=False)
+    'survey [not verified: rows by hand]'
+    """
+    told = [f"not verified: {unverified}"] * bool(unverified) + ["debug: not private"] * debug
+    return f"{label} [{'; '.join(told)}]" if told else label
 
 
 class Run:
@@ -150,11 +160,6 @@ class Run:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
         self.clipped.verification.end()
         self.between_pieces = False
-
-    def labelled(self, label: str) -> str:
-        """The label of a charge, with what the account must repeat."""
-        told = [f"not verified: {self.unverified}"] * bool(self.unverified) + ["debug: not private"] * self.debug
-        return f"{label} [{'; '.join(told)}]" if told else label
 
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total

@@ -61,7 +61,12 @@ class ClippedSum:
         self.watch = Watch(parameters)
         self._contraction = Contraction(parameters, clipping)
         self.verification = Verification(
-            self.watch, self._contraction, loss_reduction, verified or (lambda below: 0), unverified=unverified, debug=debug
+            self.watch,
+            self._contraction,
+            loss_reduction,
+            verified or (lambda below: 0),
+            unverified=unverified,
+            debug=debug,
         )
         self._verifies = verified is not None
         self.total: list[Tensor] | None = None

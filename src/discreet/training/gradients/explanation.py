@@ -78,7 +78,9 @@ def _first_difference(row: int, tape: LossTape, runs: LoneRuns, records: int, re
             strict=True,
         )
         for (module, *whole), (_, *one) in pairs:
-            given, gave = ([_differs(x, y, row, records) for x, y in zip(*both)] for both in zip(whole, one, strict=True))
+            given, gave = (
+                [_differs(x, y, row, records) for x, y in zip(*both)] for both in zip(whole, one, strict=True)
+            )
             if any(gave) and not any(given):
                 return module  # type: ignore[no-any-return]
     except Exception:  # another module runs for one record than for many: the place is not known, the refusal stands

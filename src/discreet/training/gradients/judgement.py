@@ -37,10 +37,13 @@ class Memory:
 
     unverified: str = ""
     debug: bool = False
+    told: bool = False  # whether it was said that there are no gradients before step
     made_up: bool = False  # whether made-up records were asked of
     sizes: tuple[int, dict[int, int]] | None = None  # of the last batch: its size, and numbers that may be sizes
     follows: bool = False  # whether numbers of the loop were seen to follow the number of records
-    written: set[str] = field(default_factory=set)  # parameters and buffers that a forward pass writes, not from records
+    written: set[str] = field(
+        default_factory=set
+    )  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
 
     def count(self, tape: LossTape, records: int) -> None:
@@ -143,21 +146,26 @@ class Judgement:
     def _refuse_several_rows(self) -> None:
         """Another record in one row of the batch may change one row of what model and loss are given."""
         tape, records, row = self.tape, self.records, self.draw(self.records)
+        rows = row, (row + 1 + self.draw(records - 1)) % records
 
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
             return self.runs.run(call, args, kwargs, self.runs.chance(row, records, READINGS[0]))
 
         try:
-            pairs = recomputed_inputs(tape, records, row, (row + 1) % records, run)
+            found = recomputed_inputs(tape, records, rows, run)
         except Exception:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
             return
-        changed = torch.zeros(records, dtype=torch.bool)
-        for one, other in pairs:
-            changed |= _rows_changed(one, other, records)
-        moved = self.weights is not None and bool(changed.any()) and not bool(changed[row])
-        if int(changed.sum()) > 1 or moved:
+        if any(all(_rows_changed(one, other, records) is None for other in others) for one, *others in found):
             raise MixedRecords(SEVERAL)
+        for place, replaced in enumerate(rows, 1):
+            changed = torch.zeros(records, dtype=torch.bool)
+            for parts in found:
+                rows_changed = _rows_changed(parts[0], parts[place], records)
+                changed |= False if rows_changed is None else rows_changed
+            moved = self.weights is not None and bool(changed.any()) and not bool(changed[replaced])
+            if int(changed.sum()) > 1 or moved:
+                raise MixedRecords(SEVERAL)
 
     def _refuse_written(self, tape: LossTape, records: int) -> None:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
@@ -177,18 +185,18 @@ class Judgement:
                 explanation.refuse_written(differ[0], self.runs.model)
 
 
-def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor:
-    """Which records' rows differ between two tensors; all, where one without rows does.
+def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:
+    """Which records' rows differ between two tensors; none can be told where one without rows differs.
 
     Several entries a record may be in one dimension, one after another or in turns: as few rows as can be.
     """
     if one.shape != other.shape:
-        return torch.ones(records, dtype=torch.bool)
+        return None
     differs = (one.nan_to_num() != other.nan_to_num()).cpu()
     if not bool(differs.any()):
         return torch.zeros(records, dtype=torch.bool)
-    found = [torch.ones(records, dtype=torch.bool)]
+    found = []
     for dim in [d for d in range(min(2, one.dim())) if one.shape[d] and one.shape[d] % records == 0]:
         entries = differs.movedim(dim, 0).reshape(one.shape[dim], -1).any(1)
         found += [entries.view(records, -1).any(1), entries.view(-1, records).any(0)]
-    return min(found, key=lambda rows: int(rows.sum()))
+    return min(found, key=lambda rows: int(rows.sum()), default=None)

@@ -55,7 +55,9 @@ def claims(
     for row in rows:
         weights = torch.zeros_like(squares[0])
         weights[row] = 1.0
-        gradient = [torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters]
+        gradient = [
+            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
+        ]
         for place, uses in uses_of.items():
             parameter = contraction.parameters[place]
             of = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
@@ -89,9 +91,7 @@ class Catcher:
 class LoneRuns:
     """Runs single records of a tape through the model and the loss, from the state in which the batch met them."""
 
-    def __init__(
-        self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State
-    ) -> None:
+    def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
         self.watch, self.contraction, self.model, self._before = watch, contraction, model, before
         self._known = {id(x) for x in [*model.parameters(), *model.buffers()]}
         self.mean = reduction == "mean"
@@ -172,7 +172,10 @@ class LoneRuns:
 
         total = sum(loss.sum() for loss in losses(tape, given, run, reading, count, records))
         assert isinstance(total, Tensor)
-        return [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)]
+        return [
+            torch.zeros_like(x) if g is None else g
+            for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)
+        ]
 
     def _backward(self, tape: LossTape, of: Row, reading: Reading) -> list[Tensor]:
         chance = self.chance(of.row, of.records, reading)
@@ -217,7 +220,9 @@ class LoneRuns:
             return list(self.parameters)
         found = self._beyond(claim, alone, scale, coarse, None)
         if found:
-            found = self._beyond(claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse))
+            found = self._beyond(
+                claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse)
+            )
         return found
 
     def _beyond(
@@ -255,9 +260,7 @@ class LoneRuns:
                 with torch.no_grad():
                     for p, before in kept:
                         p.copy_(before)
-            most = [
-                max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)
-            ]
+            most = [max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)]
         return most
 
 

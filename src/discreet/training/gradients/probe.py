@@ -144,7 +144,10 @@ def probed(
         for again in (False, True):
             if again and not places.unclear:
                 break
-            small, probe = _copies((args, kwargs), records, places.count, other=again), _Probe(places, shared, again=again)
+            small, probe = (
+                _copies((args, kwargs), records, places.count, other=again),
+                _Probe(places, shared, again=again),
+            )
             with _undisturbed(module), torch.enable_grad(), using(probe), probe:
                 output = module(*small[0], **small[1])
                 probe.look(0, type(module), [x for x in tensors(output) if x.is_floating_point()])

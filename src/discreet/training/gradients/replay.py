@@ -8,7 +8,7 @@ number of records where Python was told one: a loop is right if one reading show
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -159,7 +159,9 @@ class Rows:
         return self.made[id(x)].requires_grad_(x.requires_grad)
 
 
-def losses(tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int) -> list[Tensor]:
+def losses(
+    tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+) -> list[Tensor]:
     """The losses of the backward passes, computed again from what ``substitute`` gives for what was given.
 
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
@@ -266,27 +268,34 @@ def given_chance(call: Call) -> Iterator[None]:
         np.random.set_state(before[1])  # noqa: NPY002
 
 
-def recomputed_inputs(tape: LossTape, records: int, row: int, other: int, run: Run) -> list[tuple[Tensor, Tensor]]:
-    """What model and loss were given of each record, as it was and with one record of the batch replaced by another."""
+def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Run) -> list[tuple[Tensor, ...]]:
+    """What model and loss were given of the batch: as it was, and for each of ``rows`` with that record replaced.
+
+    The first is replaced by another record, the others by numbers that are larger than any: what takes the largest of a
+    batch shows itself.
+    """
     wanted: dict[int, Tensor] = {}
     for call in tape.calls:
         inputs = tensors((call.args, call.kwargs))
         if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
             wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
-    ours = {id(x) for x in tape.given}
-    if wanted.keys() <= ours:
+    if wanted.keys() <= {id(x) for x in tape.given}:
         return []
-    found = list(wanted.values())
-    index = torch.arange(records)
-    index[row] = other
     answers = []
-    for rows in (torch.arange(records), index):
-        made = {id(x): x.detach()[rows] for x in tape.given if x.dim() and x.shape[0] == records}
+    for row in (None, *rows):
+        made = {id(x): _replaced(x, row, row == rows[0]) for x in tape.given if x.dim() and x.shape[0] == records}
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(0)
-            _again(tape, found, made, run)
-        answers.append([made.get(id(x), x) for x in found])
+            _again(tape, list(wanted.values()), made, run)
+        answers.append([made.get(id(x), x) for x in wanted.values()])
     return list(zip(*answers, strict=True))
+
+
+def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:
+    x = x.detach().clone()
+    if row is not None:
+        x[row] = 17 * x.abs().max() + 1 if x.is_floating_point() and not by_another else x[row - 1]
+    return x
 
 
 def _again(tape: LossTape, wanted: list[Tensor], made: dict[int, Tensor], run: Run) -> None:

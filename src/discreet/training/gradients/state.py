@@ -30,8 +30,12 @@ class State:
     """The state of a model and all it holds, as it is now."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._tensors = {place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)}
-        self._owners = {place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)}
+        self._tensors = {
+            place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)
+        }
+        self._owners = {
+            place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)
+        }
         self._missing = {place: module.__dict__ for place, module in model.named_modules()}
 
     def restore(self) -> None:
@@ -66,7 +70,9 @@ class State:
         return found
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
-        return [k for k, value in owner.items() if k not in _INTERNAL and (place, k) not in self._owners and _plain(value)]
+        return [
+            k for k, value in owner.items() if k not in _INTERNAL and (place, k) not in self._owners and _plain(value)
+        ]
 
     def changed_since(self, other: State) -> list[str]:
         """What differs from another state, by name: parameters, buffers, attributes."""
@@ -140,7 +146,9 @@ def _copied(value: Any, depth: int = DEPTH) -> Any:
     if not isinstance(value, CONTAINERS) or not depth or len(value) > LONGEST:
         return value
     if isinstance(value, dict):
-        return type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
+        return (
+            type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
+        )
     if isinstance(value, deque):
         return deque((_copied(v, depth - 1) for v in value), value.maxlen)
     if hasattr(value, "_fields") or type(value) not in (list, tuple, set):

@@ -96,7 +96,8 @@ class Verification:
         if self._tape is not None and not self._tape.finished:
             self._tape.finished, self._watch.listener = True, None
             sweep()
-            if self._tape.gradients_read:
+            if self._tape.gradients_read and not self._memory.told:
+                self._memory.told = True
                 warn_of_gradients()
 
     def end(self) -> None:
