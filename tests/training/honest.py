@@ -63,7 +63,7 @@ def images():
 
 
 def words():
-    x, y = tensors("words")
+    x, _ = tensors("words")
     return TensorDataset(x, x)
 
 

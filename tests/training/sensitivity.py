@@ -1,4 +1,4 @@
-"""How far one record moves what is released: measured from end to end, through sampler, loader, loop and clipped sum."""
+"""How far one record moves what is released: measured through sampler, loader, loop and clipped sum."""
 
 from __future__ import annotations
 

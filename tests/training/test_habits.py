@@ -68,13 +68,18 @@ def test_a_loop_left_between_pieces_does_not_hold_its_scheduler():
     assert optimizer.param_groups[0]["lr"] == 0.05
 
 
+def each(loader, act):
+    """A loop."""
+    for batch in loader:
+        act(*batch)
+
+
 def test_accumulation_by_hand_is_refused_with_the_line_to_write():
     model, _, loader = private()
     with pytest.raises(
         PrivateTrainingError, match=r"gradient_accumulation_steps.*speed=Speed\(max_physical_batch_size"
     ):
-        for x, y in loader:
-            F.cross_entropy(model(x), y).backward()
+        each(loader, lambda x, y: F.cross_entropy(model(x), y).backward())
 
 
 @pytest.mark.parametrize("zero", [True, False])
@@ -83,13 +88,16 @@ def test_clipping_gradients_by_hand_changes_nothing_and_says_so(zero):
     for batch in straight[2]:
         step(*straight[:2], batch)
     model, optimizer, loader = private()
+
+    def clipped(x, y):
+        if zero:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        assert float(nn.utils.clip_grad_norm_(model.parameters(), 0.01)) == 0.0
+        optimizer.step()
+
     with pytest.warns(UserWarning, match="clip_grad_norm_") as told:
-        for x, y in loader:
-            if zero:
-                optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            assert float(nn.utils.clip_grad_norm_(model.parameters(), 0.01)) == 0.0
-            optimizer.step()
+        each(loader, clipped)
     assert len(told) == 1
     assert torch.equal(weights(model), weights(straight[0]))
 
@@ -97,10 +105,13 @@ def test_clipping_gradients_by_hand_changes_nothing_and_says_so(zero):
 def test_a_gradient_scaler_is_refused_by_name():
     model, optimizer, loader = private()
     scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+
+    def scaled(x, y):
+        scaler.scale(F.cross_entropy(model(x), y)).backward()
+        scaler.step(optimizer)
+
     with pytest.raises(PrivateTrainingError, match=r"GradScaler.*bfloat16"):
-        for x, y in loader:
-            scaler.scale(F.cross_entropy(model(x), y)).backward()
-            scaler.step(optimizer)
+        each(loader, scaled)
     off = torch.amp.GradScaler("cpu", enabled=False)
     model, optimizer, loader = private()
     for x, y in loader:
@@ -122,9 +133,8 @@ def alone():
 def test_a_private_model_inside_distributed_data_parallel_is_refused_by_name(alone):
     model, optimizer, loader = private()
     wrapped = nn.parallel.DistributedDataParallel(model)
-    with pytest.raises(PrivateTrainingError, match="DistributedDataParallel.*drift apart"):
-        for batch in loader:
-            step(wrapped, optimizer, batch)
+    with pytest.raises(PrivateTrainingError, match=r"DistributedDataParallel.*drift apart"):
+        each(loader, lambda *batch: step(wrapped, optimizer, batch))
     with pytest.raises(ValueError, match="DistributedDataParallel, which splits"):
         private(nn.parallel.DistributedDataParallel(network()))
 
@@ -145,8 +155,7 @@ def test_a_sharded_model_is_refused_by_name():
     model, optimizer, loader = private()
     sharded(model)
     with pytest.raises(PrivateTrainingError, match="FSDPSequential after make_private"):
-        for batch in loader:
-            step(model, optimizer, batch)
+        each(loader, lambda *batch: step(model, optimizer, batch))
 
 
 def test_what_accelerate_prepared_is_refused_as_such():

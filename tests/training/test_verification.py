@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -225,7 +226,7 @@ def test_the_first_batches_and_one_of_every_stretch_are_verified():
     schedule = Schedule(source.randrange)
     verified = [step for step in range(400) if schedule.next(4)]
     assert verified[:FIRST] == list(range(FIRST))
-    gaps = [b - a for a, b in zip(verified, verified[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(verified)]
     assert max(gaps) < 128
     assert len([v for v in verified if v < 200]) <= 8
     other = Schedule(random.Random(1).randrange)
@@ -303,7 +304,11 @@ def test_two_runs_at_once_are_both_verified():
         loss_reduction="mean",
     )
     third = private()
-    with pytest.raises(MixedRecords):
+
+    def both():
         for one, other in zip(third[2], mixing[2], strict=False):
             step(*third[:2], one)
             step(*mixing[:2], other)
+
+    with pytest.raises(MixedRecords):
+        both()

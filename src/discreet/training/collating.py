@@ -72,9 +72,9 @@ def refuse_mixing(collate: Collate, records: Sequence[Any], form: Any, *, unveri
         mixes = False
     if mixes:
         raise MixedRecords(
-            "The collate function lets one record change the rows of others (mixup, statistics of the batch, an order that "
-            "records decide): a record then is in several rows. Keep every record in its row, and do with one record at a "
-            "time what must be done."
+            "The collate function lets one record change the rows of others (mixup, statistics of the batch, an order "
+            "that records decide): a record then is in several rows. Keep every record in its row, and do with one "
+            "record at a time what must be done."
         )
     try:
         mixes = len(records) > 1 and _mixes(collate, records)

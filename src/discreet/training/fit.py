@@ -9,8 +9,8 @@ from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
-from discreet.training.gradients import Reduction
 from discreet.training.collating import zeroed
+from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy

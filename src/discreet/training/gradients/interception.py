@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.chance import by_chance
 from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, PendingUse, arguments
+from discreet.training.gradients.chance import by_chance
 from discreet.training.gradients.fallback import SPREAD, recomputed, spread
 from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
 from discreet.training.gradients.places import Place, Places

@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from discreet.errors import extra
@@ -179,7 +180,7 @@ class Judgement:
                     continue
             else:
                 self.memory.refuse(PrivateTrainingError(UNJUDGED))
-        for (_, names, state), (_, others, other) in zip(written, written[1:], strict=False):
+        for (_, names, state), (_, others, other) in pairwise(written):
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)

@@ -1,4 +1,4 @@
-"""A record's gradient by an independent route: the record alone, through plain autograd, against what the engine claims.
+"""A record's gradient by an independent route: the record alone, through plain autograd, against what is claimed.
 
 Nothing of the engine takes part: the modules run unwatched, the backward pass is torch's own. A claim is judged for
 each parameter, and for the norms that clipping uses. Where the two differ by more than rounding was seen to add, the

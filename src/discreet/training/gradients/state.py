@@ -62,9 +62,8 @@ class State:
         ]
         for place, (owner, key, value, before) in self._owners.items():
             now = owner.get(key, _GONE)
-            if now is not value or not _same(value, before):
-                if now is _GONE or not _same(now, before):
-                    found.append(_named(place))
+            if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
+                found.append(_named(place))
         for place, owner in self._missing.items():
             found += [_named((place, key)) for key in self._new(place, owner)]
         return found
@@ -84,7 +83,7 @@ class State:
 
 
 class Writes:
-    """Which parameters and buffers are written over, told by torch's own count of writes: cheap enough for every step."""
+    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
 
     def __init__(self, model: nn.Module | None = None) -> None:
         self._owners = [] if model is None else list(_tensors(model))

@@ -218,14 +218,15 @@ def _refuse_wrapped(module: nn.Module, kind: type, name: str) -> None:
     """Refuse what was put around a private model, or made of it, after it became private."""
     if type(module) is not kind:
         raise PrivateTrainingError(
-            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but private "
-            "gradients are not sharded: each process would clip and noise a part by itself. Train in one process."
+            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but "
+            "private gradients are not sharded: each process would clip and noise a part by itself. Train in one "
+            "process."
         )
     if DistributedDataParallel._active_ddp_module is not None:
         raise PrivateTrainingError(
             "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
-            "those of a private step are made later, in step, so the processes would drift apart. Train in one process, "
-            "and give large batches speed=Speed(max_physical_batch_size=...)."
+            "those of a private step are made later, in step, so the processes would drift apart. Train in one "
+            "process, and give large batches speed=Speed(max_physical_batch_size=...)."
         )
 
 
