@@ -57,7 +57,7 @@ def share(name: str) -> float:
 def main() -> None:
     torch.set_num_threads(1)
     for name in WORKLOADS:
-        print(f"{name}: {100 * share(name):.2f} % of {LENGTH} steps")
+        print(f"{name}: {100 * share(name):.2f} % of {LENGTH} steps", flush=True)
 
 
 if __name__ == "__main__":

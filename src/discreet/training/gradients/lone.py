@@ -234,7 +234,8 @@ class LoneRuns:
             allowed = tolerance * _norm([other]) + max(NOISE, coarse) * whole + 1e-30
             allowed += UNSTABLE * unstable[place] if unstable else 0.0
             slack += allowed**2
-            if float((one.double() * scale - other.double()).norm()) > allowed:
+            frozen = not self.parameters[name].requires_grad  # on the way: what is claimed of it is thrown away
+            if not frozen and float((one.double() * scale - other.double()).norm()) > allowed:
                 found.append(name)
         for block, norm in enumerate(claim.norms):  # a norm that is too small lets a record through
             own = [g for g, b in zip(alone, self.contraction.block, strict=True) if b == block]
