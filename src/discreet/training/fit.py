@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
 from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
 from discreet.random import RngLike, Streams
@@ -227,8 +229,14 @@ def _records(data: Any) -> Dataset[Any]:
 
 
 def _tensor(column: Any) -> Tensor:
-    """An array becomes a tensor, its floats those that new models are made of."""
+    """An array becomes a tensor, its floats those that new models are made of; a list, or a frame, is refused."""
     if isinstance(column, Tensor):
         return column
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+        kind = f"an array of {column.dtype}" if isinstance(column, np.ndarray) else f"a {type(column).__name__}"
+        raise ValueError(
+            f"data has {kind}, where one record decides what type all others have, but its columns are tensors, or "
+            "arrays of numbers: write torch.tensor(column, dtype=torch.float32), and torch.long for classes."
+        )
     made = torch.tensor(column)
     return made.to(torch.get_default_dtype()) if made.is_floating_point() else made
