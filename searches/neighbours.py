@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from discreet.auditing import ReplayError
-from searches._neighbours import cases, check, one_connection
+from searches._containers import one_connection
+from searches._neighbours import cases, check
 
 SIZE, SEED = 2000, 20
 

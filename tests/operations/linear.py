@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.linear import LinearRegression, LogisticRegression
+from discreet.linear import LinearRegression, LogisticRegression, PrivateScaler
 from discreet.linear.inference import Inference
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
@@ -51,6 +51,13 @@ def learned(model: Any) -> tuple[Any, ...]:
 
 
 OPERATIONS: list[Case] = [
+    Case(
+        "Moments",
+        lambda: PrivateScaler(bounds=BOUNDS).operation(2),
+        DATA[0],
+        FEWER[0],
+        spy=SpiedList,
+    ),
     Case(
         "Fit, logistic",
         lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}).operation(),

@@ -14,15 +14,17 @@ import pytest
 from discreet.auditing import ReplayError
 from discreet.encoding import engines
 from discreet.tables import passes
-from searches._neighbours import CONTAINERS, OPERATIONS, cases, check, one_connection, spark
+from searches._containers import CONTAINERS, one_connection, spark
+from searches._neighbours import cases, check
+from searches._operations import OPERATIONS
 
 EXAMPLES = int(os.environ.get("DISCREET_EXAMPLES", "5"))  # raise it to look harder
-TABLES = {name: found for name, found in CONTAINERS.items() if found[0] == "table"}
-ARRAYS = {name: found for name, found in CONTAINERS.items() if found[0] != "table"}
+TABLES = {name: found for name, found in CONTAINERS.items() if found[0] in ("table", "relation", "mapping")}
+ARRAYS = {name: found for name, found in CONTAINERS.items() if found[0] in ("column", "rows")}
 
 
 @pytest.mark.parametrize(
-    ("containers", "size"), [(TABLES, 8 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"]
+    ("containers", "size"), [(TABLES, 12 * EXAMPLES), (ARRAYS, 50 * EXAMPLES)], ids=["tables", "arrays"]
 )
 def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for(containers, size):
     """Every operation and every container is among the cases, and they answer."""
@@ -31,7 +33,7 @@ def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for(containers, 
         assert all(check(case) for case in tried)
     held = {found[0] for found in containers.values()}
     assert {case.operation.name for case in tried} == {
-        operation.name for operation in OPERATIONS if operation.takes in held
+        operation.name for operation in OPERATIONS if held & set(operation.takes)
     }
     assert {case.container for case in tried} == set(containers)
 
@@ -52,6 +54,6 @@ def test_the_search_has_power(monkeypatch):
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java: install a Java 17 runtime")
 def test_spark_tells_no_neighbours_apart(spark_session):
     """The same generator, on Spark's frames."""
-    frames = {"spark": ("table", ("floats", "whole", "texts"), spark(spark_session))}
+    frames = {"spark": ("relation", ("floats", "whole", "texts"), spark(spark_session))}
     for case in cases(40, seed=3, containers=frames):
         assert check(case, frames, fresh=False, reaches=("socket.connect",))  # to the engine

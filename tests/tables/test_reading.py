@@ -284,6 +284,22 @@ def test_lines_inside_of_a_quoted_entry_are_no_rows_wherever_in_a_large_file_the
     assert people.count().release(**SHARP).value["count"].to_list() == [before + 1 + 1 + 2000]
 
 
+@pytest.mark.parametrize(
+    "size",
+    [
+        1_900_000,
+        2_100_000,
+        pytest.param(70_000_000, marks=pytest.mark.slow(sibling="test_a_line_too_long_is_left_out_and_adds_no_rows")),
+    ],
+)
+def test_a_line_too_long_is_left_out_and_adds_no_rows(tmp_path, size):
+    """Of more than 2,000,000 bytes. One of more than 64 MB, with lines in it, added two million rows."""
+    path = tmp_path / "long.csv"
+    path.write_text("x,k\n" + "1,a\n" * 500 + '1,"' + "1,a\n" * (size // 4) + '"\n' + "1,a\n" * 500)
+    people = dp.table(path, schema=dp.Schema(x=dp.Bounded(0, 1)))
+    assert people.count().release(**SHARP).value["count"].to_list() == [1000 + (size < 2_000_000)]
+
+
 @pytest.mark.parametrize("kind", ["object", "string[python]"])
 def test_text_that_is_no_unicode_is_missing_and_no_error(kind):
     """Half of a surrogate pair in one entry of a pandas column made the whole table unreadable."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -40,6 +41,21 @@ def test_arrays_are_as_good_as_tensors():
         torch.manual_seed(0)
         weights.append(fit(nn.Linear(4, 2), given, noise_multiplier=1.0, epochs=1, batch_size=20, rng=1).value.weight)
     assert torch.equal(*weights)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [[1.0, 2.0], (1, 0), pd.Series([1, None]), pd.DataFrame({"a": [1.0]}), np.array([1, None]), np.array(["a"])],
+    ids=["list", "tuple", "series", "frame", "objects", "text"],
+)
+def test_what_states_no_type_for_its_records_is_refused_whatever_it_holds(column):
+    """One entry among them would decide the type of all: a missing one makes doubles of classes. Nothing is charged."""
+    book = dp.Ledger("sqlite://").open("a", epsilon=9.0, delta=1e-5)
+    x, y = data(2).tensors
+    for given in ((column, y), (x, column)):
+        with pytest.raises(ValueError, match=r"write torch\.tensor\(column, dtype=torch\.float32\)"):
+            fit(nn.Linear(4, 2), given, epsilon=1.0, delta=1e-6, epochs=1, batch_size=1, book=book)
+    assert [entry.kind for entry in book.entries()] == ["open"]
 
 
 def test_fit_stops_where_the_budget_ends():

@@ -5,14 +5,22 @@ Both falsify; neither proves. A mechanism's proof is in its docstring, and these
 
 from __future__ import annotations
 
+from discreet.auditing.audit import Audit, audit
 from discreet.auditing.lower_bounds import clopper_pearson, epsilon_lower_bound, mu_lower_bound
+from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, falsified, guesses
 from discreet.auditing.replay import ReplayError, Transcript, record, replay
 
 __all__ = [
+    "Audit",
     "ReplayError",
     "Transcript",
+    "audit",
     "clopper_pearson",
     "epsilon_lower_bound",
+    "epsilon_one_run",
+    "epsilon_one_run_gaussian",
+    "falsified",
+    "guesses",
     "mu_lower_bound",
     "record",
     "replay",

@@ -31,6 +31,7 @@ ALARM = 1e-12
 _DELTAS = (1e-3, 1e-6, 1e-9)
 _ROOM = 1 + 1e-9  # for rounding of the parameters
 _MOST = 10_000  # choices of parallel parts
+_RUNS = 10**6  # more than a search makes
 
 # What grows with the cost of a leaf; all of it must be at least as large in what was declared.
 _COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
@@ -75,6 +76,8 @@ def _ways(event: Event, parts: int) -> list[Counter[Event]]:
     ways: list[Counter[Event]] = [Counter()]
     for leaf, count in events.leaves(event).items():
         inside = _distinct(way for child in _children(leaf) for way in _ways(child, parts)) or [Counter({leaf: 1})]
+        if isinstance(leaf, events.Selected):  # as many runs as were drawn, of whichever candidates
+            inside = [Counter({each: n * _RUNS for way in inside for each, n in way.items()})]
         if isinstance(leaf, events.Parallel):
             inside = [sum(chosen, Counter()) for chosen in combinations_with_replacement(inside, parts)]
         if len(ways) * len(inside) > _MOST:

@@ -6,14 +6,14 @@ Nothing here fails because of an entry: what is no number is NaN, what is no tex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import kind_of
-from discreet.encoding.values import identity, number, text
+from discreet.encoding.values import identity, label, number
 from discreet.mechanisms.records import element_type, entries
 from discreet.schema import Bounded, Categories
 
@@ -40,15 +40,14 @@ def doubles(values: Any) -> NDArray[np.float64]:
     """Entries as numbers, by the grammar of ``values``; NaN for what is none."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "biuf":
-        return np.asarray(values).astype(np.float64)
+        with np.errstate(all="ignore"):  # a long double may be beyond all doubles
+            return np.asarray(values).astype(np.float64)
     return np.array([number(value) for value in entries(values)], np.float64)
 
 
 def texts(values: Any) -> Words:
-    """Entries as text. Of objects only text is text; a column of numbers is told as engines tell it."""
-    kind = element_type(values)
-    told = _told if kind is not None and kind_of(kind) == "numbers" else text
-    return _words(map(told, _plain(values)))
+    """Entries as labels, each by itself: one that is missing makes floats, or objects, of whole numbers."""
+    return _words(map(label, _plain(values)))
 
 
 def identities(values: Any) -> Words:
@@ -59,15 +58,8 @@ def identities(values: Any) -> Words:
 def of_arrow(column: Any) -> Words:
     """An Arrow column of text. Bytes that are none are a word of their own, which is no label."""
     encoded = column.combine_chunks().dictionary_encode()
-    words = [_decoded(word) for word in encoded.dictionary.cast("large_binary").to_pylist()]
-    return Words(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), words)
-
-
-def _decoded(word: bytes) -> str | None:
-    try:
-        return word.decode()
-    except UnicodeDecodeError:  # its own record's matter
-        return None
+    found = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return Words(found, list(entries(encoded.dictionary)))
 
 
 def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,10 +90,3 @@ def _words(found: Iterable[str | None]) -> Words:
     seen: dict[str, int] = {}
     at = [-1 if word is None else seen.setdefault(word, len(seen)) for word in found]
     return Words(np.array(at, np.int64), list(seen))
-
-
-def _told(value: Any) -> str | None:
-    """A number of a typed column as DuckDB writes it."""
-    value = value.item() if isinstance(value, np.generic) else value
-    told: Callable[[Any], str] = (lambda truth: str(truth).lower()) if isinstance(value, bool) else str
-    return None if value is None or str(value) == "<NA>" else told(value)

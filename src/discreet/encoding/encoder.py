@@ -29,6 +29,7 @@ from discreet.schema import Bounded, Categories, Declaration, Schema
 __all__ = ["Encoded", "Encoder"]
 
 _Found = NDArray[np.float64] | Words
+_Read = tuple[dict[str, _Found], NDArray[Any] | None, int]
 _LARGEST = 1 << 53  # whole numbers beyond are no category, and no double of their own
 
 
@@ -121,7 +122,7 @@ class Encoder:
 
     # --- a mapping of columns ----------------------------------------------------------------------------------------
 
-    def _mapped(self, data: Mapping[str, Any]) -> Callable[[], tuple[dict[str, _Found], NDArray[Any] | None, int]]:
+    def _mapped(self, data: Mapping[str, Any]) -> Callable[[], _Read]:
         wanted = [*self.schema, *([] if self.unit is None else [self.unit])]
         for name in wanted:
             if name not in data:
@@ -130,7 +131,7 @@ class Encoder:
         if len({len(data[name]) for name in wanted}) > 1:
             raise ValueError("The columns differ in length, but hold one entry a row each.")
 
-        def read() -> tuple[dict[str, _Found], NDArray[Any] | None, int]:
+        def read() -> _Read:
             found = {
                 name: texts(data[name]) if _textual(column) else doubles(data[name])
                 for name, column in self.schema.items()
@@ -142,9 +143,9 @@ class Encoder:
 
     # --- frames and files --------------------------------------------------------------------------------------------
 
-    def _sourced(self, data: Any) -> Callable[[], tuple[dict[str, _Found], NDArray[Any] | None, int]]:
-        from discreet.encoding.engines import quietly
-        from discreet.encoding.sources import open_source, ordered
+    def _sourced(self, data: Any) -> Callable[[], _Read]:
+        from discreet.encoding.engines import UnreadableText, quietly
+        from discreet.encoding.sources import Source, open_source, ordered
 
         if not ordered(data):
             raise ValueError(
@@ -152,17 +153,24 @@ class Encoder:
                 "the first counts here: write it to a file, or collect it to a frame."
             )
         source = open_source(data, self.schema, self.unit)
-        names = list(source.names)
-        parts = [self._expression(name, source.names[name], source.kinds[name]) for name in names]
-        frame = source.engine.project(source.frame, [f"{part} AS c{i}" for i, part in enumerate(parts)])
+        frame = self._projected(source)
 
-        def read() -> tuple[dict[str, _Found], NDArray[Any] | None, int]:
-            table = quietly(frame.to_arrow_table)
-            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
+        def read(frame: Any = frame, again: Callable[[], Source] | None = source.decoded) -> _Read:
+            try:
+                table = quietly(frame.to_arrow_table)
+            except UnreadableText:
+                if again is None:
+                    raise
+                return read(self._projected(again()), None)
+            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(source.names)}
             units = None if self.unit is None else columns.pop(self.unit)
             return columns, units.at if isinstance(units, Words) else units, table.num_rows
 
         return read
+
+    def _projected(self, source: Any) -> Any:
+        parts = [self._expression(name, own, source.kinds[name]) for name, own in source.names.items()]
+        return source.engine.project(source.frame, [f"{part} AS c{i}" for i, part in enumerate(parts)])
 
     def _expression(self, name: str, own: str, kind: str) -> str:
         """A whole number as text where it names a unit, as a double where it is a category."""

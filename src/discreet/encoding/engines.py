@@ -13,14 +13,19 @@ from typing import Any, TypeVar
 from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 
-__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "quietly"]
+__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "UnreadableText", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
+_NO_TEXT = "Invalid string encoding found in Parquet file"
 
 
 class EngineFailed(DiscreetError):
     """An engine could not finish. Its own message is withheld, because it may quote private values."""
+
+
+class UnreadableText(EngineFailed):
+    """Text in a Parquet file that is no UTF-8: DuckDB stops there, but one record must not stop a query."""
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -34,8 +39,8 @@ def quietly(action: Callable[[], T]) -> T:
     except Exception as error:
         if str(error) == _STOPPED:
             raise KeyboardInterrupt from None
-        kind = type(error).__name__
-    raise EngineFailed(
+        kind, failed = type(error).__name__, UnreadableText if _NO_TEXT in str(error) else EngineFailed
+    raise failed(
         f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
         "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file."
     )
@@ -107,8 +112,19 @@ class Engine(ABC):
         """Whether all of a text matches ``NUMERAL``."""
 
     @abstractmethod
-    def text(self, column: str) -> str:
-        """A column as text that is compared byte by byte, whatever collation it or its engine has."""
+    def text(self, column: str, *, decoded: bool = False) -> str:
+        """A column as text that is compared byte by byte, whatever collation it or its engine has; ``decoded`` where
+        its bytes may be no UTF-8: such a text is missing.
+        """
+
+    def told(self, double: str) -> str:
+        """A double as text, as ``values.label`` writes whole numbers: without a point."""
+        whole = f"abs({double}) <= {1 << 53} AND floor({double}) = {double}"
+        return f"CASE WHEN {whole} THEN {self.as_text(f'CAST({double} AS BIGINT)')} ELSE {self.as_text(double)} END"
+
+    @abstractmethod
+    def as_text(self, value: str) -> str:
+        """A value as text."""
 
     def ranked(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
         """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""
@@ -144,8 +160,12 @@ class DuckDB(Engine):
     def spells_a_number(self, text: str) -> str:
         return f"regexp_full_match({text}, '{NUMERAL}')"
 
-    def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS VARCHAR) COLLATE C"
+    def text(self, column: str, *, decoded: bool = False) -> str:
+        value = self.as_text(self.quoted(column))
+        return f"{f'TRY(decode(encode({value})))' if decoded else value} COLLATE C"
+
+    def as_text(self, value: str) -> str:
+        return f"CAST({value} AS VARCHAR)"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
@@ -224,8 +244,12 @@ class Spark(Engine):
         # Nothing is left after the longest match at the start; Java's $ would also let some ends of lines pass.
         return f"regexp_replace({text}, '^{NUMERAL}', '') = ''"
 
-    def text(self, column: str) -> str:
-        return f"CAST({self.quoted(column)} AS STRING) COLLATE UTF8_BINARY"
+    def text(self, column: str, *, decoded: bool = False) -> str:
+        value = self.as_text(self.quoted(column))
+        return f"{f'try_validate_utf8({value})' if decoded else value} COLLATE UTF8_BINARY"
+
+    def as_text(self, value: str) -> str:
+        return f"CAST({value} AS STRING)"
 
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.selectExpr(*columns)

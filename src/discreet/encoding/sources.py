@@ -12,14 +12,14 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from discreet.encoding.caches import empty_at_exit
 from discreet.encoding.engines import DuckDB, Engine, Spark, quietly
-from discreet.encoding.values import identity, number, text
+from discreet.encoding.frames import arrow_table, check_present
 from discreet.errors import extra
 from discreet.schema import Categories, Column, Schema, Unlisted
 
@@ -32,6 +32,8 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _PARQUET = (".parquet", ".pq")
+_LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
+_BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -46,6 +48,9 @@ class Source:
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
     names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
     whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
+    decoded: Callable[[], Source] | None = field(
+        default=None, repr=False
+    )  # where an engine stops at ``UnreadableText``
 
 
 def open_source(
@@ -83,8 +88,8 @@ def open_source(
     engine = DuckDB(connection)
     if isinstance(source, (str, os.PathLike)):
         path = os.fspath(source)
-        return _typed(engine, _file(connection, path, columns), path, "polars", schema, columns)
-    arrow, answers = _arrow(source, schema, columns)
+        return _opened(engine, connection, path, schema, columns, _BUFFER if memory_limit is None else _SMALL_BUFFER)
+    arrow, answers = arrow_table(source, schema, columns)
     return _typed(engine, connection.from_arrow(arrow), type(source).__name__, answers, schema, columns)
 
 
@@ -103,7 +108,7 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
+def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int) -> Source:
     """A Parquet or text file, or a glob of them."""
     # a file's own name is no pattern
     files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
@@ -113,10 +118,32 @@ def _file(connection: Any, path: str, columns: Collection[str]) -> Any:
         )
     if path.endswith(_PARQUET):
         _agree(connection, files, columns)
-        return quietly(lambda: connection.read_parquet(_literal(files), hive_partitioning=False))
+        rows = quietly(lambda: connection.read_parquet(_literal(files), hive_partitioning=False))
+        found = _typed(engine, rows, path, "polars", schema, columns, decoded=False)
+        again = lambda: _typed(engine, _by_arrow(connection, files, columns), path, "polars", schema, columns)  # noqa: E731
+        return replace(found, decoded=again)
     if path.endswith(_TEXT_FILES):
-        return _text_files(connection, files, columns)
+        rows = _text_files(connection, files, columns, buffer_size=buffer)
+        return _typed(engine, rows, path, "polars", schema, columns, decoded=False)
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _TEXT_FILES)}.")
+
+
+def _by_arrow(connection: Any, files: Sequence[str], columns: Collection[str]) -> Any:
+    """Columns of Parquet files, read by Arrow, which lets text be bytes: slower than DuckDB, which stops at them."""
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    def plain(field: Any) -> Any:
+        kind = getattr(field.type, "value_type", field.type)  # of a dictionary
+        return field.with_type(pa.binary() if str(kind) in ("string", "large_string") else field.type)
+
+    found = pyarrow.dataset.dataset(list(files), format="parquet")
+    fields = pa.schema([plain(found.schema.field(name)) for name in columns])
+    bytes_ = connection.from_arrow(pyarrow.dataset.dataset(list(files), schema=fields, format="parquet"))
+    quoted = [(DuckDB().quoted(field.name), field.type) for field in fields]
+    return bytes_.project(
+        ", ".join(f"TRY(decode({name})) AS {name}" if kind == pa.binary() else name for name, kind in quoted)
+    )
 
 
 def unreadable_lines(path: str) -> list[int]:
@@ -141,9 +168,10 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
         raise ValueError(
             f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns."
         )
-    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short is left out. What a
-    # folder is called says nothing about rows: a column is what the file holds. One thread a file: another, which
-    # starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry for one.
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short, or too long, is
+    # left out. What a folder is called says nothing about rows: a column is what the file holds. One thread a file:
+    # another, which starts in the middle, has to guess where a row begins, and takes a line inside of a quoted entry
+    # for one.
     return connection.read_csv(
         _literal(files),
         auto_detect=False,
@@ -156,6 +184,7 @@ def _text_files(connection: Any, files: Sequence[str], columns: Collection[str],
         ignore_errors=True,
         strict_mode=False,
         parallel=False,
+        max_line_size=_LONGEST_LINE,
         **more,
     )
 
@@ -203,79 +232,46 @@ def _header(path: str, separator: str) -> list[str]:
     return names
 
 
-# --- frames in memory ------------------------------------------------------------------------------------------------
-
-
-def _arrow(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Literal["pandas", "polars"]]:
-    """The declared columns of a frame as an Arrow table."""
-    try:
-        frame = nw.from_native(source)
-    except TypeError:
-        raise ValueError(
-            f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
-            "DuckDB relation or a Spark frame."
-        ) from None
-    _present(columns, quietly(lambda: frame.collect_schema().names()))
-    pandas = frame.implementation.is_pandas_like()
-    return quietly(lambda: _converted(frame.select(columns), schema, pandas)), "pandas" if pandas else "polars"
-
-
-def _converted(frame: Any, schema: Schema, pandas: bool) -> Any:
-    """A lazy frame is collected here; whatever fails on the way would quote the entry on which it failed."""
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect("polars")
-    if pandas:
-        native = frame.to_native()
-        odd = [name for name in frame.columns if _of_objects(native[name].dtype)]
-        native = native.assign(**{name: _plain(native[name].astype(object), schema.get(name)) for name in odd})
-        frame = nw.from_native(native, eager_only=True)
-    return frame.to_arrow()
-
-
-def _of_objects(dtype: Any) -> bool:
-    """Whether pandas keeps Python's objects there: of anything, or of text,
-    which then may be no Unicode (lone surrogates).
-    """
-    return dtype.name in ("object", "category") or getattr(dtype, "storage", None) == "python"
-
-
-def _plain(series: Any, column: Column | None) -> Any:
-    """A pandas column of arbitrary objects, entry by entry: as numbers where numbers are declared,
-    otherwise as text.
-    """
-    if column is None or isinstance(column, Unlisted):
-        return series.map(identity).astype("str")
-    if isinstance(column, Categories) and column.textual:
-        return series.map(text).astype("str")
-    return series.map(number).astype("float64")
-
-
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
 def _typed(
-    engine: Engine, native: Any, name: str, answers: Literal["pandas", "polars"], schema: Schema, columns: list[str]
+    engine: Engine,
+    native: Any,
+    name: str,
+    answers: Literal["pandas", "polars"],
+    schema: Schema,
+    columns: list[str],
+    *,
+    decoded: bool = True,
 ) -> Source:
+    """``decoded``: whether text may be bytes that are none, because nobody has looked at it yet."""
     found = quietly(lambda: nw.from_native(native).collect_schema())
-    _present(columns, found.names())
+    check_present(columns, found.names())
     kinds = {column: _kind(column, found[column], schema.get(column)) for column in columns}
     names = {column: f"c{number}" for number, column in enumerate(columns)}
-    casts = [f"{_cast(engine, column, kind, found[column])} AS {names[column]}" for column, kind in kinds.items()]
+    told = {names[column] for column in columns if kinds[column] == "text" and found[column].is_float()}
+    casts = [
+        f"{_cast(engine, column, 'number' if own in told else kinds[column], found[column], decoded)} AS {own}"
+        for column, own in names.items()
+    ]
     frame = engine.project(native, casts)
-    read = [f"{engine.number(own)} AS {own}" if kinds[column] == "number" else own for column, own in names.items()]
+    read = [
+        f"{engine.number(own)} AS {own}" if kinds[column] == "number" or own in told else own
+        for column, own in names.items()
+    ]
+    frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
+    if told:
+        frame = engine.project(
+            frame, [f"{engine.told(own)} AS {own}" if own in told else own for own in names.values()]
+        )
     # In pandas one missing entry makes doubles of whole numbers: there a type is not a public fact.
     whole = frozenset(
         column
         for column in columns
         if answers != "pandas" and (found[column].is_integer() or isinstance(found[column], nw.Boolean))
     )
-    frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
     return Source(engine, frame, name, answers, kinds, names, whole)
-
-
-def _present(wanted: Collection[str], found: Collection[str]) -> None:
-    if absent := [name for name in wanted if name not in found]:
-        raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(map(str, found))}.")
 
 
 def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
@@ -297,7 +293,8 @@ def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 
-def _cast(engine: Engine, name: str, kind: Kind, dtype: Any) -> str:
+def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, decoded: bool) -> str:
     if kind == "integer":
         return engine.quoted(name)
-    return engine.text(name) if kind == "text" else engine.double(name, spelled=isinstance(dtype, _TEXTUAL))
+    spelled = isinstance(dtype, _TEXTUAL)
+    return engine.text(name, decoded=decoded and spelled) if kind == "text" else engine.double(name, spelled=spelled)

@@ -7,7 +7,9 @@ exponent; or ``inf``, ``infinity``. Anything else is missing, also what Python, 
 
 *Identifiers* are equal if they are equal numbers (1, 1.0 and True are one, as -0.0 and 0.0 are) or the same text, byte
 by byte, whatever the collation. A number is never a text: 7 and "7" are two. NULL and NaN are missing, and all missing
-ones are one unit. Only a pandas column of objects can mix kinds; ``identity`` writes their classes as text.
+ones are one unit. ``identity`` writes their classes as text, because in pandas, and in lists, one column mixes kinds.
+
+*Labels*, entries of a column whose categories are text, are texts as they are and numbers as written by ``label``.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 
 from discreet.mechanisms.records import double
 
-__all__ = ["NUMERAL", "identity", "number", "text"]
+__all__ = ["KINDS", "NUMBERS", "NUMERAL", "identity", "label", "number", "shown", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
@@ -31,7 +33,8 @@ NUMERAL = f"{_SPACE}[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|{_INFIN
 _NUMERAL = re.compile(NUMERAL)
 
 _WHOLE, _WHOLE_POWERS = 1e16, 5000  # up to where whole numbers are written as such
-_KINDS = ("number:", "text:", "bytes:", "object:")
+_LONG = 2.0**64  # and shown as such
+KINDS = NUMBERS, _TEXTS, _BYTES, _ = "number:", "text:", "bytes:", "object:"
 
 
 def number(value: Any) -> float:
@@ -60,6 +63,21 @@ def text(value: Any) -> str | None:
         return None
 
 
+def label(value: Any) -> str | None:
+    """What an entry is where categories are text: text as it is, a truth value in English, a number in the shortest
+    way, a whole one without a point whatever type holds it; none for anything else.
+
+    >>> label("a"), label(1), label(np.float64(1)), label(2.5), label(True), label(b"a"), label(float("nan"))
+    ('a', '1', '1', '2.5', 'true', None, None)
+    """
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            return str(bool(value)).lower()
+        return _exact(value) if isinstance(value, (Real, Decimal)) and value == value else text(value)
+    except Exception:  # as above
+        return None
+
+
 def identity(value: Any) -> str | None:
     """A text that two objects share if and only if they are one identifier; none for a missing one, or an unreadable
     one.
@@ -73,15 +91,31 @@ def identity(value: Any) -> str | None:
         return None
 
 
+def shown(written: str) -> Any:
+    """What stands for the class that ``identity`` wrote: a number, a text, bytes; as it was written for others.
+
+    >>> [shown(identity(value)) for value in (1.0, 2.5, 2**60 + 1, "1", "number:1", b"a", Decimal("0.1"))]
+    [1, 2.5, 1152921504606846977, '1', 'number:1', b'a', 'number:1e-1']
+    """
+    kind = next((kind for kind in KINDS if written.startswith(kind)), "")
+    rest = written.removeprefix(kind)
+    if kind == NUMBERS:
+        if "x" in rest and "/" not in rest:
+            return int(rest, 16)
+        near = float(rest) if _NUMERAL.fullmatch(rest) else nan
+        return (int(near) if near.is_integer() and abs(near) < _LONG else near) if _exact(near) == rest else written
+    return rest if kind == _TEXTS else bytes.fromhex(rest) if kind == _BYTES else written
+
+
 def _identity(value: Any) -> str | None:
     if value is None or value != value:
         return None
     if isinstance(value, str):
-        return f"text:{value}" if value.startswith(_KINDS) else str(value)
+        return f"{_TEXTS}{value}" if value.startswith(KINDS) else str(value)
     if isinstance(value, (Real, Decimal, np.bool_)):
-        return f"number:{_exact(bool(value) if isinstance(value, np.bool_) else value)}"
+        return f"{NUMBERS}{_exact(bool(value) if isinstance(value, np.bool_) else value)}"
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return f"bytes:{bytes(value).hex()}"
+        return f"{_BYTES}{bytes(value).hex()}"
     if isinstance(value, datetime) and value.tzinfo is not None:  # one instant, whatever its time zone
         value = value.astimezone(UTC)
     return f"object:{type(value).__name__}:{value!r}"

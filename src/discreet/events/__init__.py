@@ -38,6 +38,7 @@ from discreet.events.sampling import (
     Shuffled,
     TruncatedPoissonSampled,
 )
+from discreet.events.selection import OneOf, Selected
 from discreet.events.tree import Composed, Event, Parallel, Repeated, leaves
 
 __all__ = [
@@ -55,12 +56,14 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "NonPrivate",
+    "OneOf",
     "Parallel",
     "PoissonSampled",
     "ProvedUnder",
     "PureDP",
     "RandomizedResponse",
     "Repeated",
+    "Selected",
     "Shuffled",
     "TruncatedPoissonSampled",
     "leaves",

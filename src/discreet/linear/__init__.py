@@ -10,6 +10,7 @@ from __future__ import annotations
 from discreet.linear.classifiers import LinearClassifier, LinearSVC, LogisticRegression
 from discreet.linear.losses import CustomLoss
 from discreet.linear.regressors import ElasticNet, Lasso, LinearRegression, LinearRegressor, Ridge
+from discreet.linear.scaling import PrivateScaler
 
 __all__ = [
     "CustomLoss",
@@ -20,5 +21,6 @@ __all__ = [
     "LinearRegressor",
     "LinearSVC",
     "LogisticRegression",
+    "PrivateScaler",
     "Ridge",
 ]

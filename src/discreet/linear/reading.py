@@ -72,7 +72,7 @@ def _blank(source: Any, declared: int | None) -> Any:
     """A table of the same columns without rows, for checks that look at no value."""
     if framed(source):
         for name, kind in column_types(source):
-            if kind_of(kind) != "numbers":
+            if kind_of(kind) not in ("numbers", "objects"):  # pandas makes objects of numbers beside one that is none
                 raise ValueError(_REFUSED.format(what=f"the column {name!r} of type {kind}"))
         return source.iloc[:0] if hasattr(source, "iloc") else source.slice(0, 0)
     if isinstance(source, (list, tuple)):

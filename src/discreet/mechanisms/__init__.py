@@ -16,6 +16,7 @@ from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace, Geometric
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.gaussian import Gaussian
+from discreet.mechanisms.generalized_exponential import GeneralizedExponential
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.noisy_max import NoisyMax
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
@@ -35,6 +36,7 @@ __all__ = [
     "DiscreteLaplace",
     "Exponential",
     "Gaussian",
+    "GeneralizedExponential",
     "Geometric",
     "Laplace",
     "NoisyMax",

@@ -27,7 +27,7 @@ not asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -59,17 +59,22 @@ def canonical(value: Any) -> Any:
     return _canonical(value, 0)
 
 
-def keys(values: Iterable[Any]) -> list[Any]:
+def keys(values: Any) -> list[Any]:
     """The forms of all records that have one.
 
     The type of an array is a fact about all of it, so a float array has floats for keys, and a Boolean one truth
-    values.
+    values. That of a pandas column is not, because one record decides it: entries are read one by one, and every kind
+    of missing one, which pandas exchanges for each other, is ``"nan"``.
 
     >>> keys([1, True, [1], 2.5]), keys(np.array([1.0, -0.0, np.nan]))
     ([1, 1, 2.5], [1.0, 0.0, 'nan'])
     """
     if isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1:
         raise ValueError("values is not one-dimensional, or text, or a mapping, but must list one record an entry.")
+    if hasattr(values, "isna"):
+        pairs = zip(values.astype(object), values.isna(), strict=True)
+        forms = [_NAN if missing else canonical(value) for value, missing in pairs]
+        return [form for form in forms if form is not UNKNOWN]
     if isinstance(getattr(values, "dtype", None), np.dtype):
         array = np.asarray(values)
         if array.dtype.kind in "biu":

@@ -9,10 +9,12 @@ from itertools import chain
 from typing import Any
 
 from discreet import events
+from discreet.encoding.values import shown
 from discreet.errors import extra
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, as_rng
 from discreet.release import Release
+from discreet.schema import Unlisted
 from discreet.tables.aggregates import Aggregate, Count
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
@@ -208,7 +210,10 @@ def _part(progress: Progress | None, number: int, count: int) -> Progress | None
 
 
 def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
-    """The answer as a frame of the user's kind; lists of a histogram stay lists."""
+    """The answer as a frame of the user's kind; lists of a histogram stay lists.
+
+    In pandas a private key is a column of objects, whatever its type was, which one record decides.
+    """
     columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
     columns |= {
         name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
@@ -218,6 +223,8 @@ def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str
         if rows.source.answers == "pandas":
             import pandas as pd
 
-            return pd.DataFrame(columns)
+            unlisted = [key for key in rows.keys if isinstance(rows.schema[key], Unlisted)]
+            named = {key: pd.Series([shown(found) for found in columns[key]], dtype=object) for key in unlisted}
+            return pd.DataFrame(columns | named)
         import polars as pl
     return pl.DataFrame(columns, strict=False)

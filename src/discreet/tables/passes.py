@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
-from discreet.encoding.engines import EngineFailed, quietly
+from discreet.encoding.engines import EngineFailed, UnreadableText, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Categories, Schema, Unlisted, Value
@@ -143,9 +143,16 @@ class GroupedRows:
     def prepared(self, wanted: Pass, key: SecretKey) -> Callable[[Progress | None], dict[tuple[Any, ...], Stats]]:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
         totals, names = quietly(lambda: self._totals(wanted, key))
-        return lambda progress: quietly(
-            lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names)
-        )
+
+        def scan(progress: Progress | None) -> dict[tuple[Any, ...], Stats]:
+            try:
+                return quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
+            except UnreadableText:
+                if self.source.decoded is None:
+                    raise
+                return replace(self, source=self.source.decoded()).run(wanted, key, progress)
+
+        return scan
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""

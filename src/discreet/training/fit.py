@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
 from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
+from discreet.training.collating import zeroed
 from discreet.training.gradients import Reduction
-from discreet.training.loader import PrivateLoader, zeroed
+from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepared, start
 from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
-from discreet.training.run import Run
+from discreet.training.run import Run, labelled
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -47,8 +50,6 @@ class Training(Generic[Model]):
     'Linear'
     """
 
-    label = "private training"
-
     def __init__(
         self,
         model: Callable[[], Model],
@@ -70,6 +71,7 @@ class Training(Generic[Model]):
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
         self._unverified, self._debug = unverified, debug
+        self.label = labelled("private training", unverified, debug)
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
 
@@ -115,7 +117,7 @@ class Training(Generic[Model]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
                 _quietly(lambda: self._train(run, batches))
             seeded = streams.reproducible or self._debug  # neither is private
-            return Release(model, self.event, reproducible=seeded, label=run.labelled(self.label), unit=self.unit)
+            return Release(model, self.event, reproducible=seeded, unit=self.unit)
 
         return trained
 
@@ -188,6 +190,7 @@ def fit(
     size = dataset_size if dataset_size is not None else getattr(options.get("sampler"), "dataset_size", None)
     size = len(records) if size is None else size  # type: ignore[arg-type]
     run = Training(lambda: model, dataset_size=size, **options)
+    label = labelled(label, options.get("unverified", ""), options.get("debug", False))
     return charged(run, records, book=book, label=label, rng=rng)
 
 
@@ -226,8 +229,14 @@ def _records(data: Any) -> Dataset[Any]:
 
 
 def _tensor(column: Any) -> Tensor:
-    """An array becomes a tensor, its floats those that new models are made of."""
+    """An array becomes a tensor, its floats those that new models are made of; a list, or a frame, is refused."""
     if isinstance(column, Tensor):
         return column
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+        kind = f"an array of {column.dtype}" if isinstance(column, np.ndarray) else f"a {type(column).__name__}"
+        raise ValueError(
+            f"data has {kind}, where one record decides what type all others have, but its columns are tensors, or "
+            "arrays of numbers: write torch.tensor(column, dtype=torch.float32), and torch.long for classes."
+        )
     made = torch.tensor(column)
     return made.to(torch.get_default_dtype()) if made.is_floating_point() else made

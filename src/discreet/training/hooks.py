@@ -56,7 +56,7 @@ class OptimizerHooks:
         self._set_gradients(None)
 
     def clear_gradients(self) -> None:
-        """Take away what the last step left: until the next one a gradient is nobody's, and clipping it does nothing."""
+        """Take away what the last step left: until the next one there are no gradients, and clipping does nothing."""
         for p in self._parameters.values():
             p.grad = None
 

@@ -16,7 +16,7 @@ from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Noise
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
-from discreet.training.run import Run
+from discreet.training.run import Run, labelled
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
 from discreet.training.schedulers import follow_private_steps
 from discreet.training.speed import Speed
@@ -205,7 +205,7 @@ def make_private(
         unverified=unverified,
         debug=debug,
     )
-    pay(plan, book, run.labelled(label))
+    pay(plan, book, labelled(label, unverified, debug))
     start(run)
     return model, optimizer, private
 

@@ -30,7 +30,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["Batch", "Run"]
+__all__ = ["Batch", "Run", "labelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ class Batch:
     step: int
     first: bool
     last: bool
+    indices: tuple[int, ...] = ()
+
+
+def labelled(label: str, unverified: str, debug: bool) -> str:
+    """The label of a charge, with what the account must repeat.
+
+    >>> labelled("survey", "rows by hand", debug=False)
+    'survey [not verified: rows by hand]'
+    """
+    told = [f"not verified: {unverified}"] * bool(unverified) + ["debug: not private"] * debug
+    return f"{label} [{'; '.join(told)}]" if told else label
 
 
 class Run:
@@ -93,11 +104,13 @@ class Run:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
 
-    def hand_out(self, batch: Batch, yielded: Any = (), loop: int | None = None) -> None:
+    def hand_out(
+        self, batch: Batch, yielded: Any = (), loop: int | None = None, alone: Callable[..., Any] | None = None
+    ) -> None:
         """The loader is about to yield: a batch that was given a backward pass must have been given its step.
 
         ``loop`` is the loop it yields to. One that went on beside another would bring records to a step that is not
-        theirs, or the same step twice.
+        theirs, or the same step twice. ``alone`` collates one of its records alone, where that may differ from its row.
         """
         if loop not in (None, self.loop):
             raise PrivateTrainingError(
@@ -115,7 +128,7 @@ class Run:
         self.at_batches()
         if batch.first:
             self.clipped.begin()
-        self.clipped.expect(batch.rows, yielded)
+        self.clipped.expect(batch.rows, yielded, alone)
         self.batch, self.position = batch, batch.step + 1
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -147,11 +160,6 @@ class Run:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
         self.clipped.verification.end()
         self.between_pieces = False
-
-    def labelled(self, label: str) -> str:
-        """The label of a charge, with what the account must repeat."""
-        told = [f"not verified: {self.unverified}"] * bool(self.unverified) + ["debug: not private"] * self.debug
-        return f"{label} [{'; '.join(told)}]" if told else label
 
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total

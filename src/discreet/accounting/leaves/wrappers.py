@@ -1,4 +1,6 @@
-"""Facts of wrappers that are restated by what is inside them: passes, proofs under one adjacency, partitions."""
+"""Facts of wrappers that are restated by what is inside them: passes, proofs under one adjacency, partitions,
+and one of several.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Any
 from discreet import events as ev
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.neighbours import refusal, resolve
+from discreet.accounting.outward import times
 from discreet.accounting.parts import Choice, Leaf, Part, Resolved
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency
@@ -57,6 +60,13 @@ def _parallel(event: ev.Parallel, count: int, wanted: Adjacency, group: int) -> 
     return Resolved((Choice(charged, count, event),) if charged else ())
 
 
+def _one_of(event: ev.OneOf, count: int, wanted: Adjacency, group: int) -> Resolved:
+    """The worst of all, whichever it is: neighbours run the same one."""
+    options = [resolve(part, wanted, group) for part in event.events]
+    charged = tuple(option.ideal for option in options if option.ideal)
+    return Resolved((Choice(charged, count, event),) if charged else (), times(max(o.slack for o in options), count))
+
+
 def _flipped(part: Part) -> Part:
     if isinstance(part, Leaf):
         return replace(part, flip=not part.flip)
@@ -66,4 +76,5 @@ def _flipped(part: Part) -> Part:
 register(ev.Shuffled, Facts(restated=_shuffled))
 register(ev.BallsInBins, Facts(restated=_inside))
 register(ev.ProvedUnder, Facts(restated=_proved_under))
+register(ev.OneOf, Facts(restated=_one_of))
 register(ev.Parallel, Facts(restated=_parallel))

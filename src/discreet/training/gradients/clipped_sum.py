@@ -90,10 +90,10 @@ class ClippedSum:
         self.watch.clear()
         self.total, self.unclipped = None, 0.0
 
-    def expect(self, records: int, yielded: Any) -> None:
+    def expect(self, records: int, yielded: Any, alone: Callable[..., Any] | None = None) -> None:
         """A piece of the batch is about to come, as the loader gives it; some are verified."""
         self.watch.begin(records, yielded)
-        self.verification.begin(records, yielded)
+        self.verification.begin(records, yielded, alone)
 
     @property
     def waiting(self) -> bool:
@@ -107,6 +107,7 @@ class ClippedSum:
 
     def add(self, weights: Tensor | None, clip_norm: float) -> None:
         """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
+        self.verification.refuse_writes()
         with exactly():
             uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
         self.watch.end()

@@ -28,28 +28,28 @@ def refuse(claim: Claim, tape: LossTape, runs: LoneRuns, records: int, reading: 
     if not runs.differing(claim, tape, records, reading, scale=1.0 if runs.mean else float(records)):
         seen = "does not divide" if runs.mean else "divides"
         raise MixedRecords(
-            f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. Declare "
-            "what it does with the records of a batch: 'mean' or 'sum'."
+            f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. "
+            "Declare what it does with the records of a batch: 'mean' or 'sum'."
         )
     where = _first_difference(claim.row, tape, runs, records, reading)
     if where is not None:
         path = next((name for name, module in runs.model.named_modules() if module is where), "")
         raise MixedRecords(
-            f"The answer of {type(where).__name__} ({path or 'the model'}) for one record depends on the other records of "
-            "the batch, so no record has a gradient of its own. Look for means, norms or products over the first "
+            f"The answer of {type(where).__name__} ({path or 'the model'}) for one record depends on the other records "
+            "of the batch, so no record has a gradient of its own. Look for means, norms or products over the first "
             "dimension, and for records that change their places."
         )
     if _loss_mixes(claim.row, tape, runs, records, reading):
         raise MixedRecords(MIXING_LOSS)
     raise MixedRecords(
-        f"In {type(runs.model).__name__} the gradients of several records meet at parameter {names[0]!r}, or are lost on the "
-        "way: the model mixes records, changes their order on the way, or has a hook or a backward pass that mixes "
-        "them. Keep every record in its row."
+        f"In {type(runs.model).__name__} the gradients of several records meet at parameter {names[0]!r}, or are lost "
+        "on the way: the model mixes records, changes their order on the way, or has a hook or a backward pass that "
+        "mixes them. Keep every record in its row."
     )
 
 
 def _outputs(call: Call, args: Any, kwargs: Any, runs: LoneRuns, row: int, records: int, reading: Reading) -> list[Any]:
-    """What each module gave in a call of the model, innermost first, without the engine."""
+    """What each module was given and gave in a call of the model, innermost first, without the engine."""
     found: list[Any] = []
 
     def keep(module: nn.Module, args: Any, output: Any) -> None:
@@ -78,7 +78,10 @@ def _first_difference(row: int, tape: LossTape, runs: LoneRuns, records: int, re
             strict=True,
         )
         for (module, *whole), (_, *one) in pairs:
-            given, gave = ([_differs(x, y, row, records) for x, y in zip(*both)] for both in zip(whole, one, strict=True))
+            given, gave = (
+                [_differs(x, y, row, records) for x, y in zip(*both, strict=True)]
+                for both in zip(whole, one, strict=True)
+            )
             if any(gave) and not any(given):
                 return module  # type: ignore[no-any-return]
     except Exception:  # another module runs for one record than for many: the place is not known, the refusal stands

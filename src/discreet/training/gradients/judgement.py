@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
 from discreet.training.gradients.lone import Claim, LoneRuns
-from discreet.training.gradients.replay import READINGS, Reading, calls_of_losses, recomputed_inputs, sizes
+from discreet.training.gradients.replay import READINGS, Reading, ancestors, recomputed_inputs, sizes
 from discreet.training.gradients.tape import Call, LossTape
-from discreet.training.gradients.trees import tensors
 from discreet.training.gradients.trial import trial
 from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, MixedRecords, PrivateTrainingError
 
@@ -38,9 +38,13 @@ class Memory:
 
     unverified: str = ""
     debug: bool = False
+    told: bool = False  # whether it was said that there are no gradients before step
     made_up: bool = False  # whether made-up records were asked of
     sizes: tuple[int, dict[int, int]] | None = None  # of the last batch: its size, and numbers that may be sizes
     follows: bool = False  # whether numbers of the loop were seen to follow the number of records
+    written: set[str] = field(
+        default_factory=set
+    )  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
 
     def count(self, tape: LossTape, records: int) -> None:
@@ -92,6 +96,8 @@ class Judgement:
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
             if not names:
+                if not made_up:
+                    self._refuse_padding(claim, reading)
                 return
             wrong = wrong or (reading, names)
         if wrong is None:
@@ -101,6 +107,20 @@ class Judgement:
         if made_up or self.memory.debug:
             explanation.refuse(claim, tape, self.runs, records, *wrong)
         raise MixedRecords(UNEQUAL)
+
+    def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
+        """Refuse padding that has an effect: others decide how long it is."""
+        alone = None if self.tape.alone is None else self.tape.alone(claim.row)
+        if alone is None:
+            return
+        own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
+        try:
+            wrong = self.runs.differing(claim, self.tape, self.records, replace(reading, own=own))
+        except Exception:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            return
+        if wrong:
+            raise MixedRecords(UNEQUAL)
 
     def _made_up(self) -> None:
         """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
@@ -119,30 +139,34 @@ class Judgement:
     def _refuse_earlier(self) -> None:
         """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
         tape, earlier = self.tape, {id(x) for x in (ref() for ref in self.memory.earlier) if x is not None}
-        for call in calls_of_losses(tape):
-            if any(id(x) in earlier and id(x) not in tape.after for x in tensors((call.args, call.kwargs))):
-                raise MixedRecords(EARLIER)
+        if (earlier - tape.data) & ancestors(tape):
+            raise MixedRecords(EARLIER)
         made = {id(x): x for call in tape.calls for x in call.outputs if id(x) in tape.data}
         self.memory.earlier = [weakref.ref(x) for x in made.values()]
 
     def _refuse_several_rows(self) -> None:
         """Another record in one row of the batch may change one row of what model and loss are given."""
         tape, records, row = self.tape, self.records, self.draw(self.records)
+        rows = row, (row + 1 + self.draw(records - 1)) % records
 
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
             return self.runs.run(call, args, kwargs, self.runs.chance(row, records, READINGS[0]))
 
         try:
-            pairs = recomputed_inputs(tape, records, row, (row + 1) % records, run)
+            found = recomputed_inputs(tape, records, rows, run)
         except Exception:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
             return
-        changed = torch.zeros(records, dtype=torch.bool)
-        for one, other in pairs:
-            changed |= (one.nan_to_num() != other.nan_to_num()).reshape(records, -1).any(1).cpu()
-        moved = self.weights is not None and bool(changed.any()) and not bool(changed[row])
-        if int(changed.sum()) > 1 or moved:
+        if any(all(_rows_changed(one, other, records) is None for other in others) for one, *others in found):
             raise MixedRecords(SEVERAL)
+        for place, replaced in enumerate(rows, 1):
+            changed = torch.zeros(records, dtype=torch.bool)
+            for parts in found:
+                rows_changed = _rows_changed(parts[0], parts[place], records)
+                changed |= False if rows_changed is None else rows_changed
+            moved = self.weights is not None and bool(changed.any()) and not bool(changed[replaced])
+            if int(changed.sum()) > 1 or moved:
+                raise MixedRecords(SEVERAL)
 
     def _refuse_written(self, tape: LossTape, records: int) -> None:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
@@ -156,7 +180,24 @@ class Judgement:
                     continue
             else:
                 self.memory.refuse(PrivateTrainingError(UNJUDGED))
-        for (_, names, state), (_, others, other) in zip(written, written[1:], strict=False):
+        for (_, names, state), (_, others, other) in pairwise(written):
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)
+
+
+def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:
+    """Which records' rows differ between two tensors; none can be told where one without rows differs.
+
+    Several entries a record may be in one dimension, one after another or in turns: as few rows as can be.
+    """
+    if one.shape != other.shape:
+        return None
+    differs = (one.nan_to_num() != other.nan_to_num()).cpu()
+    if not bool(differs.any()):
+        return torch.zeros(records, dtype=torch.bool)
+    found = []
+    for dim in [d for d in range(min(2, one.dim())) if one.shape[d] and one.shape[d] % records == 0]:
+        entries = differs.movedim(dim, 0).reshape(one.shape[dim], -1).any(1)
+        found += [entries.view(records, -1).any(1), entries.view(-1, records).any(0)]
+    return min(found, key=lambda rows: int(rows.sum()), default=None)

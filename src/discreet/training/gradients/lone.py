@@ -1,4 +1,4 @@
-"""A record's gradient by an independent route: the record alone, through plain autograd, against what the engine claims.
+"""A record's gradient by an independent route: the record alone, through plain autograd, against what is claimed.
 
 Nothing of the engine takes part: the modules run unwatched, the backward pass is torch's own. A claim is judged for
 each parameter, and for the norms that clipping uses. Where the two differ by more than rounding was seen to add, the
@@ -55,7 +55,9 @@ def claims(
     for row in rows:
         weights = torch.zeros_like(squares[0])
         weights[row] = 1.0
-        gradient = [torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters]
+        gradient = [
+            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
+        ]
         for place, uses in uses_of.items():
             parameter = contraction.parameters[place]
             of = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
@@ -76,6 +78,7 @@ class Catcher:
 
     def __init__(self) -> None:
         self.output: Any = None
+        self.paused = False
 
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """Nothing to do."""
@@ -88,9 +91,7 @@ class Catcher:
 class LoneRuns:
     """Runs single records of a tape through the model and the loss, from the state in which the batch met them."""
 
-    def __init__(
-        self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State
-    ) -> None:
+    def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
         self.watch, self.contraction, self.model, self._before = watch, contraction, model, before
         self._known = {id(x) for x in [*model.parameters(), *model.buffers()]}
         self.mean = reduction == "mean"
@@ -171,7 +172,10 @@ class LoneRuns:
 
         total = sum(loss.sum() for loss in losses(tape, given, run, reading, count, records))
         assert isinstance(total, Tensor)
-        return [torch.zeros_like(x) if g is None else g for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)]
+        return [
+            torch.zeros_like(x) if g is None else g
+            for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)
+        ]
 
     def _backward(self, tape: LossTape, of: Row, reading: Reading) -> list[Tensor]:
         chance = self.chance(of.row, of.records, reading)
@@ -216,7 +220,9 @@ class LoneRuns:
             return list(self.parameters)
         found = self._beyond(claim, alone, scale, coarse, None)
         if found:
-            found = self._beyond(claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse))
+            found = self._beyond(
+                claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse)
+            )
         return found
 
     def _beyond(
@@ -228,7 +234,8 @@ class LoneRuns:
             allowed = tolerance * _norm([other]) + max(NOISE, coarse) * whole + 1e-30
             allowed += UNSTABLE * unstable[place] if unstable else 0.0
             slack += allowed**2
-            if float((one.double() * scale - other.double()).norm()) > allowed:
+            frozen = not self.parameters[name].requires_grad  # on the way: what is claimed of it is thrown away
+            if not frozen and float((one.double() * scale - other.double()).norm()) > allowed:
                 found.append(name)
         for block, norm in enumerate(claim.norms):  # a norm that is too small lets a record through
             own = [g for g, b in zip(alone, self.contraction.block, strict=True) if b == block]
@@ -254,9 +261,7 @@ class LoneRuns:
                 with torch.no_grad():
                     for p, before in kept:
                         p.copy_(before)
-            most = [
-                max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)
-            ]
+            most = [max(m, float((a.double() - b.double()).norm())) for m, a, b in zip(most, moved, alone, strict=True)]
         return most
 
 

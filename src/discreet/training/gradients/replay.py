@@ -8,10 +8,10 @@ number of records where Python was told one: a loop is right if one reading show
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,6 +32,7 @@ __all__ = [
     "Rows",
     "Substitute",
     "Whole",
+    "ancestors",
     "calls_of_losses",
     "given_chance",
     "losses",
@@ -39,7 +40,6 @@ __all__ = [
     "sizes",
 ]
 
-Substitute = Callable[[Tensor, bool], Tensor]
 Run = Callable[[Call, Any, Any], list[Tensor]]
 
 
@@ -52,6 +52,7 @@ class Reading:
     turned: bool = False  # whether the records are rather in the second dimension
     interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
     copies: int = 1  # of the record, for functions that do not run on one
+    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the record's own instead of its row
 
 
 READINGS = (
@@ -65,6 +66,16 @@ READINGS = (
     Reading(copies=2),
     Reading(copies=2, counts=1),
 )
+
+
+class Substitute(Protocol):
+    """What takes the place of tensors that model and loss were given."""
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """Its part of a tensor."""
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record, or is taken whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,14 @@ class Row:
             return x
         now = self.tape.originals.get(id(x), x).detach()
         dim = self.dim(x, of_model)
-        own = now if dim is None else now.narrow(dim, self.row, 1)
+        own = now if dim is None else self.reading.own.get(id(x), now.narrow(dim, self.row, 1))
         if dim is not None and self.reading.copies > 1:
             own = own.repeat_interleave(self.reading.copies, dim)
         return own.clone().requires_grad_(x.requires_grad)
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record."""
+        return self.dim(x, of_model) is not None
 
     def dim(self, x: Tensor, of_model: bool) -> int | None:
         """Where the records are: in the first dimension; of a batch that was turned, in the second."""
@@ -108,6 +123,10 @@ class Whole:
         """The tensor as it was given."""
         return x if id(x) in self.known else self.tape.originals.get(id(x), x).detach().clone()
 
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whatever it has is taken."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -115,7 +134,12 @@ class Rows:
 
     row: Row
     count: int
+    tape: LossTape  # that is being written: made-up records are its data
     made: dict[int, Tensor]
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record."""
+        return self.row.has_rows(x, of_model)
 
     def __call__(self, x: Tensor, of_model: bool) -> Tensor:
         """Numbers around zero, and small whole ones: what any table has."""
@@ -130,32 +154,43 @@ class Rows:
                 self.made[id(x)] = torch.randn(shape, dtype=x.dtype, device=x.device)
             else:
                 self.made[id(x)] = torch.randint(0, 2, shape, device=x.device).to(x.dtype)
+            self.tape.data.add(id(self.made[id(x)]))
+            self.tape.given.append(self.made[id(x)])
         return self.made[id(x)].requires_grad_(x.requires_grad)
 
 
-def losses(tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int) -> list[Tensor]:
+def losses(
+    tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+) -> list[Tensor]:
     """The losses of the backward passes, computed again from what ``substitute`` gives for what was given.
 
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
     """
     made: dict[int, Tensor] = {}
-    wanted = [loss for loss, _ in tape.backwards]
-    for call in calls_of_losses(tape):
+    makers = {id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data}
 
-        def now(x: Tensor, call: Call = call) -> Tensor:
-            if id(x) not in made:
-                made[id(x)] = substitute(x, call.is_module)
-            return made[id(x)]
+    def now(x: Tensor, of_model: bool) -> Tensor:
+        if id(x) not in made:
+            maker = None if id(x) in tape.after else makers.get(id(x))
+            if maker is not None and not substitute.has_rows(x, of_model):  # a batch that was flattened, say
+                again(maker)
+            else:
+                made[id(x)] = substitute(x, of_model)
+        return made[id(x)]
 
-        args, kwargs = mapped(now, call.args), mapped(now, call.kwargs)
+    def again(call: Call) -> None:
+        args, kwargs = (mapped(lambda x: now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
         if reading.counts and not call.is_module and count != records:
             args = _recounted(args, reading.counts, count, records)
-        again = _made(call, args, kwargs, run)
-        if len(again) != len(call.outputs):
+        found = _made(call, args, kwargs, run)
+        if len(found) != len(call.outputs):
             raise Unjudged("outputs")
-        made |= {id(a): b for a, b in zip(call.outputs, again, strict=True)}
-    missing = [loss for loss in wanted if id(loss) not in made]
-    if missing:
+        made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
+
+    for call in calls_of_losses(tape):
+        again(call)
+    wanted = [loss for loss, _ in tape.backwards]
+    if any(id(loss) not in made for loss in wanted):
         raise Unjudged("loss")
     return [made[id(loss)] for loss in wanted]
 
@@ -174,6 +209,12 @@ def _made(call: Call, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
             return run(call, args, kwargs)
         output = call.func(*args, **kwargs)
         return tensors(output) or [args[0]]  # what writes into a tensor returns nothing
+
+
+def ancestors(tape: LossTape) -> set[int]:
+    """Everything that a loss was computed from, by identity."""
+    calls = _needed(tape, [loss for loss, _ in tape.backwards], lambda ids: True)
+    return {id(x) for call in calls for x in tensors((call.args, call.kwargs))}
 
 
 def _needed(tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[int]], bool]) -> list[Call]:
@@ -227,27 +268,34 @@ def given_chance(call: Call) -> Iterator[None]:
         np.random.set_state(before[1])  # noqa: NPY002
 
 
-def recomputed_inputs(tape: LossTape, records: int, row: int, other: int, run: Run) -> list[tuple[Tensor, Tensor]]:
-    """What model and loss were given of each record, as it was and with one record of the batch replaced by another."""
+def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Run) -> list[tuple[Tensor, ...]]:
+    """What model and loss were given of the batch: as it was, and for each of ``rows`` with that record replaced.
+
+    The first is replaced by another record, the others by numbers that are larger than any: what takes the largest of a
+    batch shows itself.
+    """
     wanted: dict[int, Tensor] = {}
     for call in tape.calls:
         inputs = tensors((call.args, call.kwargs))
         if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
             wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
-    ours = {id(x) for x in tape.given}
-    if wanted.keys() <= ours:
+    if wanted.keys() <= {id(x) for x in tape.given}:
         return []
-    found = [x for x in wanted.values() if x.dim() and x.shape[0] == records]
-    index = torch.arange(records)
-    index[row] = other
     answers = []
-    for rows in (torch.arange(records), index):
-        made = {id(x): x.detach()[rows] for x in tape.given if x.dim() and x.shape[0] == records}
+    for row in (None, *rows):
+        made = {id(x): _replaced(x, row, row == rows[0]) for x in tape.given if x.dim() and x.shape[0] == records}
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(0)
-            _again(tape, found, made, run)
-        answers.append([made.get(id(x), x) for x in found])
+            _again(tape, list(wanted.values()), made, run)
+        answers.append([made.get(id(x), x) for x in wanted.values()])
     return list(zip(*answers, strict=True))
+
+
+def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:
+    x = x.detach().clone()
+    if row is not None:
+        x[row] = 17 * x.abs().max() + 1 if x.is_floating_point() and not by_another else x[row - 1]
+    return x
 
 
 def _again(tape: LossTape, wanted: list[Tensor], made: dict[int, Tensor], run: Run) -> None:

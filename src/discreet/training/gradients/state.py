@@ -16,7 +16,7 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["State"]
+__all__ = ["State", "Writes"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, deque)
@@ -30,8 +30,12 @@ class State:
     """The state of a model and all it holds, as it is now."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._tensors = {place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)}
-        self._owners = {place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)}
+        self._tensors = {
+            place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)
+        }
+        self._owners = {
+            place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)
+        }
         self._missing = {place: module.__dict__ for place, module in model.named_modules()}
 
     def restore(self) -> None:
@@ -58,15 +62,16 @@ class State:
         ]
         for place, (owner, key, value, before) in self._owners.items():
             now = owner.get(key, _GONE)
-            if now is not value or not _same(value, before):
-                if now is _GONE or not _same(now, before):
-                    found.append(_named(place))
+            if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
+                found.append(_named(place))
         for place, owner in self._missing.items():
             found += [_named((place, key)) for key in self._new(place, owner)]
         return found
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
-        return [k for k, value in owner.items() if k not in _INTERNAL and (place, k) not in self._owners and _plain(value)]
+        return [
+            k for k, value in owner.items() if k not in _INTERNAL and (place, k) not in self._owners and _plain(value)
+        ]
 
     def changed_since(self, other: State) -> list[str]:
         """What differs from another state, by name: parameters, buffers, attributes."""
@@ -75,6 +80,29 @@ class State:
             if place not in other._owners or not _same(value, other._owners[place][3]):
                 found.append(_named(place))
         return found + [_named(place) for place in other._owners if place not in self._owners]
+
+
+class Writes:
+    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
+
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self._owners = [] if model is None else list(_tensors(model))
+        self._before: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """From now on."""
+        self._before = self._versions()
+
+    def changed(self) -> list[str]:
+        """The names of what was written over."""
+        now = self._versions()
+        if now == self._before or not self._before:
+            return []
+        return [_named(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+
+    def _versions(self) -> list[tuple[int, int]]:
+        found = [owner.get(key) for _, owner, key in self._owners]
+        return [(id(x), 0 if x is None else x._version) for x in found]
 
 
 def _named(place: tuple[str, str]) -> str:
@@ -117,7 +145,9 @@ def _copied(value: Any, depth: int = DEPTH) -> Any:
     if not isinstance(value, CONTAINERS) or not depth or len(value) > LONGEST:
         return value
     if isinstance(value, dict):
-        return type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
+        return (
+            type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
+        )
     if isinstance(value, deque):
         return deque((_copied(v, depth - 1) for v in value), value.maxlen)
     if hasattr(value, "_fields") or type(value) not in (list, tuple, set):

@@ -30,6 +30,7 @@ __all__ = ["Call", "LossTape", "run_backward", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[attr-defined]
+_BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
 LONGEST = 5_000  # calls that are written down
 
 
@@ -81,7 +82,8 @@ class LossTape(TorchFunctionMode):
         self.originals: dict[int, Tensor] = {}  # of tensors that were written over
         self.counted = False  # whether Python was told a size
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
-        self.finished = False
+        self.finished = self.paused = False
+        self.alone: Callable[[int], list[Tensor] | None] | None = None  # a record as it is collated alone
         self.unjudged = ""  # why nothing can be said, if so
         self._inside: Call | None = None
         self._in_backward = False
@@ -112,13 +114,13 @@ class LossTape(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.finished:
+        if self.finished or self.paused:
             return func(*args, **kwargs)
         if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
             return drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
         if func is Tensor.backward or func is torch.autograd.backward:
-            return self._backward(*args, **kwargs)
-        if func is _GRAD and self.backwards and id(args[0]) in self._parameters:
+            return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
+        if func == _GRAD and self.backwards and id(args[0]) in self._parameters:
             self.gradients_read = True
         if func in _SIZES:
             self.counted = True
@@ -163,7 +165,9 @@ class LossTape(TorchFunctionMode):
         gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
         self.backwards += list(zip(losses, gradients, strict=True))
         self._in_backward = True
-        below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished]
+        below = [
+            mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished
+        ]
         try:
             if below:  # another run's, which must hear of it too
                 torch.autograd.backward(losses, gradients, retain_graph, create_graph)

@@ -18,15 +18,9 @@ __all__ = ["trial"]
 
 def trial(tape: LossTape, runs: LoneRuns, records: int, count: int) -> tuple[LossTape, list[Claim]]:
     """The calls of a tape on ``count`` made-up records in place of its ``records``: a new tape, and the claims."""
-    made, again = Rows(runs.row(tape, 0, records, READINGS[0]), count, {}), LossTape((), ())
+    again = LossTape((), ())
     again.counted = tape.counted
-
-    def given(x: Tensor, of_model: bool) -> Tensor:
-        found = made(x, of_model)
-        if id(x) in made.made:
-            again.data.add(id(found))
-            again.given.append(found)
-        return found
+    given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
 
     def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
         call.func(*args, **kwargs)

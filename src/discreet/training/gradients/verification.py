@@ -15,11 +15,11 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.explanation import warn_of_gradients
+from discreet.training.gradients.explanation import refuse_written, warn_of_gradients
 from discreet.training.gradients.judgement import Judgement, Memory
 from discreet.training.gradients.lone import Claim, LoneRuns, claims
 from discreet.training.gradients.schedule import Schedule
-from discreet.training.gradients.state import State
+from discreet.training.gradients.state import State, Writes
 from discreet.training.gradients.tape import LossTape, sweep
 from discreet.training.gradients.watch import Watch
 from discreet.training.memory import return_freed_memory
@@ -48,26 +48,39 @@ class Verification:
         self._watch, self._contraction, self._reduction, self._draw = watch, contraction, reduction, draw
         self._schedule, self._memory = Schedule(draw), Memory(unverified=unverified, debug=debug)
         self._model: nn.Module | None = None
+        self._writes = Writes()
         self._tape: LossTape | None = None
         self._state: State | None = None
         self._claims: list[Claim] = []
 
     def attach(self, model: nn.Module) -> None:
         """The model that is verified."""
-        self._model = model
+        self._model, self._writes = model, Writes(model)
 
     @property
     def due(self) -> bool:
         """Whether the current batch is verified."""
         return self._tape is not None
 
-    def begin(self, records: int, yielded: Any) -> None:
-        """A batch comes, and what was held for the last one goes."""
+    def begin(self, records: int, yielded: Any, alone: Callable[..., Any] | None = None) -> None:
+        """A batch comes, and what was held for the last one goes; ``alone`` collates one of its records alone."""
         self.end()
-        if self._model is not None and self._schedule.next(records):
+        if self._model is None:
+            return
+        self._writes.begin()
+        if self._schedule.next(records):
             parameters = {id(p) for p in self._watch.parameters.values()}
             self._tape = self._watch.listener = LossTape(yielded, parameters, self._remember)
+            self._tape.alone = alone
             self._tape.__enter__()
+
+    def refuse_writes(self) -> None:
+        """Refuse a write into parameters or buffers that no verified batch has seen."""
+        changed = [name for name in self._writes.changed() if name not in self._memory.written]
+        if self.due:
+            self._memory.written.update(changed)
+        elif changed and self._model is not None and not self._memory.unverified:
+            refuse_written(changed[0], self._model)
 
     def _remember(self) -> None:
         assert self._model is not None
@@ -83,7 +96,8 @@ class Verification:
         if self._tape is not None and not self._tape.finished:
             self._tape.finished, self._watch.listener = True, None
             sweep()
-            if self._tape.gradients_read:
+            if self._tape.gradients_read and not self._memory.told:
+                self._memory.told = True
                 warn_of_gradients()
 
     def end(self) -> None:

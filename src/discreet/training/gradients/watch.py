@@ -29,7 +29,9 @@ __all__ = ["Listener", "Watch", "watching"]
 
 
 class Listener(Protocol):
-    """Who is told of outermost calls of a model and its modules."""
+    """Who is told of outermost calls of a model and its modules; not of what a probe does, when it is ``paused``."""
+
+    paused: bool
 
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A call begins."""
@@ -136,12 +138,13 @@ class Watch:
             self.depth += 1
             if self.depth == 1:
                 _refuse_wrapped(module, kind, name)
+                reads = torch.is_grad_enabled() and not self.plain
+                places = self._read(module, args, kwargs) if reads else Places()
                 if self.listener is not None:
                     self.listener.called(module, args, kwargs)
             if self.plain:
                 return
             if self.depth == 1:
-                places = self._read(module, args, kwargs) if torch.is_grad_enabled() else Places()
                 self._mode = self._entered = Interception(self._batch, places, self._location, self._anchor)
                 self._entered.__enter__()
             self._mode.positions.enter(name)
@@ -193,10 +196,14 @@ class Watch:
         """Tell another mode of modules with handlers of their own, and no listener of anything."""
         before = self._mode, self.listener, self.depth, list(self._path)
         self._mode, self.listener = mode, None
+        if before[1] is not None:
+            before[1].paused = True
         try:
             yield
         finally:
             self._mode, self.listener, self.depth, self._path = before
+            if before[1] is not None:
+                before[1].paused = False
 
     def _refuse_part(self, inputs: list[Tensor]) -> None:
         """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
@@ -215,14 +222,15 @@ def _refuse_wrapped(module: nn.Module, kind: type, name: str) -> None:
     """Refuse what was put around a private model, or made of it, after it became private."""
     if type(module) is not kind:
         raise PrivateTrainingError(
-            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but private "
-            "gradients are not sharded: each process would clip and noise a part by itself. Train in one process."
+            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but "
+            "private gradients are not sharded: each process would clip and noise a part by itself. Train in one "
+            "process."
         )
     if DistributedDataParallel._active_ddp_module is not None:
         raise PrivateTrainingError(
             "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
-            "those of a private step are made later, in step, so the processes would drift apart. Train in one process, "
-            "and give large batches speed=Speed(max_physical_batch_size=...)."
+            "those of a private step are made later, in step, so the processes would drift apart. Train in one "
+            "process, and give large batches speed=Speed(max_physical_batch_size=...)."
         )
 
 

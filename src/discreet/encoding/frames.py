@@ -1,0 +1,124 @@
+"""Frames in memory as Arrow tables.
+
+The types of polars and Arrow are declared: no record changes them. Those of pandas are not, for one missing entry makes
+doubles, or objects, of whole numbers, and one text makes objects of anything. So a pandas column is read by what was
+*declared* of it, entry by entry, and the Arrow column that it becomes has a type that no record decides:
+
+==================================  ===================================================================================
+declared                            read as
+==================================  ===================================================================================
+``Bounded``, numbers as categories  doubles
+text as categories                  text (``values.label``)
+``Unlisted``, the unit              text (``values.identity``), shown in answers by ``values.shown``
+==================================  ===================================================================================
+
+What is many (numbers, and text that Arrow holds) is read by Arrow in the same words; what is not, by Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.encoding.columns import check_type, doubles
+from discreet.encoding.containers import kind_of
+from discreet.encoding.engines import quietly
+from discreet.encoding.values import KINDS, NUMBERS, identity, label
+from discreet.errors import extra
+from discreet.schema import Categories, Column, Schema, Unlisted
+
+with extra("tables"):
+    import narwhals as nw
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+__all__ = ["arrow_table", "check_present"]
+
+_EXACT = 1 << 53  # whole numbers up to here are doubles, and are written in digits
+
+
+def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Literal["pandas", "polars"]]:
+    """The declared columns of a frame as an Arrow table, and the kind of frame that answers are."""
+    try:
+        frame = nw.from_native(source)
+    except TypeError:
+        raise ValueError(
+            f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
+            "DuckDB relation or a Spark frame."
+        ) from None
+    check_present(columns, quietly(lambda: frame.collect_schema().names()))
+    chosen = frame.select(columns)
+    if not frame.implementation.is_pandas_like():
+        # a lazy frame is collected here; whatever fails on the way would quote the entry on which it failed
+        lazy = isinstance(chosen, nw.LazyFrame)
+        return quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow()), "polars"
+    native = chosen.to_native()
+    for name in columns:
+        check_type(name, native[name])
+    return quietly(lambda: pa.table({name: _column(native[name], schema.get(name)) for name in columns})), "pandas"
+
+
+def check_present(wanted: Collection[str], found: Collection[str]) -> None:
+    """Refuse a declared column that is not there."""
+    if absent := [name for name in wanted if name not in found]:
+        raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(map(str, found))}.")
+
+
+def _column(series: Any, column: Column | None) -> Any:
+    """A pandas column, read by its declaration."""
+    kept = pa.array(series, from_pandas=True) if _kept_by_arrow(series.dtype) else None
+    if isinstance(kept, pa.ChunkedArray):
+        kept = kept.combine_chunks()
+    named = column is None or isinstance(column, Unlisted)
+    if named or (isinstance(column, Categories) and column.textual):
+        write, mark = (identity, NUMBERS) if named else (label, "")
+        if kept is None:
+            return pa.array(map(write, series.astype(object)), pa.large_string())
+        if not _textual(kept):
+            return _written(kept, write, mark)
+        return _marked(kept) if named else kept
+    if kept is not None and _textual(kept):
+        return kept  # read by the engine, by the same grammar
+    return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
+
+
+def _kept_by_arrow(dtype: Any) -> bool:
+    """Whether Arrow can hold a column as it is: objects may be anything, and Python's text no Unicode (lone
+    surrogates); decimals are compared by their values, not by their digits; it knows no long doubles.
+    """
+    name = dtype.name
+    if name == "category" or getattr(dtype, "storage", None) == "python" or "decimal" in name or "float128" in name:
+        return False
+    return kind_of(dtype) in ("numbers", "text")
+
+
+def _textual(array: Any) -> bool:
+    return any(kind(array.type) for kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _written(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
+    """Numbers as ``write`` writes them: whole ones, after ``mark``, in digits."""
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8() if mark else pa.large_string())
+        if not mark:
+            return array
+    array = array.cast(pa.float64()) if pa.types.is_floating(array.type) else array
+    values, missing = array.fill_null(0).to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        whole = ~missing & (values >= -_EXACT) & (values <= _EXACT) & (np.floor(values) == values)
+    digits = pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole).cast(pa.large_string())
+    told = pc.binary_join_element_wise(pa.scalar(mark, pa.large_string()), digits, pa.scalar("", pa.large_string()))
+    if not (rest := ~missing & ~whole).any():
+        return told
+    others = pa.array([write(value) for value in values[rest].tolist()], pa.large_string())
+    return pc.replace_with_mask(told, pa.array(rest), others)
+
+
+def _marked(array: Any) -> Any:
+    """Text as ``identity`` writes it."""
+    array = array.cast(pa.large_string())
+    like = [pc.starts_with(array, pattern=kind) for kind in KINDS]
+    marked = pc.binary_join_element_wise(pa.scalar("text:", pa.large_string()), array, pa.scalar("", pa.large_string()))
+    return pc.if_else(pc.or_(pc.or_(like[0], like[1]), pc.or_(like[2], like[3])), marked, array)

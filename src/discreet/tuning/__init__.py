@@ -1,0 +1,40 @@
+"""Choosing hyper-parameters without leaking: three ways, over anything that is an operation.
+
+``from_public`` tunes on public data and transfers; ``exponential`` chooses among models that were trained privately,
+by scores of bounded sensitivity; ``select`` trains a random number of candidates and keeps the best, for little more
+than one of them costs. ``PrivateSearch`` is ``select`` in scikit-learn's manner.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from discreet.tuning.choices import exponential, from_public
+from discreet.tuning.scores import Correct, Score, Total, squared_errors
+from discreet.tuning.selection import Chosen, Selection, select
+from discreet.tuning.space import candidates
+
+if TYPE_CHECKING:
+    from discreet.tuning.search import PrivateSearch
+
+__all__ = [
+    "Chosen",
+    "Correct",
+    "PrivateSearch",
+    "Score",
+    "Selection",
+    "Total",
+    "candidates",
+    "exponential",
+    "from_public",
+    "select",
+    "squared_errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "PrivateSearch":
+        raise AttributeError(f"module 'discreet.tuning' has no attribute {name!r}")
+    from discreet.tuning.search import PrivateSearch  # needs scikit-learn
+
+    return PrivateSearch

@@ -1,0 +1,77 @@
+r"""How many runs: an exact draw from the laws that private selection is proved for.
+
+A truncated negative binomial of shape η ≤ 1 has terms :math:`(1-\gamma)^k \prod_{i<k} (i+\eta)/(i+1)`, up to a factor:
+a geometric proposal, kept with a probability that is a product of rational numbers. A larger shape is a sum of smaller
+ones, drawn again where it is zero. A Poisson law is a sum of Poisson laws of mean at most one half, whose terms
+:math:`\lambda^k/k!` are a geometric law's, kept with probability :math:`(2\lambda)^k/k!`. Every coin is a rational
+number, decided exactly; the number of coins depends on nothing private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from discreet import random
+from discreet.accounting.selection import Runs, success
+
+__all__ = ["draw_runs"]
+
+
+def draw_runs(runs: Runs, rng: random.Rng) -> int:
+    """The number of runs to be made; never shown.
+
+    >>> draw_runs(Runs(1.0, 0.0), random.as_rng(1))
+    1
+    """
+    if math.isinf(runs.shape):
+        pieces = math.ceil(2 * runs.mean)
+        return sum(_small_poisson(Fraction(runs.mean) / pieces, rng) for _ in range(pieces))
+    gamma = Fraction(success(runs.mean, runs.shape))
+    if gamma == 1:
+        return 1
+    while (total := sum(_negative_binomial(gamma, shape, rng) for shape in _pieces(runs.shape))) == 0:
+        pass
+    return total
+
+
+def _pieces(shape: float) -> Iterator[Fraction]:
+    """Shapes of at most one that add up to it."""
+    rest = Fraction(shape)
+    while rest > 1:
+        yield Fraction(1)
+        rest -= 1
+    yield rest
+
+
+def _negative_binomial(gamma: Fraction, shape: Fraction, rng: random.Rng) -> int:
+    """Of a positive shape of at most one; of a shape of at most zero, truncated: it has no terms at zero."""
+    first = 0 if shape > 0 else 1
+    while True:
+        k = first + _failures(gamma, rng)
+        if all(_coin((i + shape) / (i + 1), rng) for i in range(first, k)):
+            return k
+
+
+def _failures(gamma: Fraction, rng: random.Rng) -> int:
+    """Coins of probability gamma before the first success, a block at a time."""
+    block, failed = min(4096, math.ceil(2 / gamma)), 0
+    while True:
+        heads = random.bernoulli(lambda digits: (gamma, gamma), block, rng)
+        if heads.any():
+            return failed + int(heads.argmax())
+        failed += block
+
+
+def _small_poisson(mean: Fraction, rng: random.Rng) -> int:
+    while True:
+        k = 0
+        while rng.below(2):
+            k += 1
+        if all(_coin(2 * mean / i, rng) for i in range(1, k + 1)):
+            return k
+
+
+def _coin(chance: Fraction, rng: random.Rng) -> bool:
+    return rng.below(chance.denominator) < chance.numerator

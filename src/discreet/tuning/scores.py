@@ -1,0 +1,179 @@
+"""Scores of a trained model that are private themselves: what a search compares.
+
+A score is an operation on the pair (model, data). What it says of a model is a sum of one bounded number a record, so
+that a record moves it by no more than its bound, whatever the model and the other records are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import mechanisms, random, statistics
+from discreet.adjacency import Adjacency
+from discreet.errors import positive
+from discreet.events import Event
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.parameters import store
+from discreet.release import Release
+
+__all__ = ["Correct", "Score", "Total", "squared_errors"]
+
+Predict = Callable[[Any, Any], Any]
+
+
+class Score(Protocol):
+    """What a search needs of a score: an operation on (model, data), of a cost that no model changes."""
+
+    @property
+    def event(self) -> Event:
+        """The cost, the same for every model."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """Whom it protects."""
+        ...
+
+    def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+        """A number: larger is better."""
+        ...
+
+
+def _predicted(model: Any, rows: Any) -> Any:
+    return model.predict(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correct(Mechanism[int]):
+    """How many records' targets the model predicts, with discrete Laplace noise; data is (model, (X, y)).
+
+    ``predict(model, X)`` gives a prediction a row, and must treat rows separately. Where it fails on X as a whole, each
+    row is asked by itself, and one on which it fails counts as wrong: a record moves the count by at most one.
+
+    >>> class Always:
+    ...     def predict(self, X): return np.ones(len(X))
+    >>> score = Correct(epsilon=1.0)
+    >>> 90 < score.release((Always(), (np.zeros((100, 2)), np.ones(100))), rng=1).value < 110
+    True
+    """
+
+    epsilon: float
+    predict: Predict = _predicted
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    label = "correct predictions"
+
+    def __post_init__(self) -> None:
+        store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency)
+
+    @property
+    def _noise(self) -> mechanisms.DiscreteLaplace:
+        return mechanisms.DiscreteLaplace(epsilon=self.epsilon, adjacency=self.adjacency)
+
+    @property
+    def event(self) -> Event:
+        """The cost of one count."""
+        return self._noise.event
+
+    def draw(self, data: Any, rng: random.Rng) -> int:
+        """The noisy number of records that the model gets right."""
+        model, (rows, targets) = data
+        right = _agreeing(row_by_row(lambda x: self.predict(model, x), rows, len(targets)), targets)
+        return int(self._noise.draw([right], rng)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total(Mechanism[float]):
+    """The sum of a bounded number a record, such as minus its loss, with noise; data is (model, records).
+
+    ``values(model, records)`` gives one number a record, each from its own record alone; they are cut to ``bounds``.
+    """
+
+    values: Callable[[Any, Any], Any]
+    bounds: tuple[float, float]
+    epsilon: float
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+
+    label = "total score"
+
+    def __post_init__(self) -> None:
+        store(self, adjacency=self.adjacency)
+        self.event  # noqa: B018 - refuse now
+
+    @property
+    def _sum(self) -> statistics.Sum:
+        return statistics.Sum(bounds=self.bounds, epsilon=self.epsilon, adjacency=self.adjacency)
+
+    @property
+    def event(self) -> Event:
+        """The cost of one sum."""
+        return self._sum.event
+
+    def draw(self, data: Any, rng: random.Rng) -> float:
+        """The noisy sum."""
+        model, records = data
+        values = np.asarray(self.values(model, records), dtype=np.float64)
+        return float(self._sum.release(values, rng).value)
+
+
+def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predicted, **budget: Any) -> Total:
+    """A score for regressions on (X, y): minus the squared errors, each relative to the width of the target's bounds.
+
+    Predictions and targets are cut to the bounds; what is no number counts nothing.
+    """
+    low, high = (float(side) for side in target_bounds)
+
+    def errors(model: Any, data: Any) -> NDArray[np.float64]:
+        rows, targets = data
+        found = row_by_row(lambda x: predict(model, x), rows, len(targets))
+        predicted, wanted = (np.clip([_number(x) for x in values], low, high) for values in (found, targets))
+        return np.asarray(-(((predicted - wanted) / (high - low)) ** 2))
+
+    return Total(values=errors, bounds=(-1.0, 0.0), **budget)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def row_by_row(predict: Callable[[Any], Any], rows: Any, size: int) -> Sequence[Any]:
+    """Predictions for all rows at once, or, where that fails or has another length, one row at a time."""
+    try:
+        found = predict(rows)
+        if len(found) == size:
+            return found  # type: ignore[no-any-return]
+    except Exception:  # one record must not decide what is said of all others
+        found = None
+    return [_one(predict, rows, i) for i in range(size)]
+
+
+def _one(predict: Callable[[Any], Any], rows: Any, i: int) -> Any:
+    try:
+        return predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1])[0]
+    except Exception:  # counts as wrong, whatever it was
+        return _Nothing
+
+
+class _Nothing:
+    """A prediction that equals no target."""
+
+
+def _agreeing(found: Sequence[Any], targets: Any) -> int:
+    left, right = (values.tolist() if hasattr(values, "tolist") else list(values) for values in (found, targets))
+    return sum(_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except Exception:  # an odd record is wrong by itself
+        return False

@@ -1,0 +1,129 @@
+"""Audits: true claims survive, broken ones are caught, tight ones are nearly reached; one-run bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import auditing, events, guarantee, mechanisms
+from discreet.release import Release
+
+
+def tight(name: str) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """An operation, two neighbours at the full sensitivity, and how it is asked."""
+    return {
+        "gaussian": (mechanisms.Gaussian(sensitivity=1.0, epsilon=1.0, delta=1e-5), 0.0, 1.0, {"delta": 1e-5}),
+        "laplace": (mechanisms.Laplace(sensitivity=1.0, epsilon=1.0), 0.0, 1.0, {"delta": 0.0}),
+        "randomised response": (
+            mechanisms.RandomizedResponse(epsilon=1.0),
+            [0],
+            [1],
+            {"delta": 0.0, "adjacency": "replace"},
+        ),
+    }[name]
+
+
+NAMES = ["gaussian", "laplace", "randomised response"]
+
+
+def median_share(name: str, trials: int, audits: int) -> float:
+    operation, data, neighbour, asked = tight(name)
+    found = [auditing.audit(operation, data, neighbour, trials=trials, rng=seed, **asked) for seed in range(audits)]
+    return float(np.median([each.lower / each.claimed for each in found]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("trials", "audits", "share"),
+    [(3_000, 1, 0.3), pytest.param(10_000, 21, 0.68, marks=pytest.mark.slow)],
+)
+def test_tight_claims_are_nearly_reached_and_never_exceeded(name: str, trials: int, audits: int, share: float) -> None:
+    """Exceeding a true claim has probability at most one percent an audit; the median needs half of them."""
+    assert share <= median_share(name, trials, audits) <= 1
+
+
+@dataclass(frozen=True)
+class Halved:
+    """Claims a Gaussian's price, and adds half of its noise."""
+
+    honest: Any
+    unit = "one record"
+
+    @property
+    def event(self) -> events.Event:
+        return self.honest.event
+
+    def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+        noisy = self.honest.release(data, rng)
+        return Release(data + (noisy.value - data) / 2, self.event)
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_half_the_noise_is_caught(name: str) -> None:
+    operation, data, neighbour, asked = tight(name)
+    found = auditing.audit(Halved(operation), data, neighbour, trials=2000, rng=1, **asked)
+    assert found.violated
+    assert found.verdict.startswith("VIOLATED: ε ≥ 1.")
+
+
+def test_vectors_are_read_along_what_the_pilot_found() -> None:
+    mechanism = mechanisms.Gaussian(sensitivity=1.0, epsilon=4.0, delta=1e-5)
+    data, neighbour = np.zeros(20), np.full(20, 1 / np.sqrt(20))
+    found = auditing.audit(mechanism, data, neighbour, trials=2000, rng=2)
+    assert 0.5 * found.claimed < found.lower < found.claimed
+    assert found.method == "Gaussian counts"
+
+
+def test_values_can_be_read_as_one_likes_and_the_picture_is_drawn(tmp_path: Any) -> None:
+    mechanism = mechanisms.Laplace(sensitivity=1.0, epsilon=1.0)
+    found = auditing.audit(mechanism, 0.0, 1.0, trials=400, delta=0.0, read=lambda x: {"a": -x}, rng=3)
+    found.plot(str(tmp_path / "audit.png"))
+    assert (tmp_path / "audit.png").stat().st_size > 1000
+    assert "scores" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("right", "guessed", "hull", "epsilon"),
+    [(2807, 3376, 386, 1.13346), (4499, 4666, 374, 2.311945), (8223, 8233, 140, 4.395568)],
+)
+def test_one_run_bounds_are_the_published_ones(right: int, guessed: int, hull: int, epsilon: float) -> None:
+    """Deterministic Gaussian scores of 20,000 canaries, at the best of the thresholds on their convex hull."""
+    found = auditing.epsilon_one_run(right, guessed, 20_000, delta=1e-6, alarm=0.05 / hull)
+    assert found == pytest.approx(epsilon, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("right", "guessed", "hull", "epsilon"),
+    [(379, 406, 386, 2.164749), (934, 938, 374, 4.7218075), (5436, 5436, 140, 9.133752)],
+)
+def test_one_run_bounds_of_gaussian_curves_are_the_published_ones(
+    right: int, guessed: int, hull: int, epsilon: float
+) -> None:
+    found = auditing.epsilon_one_run_gaussian(right, guessed, 20_000, delta=1e-6, alarm=0.05 / hull)
+    assert found == pytest.approx(epsilon, rel=1e-5)
+
+
+def test_a_claimed_curve_is_ruled_out_by_too_many_right_guesses_only() -> None:
+    """A mechanism of its own curve is ruled out at most as often as the level says."""
+    rng = np.random.default_rng(5)
+    curve = guarantee(events.Laplace(noise_multiplier=1.0)).tradeoff
+    alarms = 0
+    for _ in range(40):
+        inside = rng.random(400) < 0.5
+        scores = inside + rng.laplace(size=400)
+        right = auditing.guesses(scores[inside], scores[~inside], 100)
+        alarms += auditing.falsified(right, 100, 400, curve=curve, alarm=0.05)
+    assert alarms <= 8  # probability below 1e-4 at five percent each
+    assert auditing.falsified(95, 100, 400, curve=curve, alarm=0.05)
+
+
+def test_one_run_bounds_stay_below_a_true_epsilon_and_above_zero() -> None:
+    """Randomized response of epsilon 2 on every canary: a guess is right with the odds that epsilon allows."""
+    rng = np.random.default_rng(6)
+    right = [int(rng.binomial(1000, 1 / (1 + np.exp(-2.0)))) for _ in range(50)]
+    bounds = [auditing.epsilon_one_run(each, 1000, 1000, alarm=0.01) for each in right]
+    assert sum(bound > 2.0 for bound in bounds) <= 4
+    assert np.median(bounds) > 1.6
