@@ -89,10 +89,10 @@ class Places:
     def __init__(self) -> None:
         self.count = 2
         self.doubtful = False  # whether something was settled that holds for one record alone
-        self._probed: dict[int, tuple[Any, list[Seen]]] = {}
-        self._known: dict[int, tuple[Any, list[Place | None]]] = {}
+        self._probed: dict[Any, tuple[Any, list[Seen]]] = {}
+        self._known: dict[Any, tuple[Any, list[Place | None]]] = {}
 
-    def note(self, position: int, function: Any, found: list[Tensor], shared: Container[int] = ()) -> None:
+    def note(self, position: Any, function: Any, found: list[Tensor], shared: Container[int] = ()) -> None:
         """A call of the probe; of what is ``shared``, parameters, only the shape matters."""
         self._probed[position] = (
             function,
@@ -104,7 +104,7 @@ class Places:
         """Whether a probe with another record first may tell more."""
         return any(one.value is not None for _, found in self._probed.values() for one in found)
 
-    def compare(self, position: int, function: Any, found: list[Tensor]) -> None:
+    def compare(self, position: Any, function: Any, found: list[Tensor]) -> None:
         """A call of the second probe."""
         before = self._probed.get(position)
         if before is not None and before[0] is function and len(before[1]) == len(found):
@@ -117,7 +117,7 @@ class Places:
 
     def find(
         self,
-        position: int,
+        position: Any,
         function: Any,
         leaves: list[Tensor],
         records: int,
@@ -147,7 +147,7 @@ class Places:
 
     def _compare(
         self,
-        position: int,
+        position: Any,
         function: Any,
         leaves: list[Tensor],
         records: int,

@@ -38,7 +38,7 @@ def _plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ..
     return cell
 
 
-def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+def _opened(cell: Any) -> Callable[..., tuple[Tensor, ...]]:
     def run(data: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         if isinstance(rest[0], Tensor) and isinstance(rest[1], (Tensor, tuple, list)) and rest[0].dtype == torch.int64:
             raise ValueError(
