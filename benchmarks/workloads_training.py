@@ -1,4 +1,4 @@
-"""The five models on which private training is timed, in plain torch, and the loop that times a step.
+"""The models on which private training is timed, in plain torch, and the loop that times a step.
 
 Peers import this file too, so it must not import the library.
 """
@@ -77,6 +77,46 @@ def wide_resnet(width: int = 4) -> nn.Module:
     return nn.Sequential(*layers)
 
 
+class Conv1D(nn.Module):
+    """GPT-2's linear layer: a product with a turned weight."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) * 0.02), nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(self.bias, x.view(-1, x.shape[-1]), self.weight).view(*x.shape[:-1], -1)
+
+
+def turned(block: Block, width: int) -> Block:
+    """The block with GPT-2's layers."""
+    block.attention.qkv, block.attention.out = Conv1D(width, 3 * width), Conv1D(width, width)  # type: ignore[assignment]
+    block.mlp[0], block.mlp[2] = Conv1D(width, 4 * width), Conv1D(4 * width, width)
+    return block
+
+
+class Gpt2(LanguageModel):
+    """7.5 million parameters, most of them in a table of a real vocabulary that is the output layer too."""
+
+    def __init__(self, words: int = 50_257, width: int = 128, depth: int = 5, length: int = 128) -> None:
+        super().__init__(words, width, depth, length)
+        self.blocks = nn.Sequential(*[turned(Block(width), width) for _ in range(depth)])
+        self.head = nn.Linear(width, words, bias=False)
+        self.head.weight = self.word.weight
+
+
+class Recurrent(nn.Module):
+    """A text classifier on an LSTM or a GRU."""
+
+    def __init__(self, kind: type[nn.Module], words: int = 8192, width: int = 128) -> None:
+        super().__init__()
+        self.word, self.head = nn.Embedding(words, width), nn.Linear(width, 10)
+        self.over = kind(width, width, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.over(self.word(x))[0][:, -1])
+
+
 def cnn() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(1, 16, 8, 2, padding=3),
@@ -100,9 +140,13 @@ def _classes(*shape: int, classes: int = 10) -> Callable[[], tuple[torch.Tensor,
     return lambda: (torch.randn(*shape), torch.randint(0, classes, (shape[0],)))
 
 
-def tokens() -> tuple[torch.Tensor, torch.Tensor]:
-    text = torch.randint(0, 8192, (16, 129))
+def tokens(records: int = 16, words: int = 8192) -> tuple[torch.Tensor, torch.Tensor]:
+    text = torch.randint(0, words, (records, 129))
     return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
+def texts() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.randint(0, 8192, (64, 64)), torch.randint(0, 10, (64,))
 
 
 def token_loss(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -116,6 +160,9 @@ WORKLOADS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Any], Callable[
     "c: logistic, batch 4096": (lambda: nn.Linear(100, 2), _classes(4096, 100, classes=2), F.cross_entropy, 300),
     "d: transformer, batch 16": (LanguageModel, tokens, token_loss, 8),
     "e: WRN-16-4, batch 64": (wide_resnet, _classes(64, 3, 32, 32), F.cross_entropy, 6),
+    "f: GPT-2, 50k words, batch 8": (Gpt2, lambda: tokens(8, 50_257), token_loss, 6),
+    "g: LSTM, batch 64": (lambda: Recurrent(nn.LSTM), texts, F.cross_entropy, 20),
+    "h: GRU, batch 64": (lambda: Recurrent(nn.GRU), texts, F.cross_entropy, 20),
 }
 
 

@@ -101,9 +101,13 @@ def test_a_trainer_that_owns_the_loop():
         nn.utils.clip_grad_norm_(task.parameters(), 1.0)
         return loss
 
-    for _ in range(2):
-        for batch in loader:
-            optimizer.step(closure=lambda batch=batch: closure(batch))
+    def fit():
+        for _ in range(2):
+            for batch in loader:
+                optimizer.step(closure=lambda batch=batch: closure(batch))
+
+    with pytest.warns(UserWarning, match="clip_grad_norm_"):
+        fit()
     assert optimizer.privacy.remaining_steps == 0
 
 

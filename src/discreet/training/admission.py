@@ -79,6 +79,11 @@ def refuse_modules(model: nn.Module) -> None:
             raise ValueError(
                 f"{what} runs outside Python, where no call of it can be watched. Pass the module it was made of."
             )
+        if any(kind.__name__ in ("FSDPModule", "FullyShardedDataParallel") for kind in type(module).__mro__):
+            raise ValueError(
+                f"{what} keeps its parameters in shards, and each process would clip and noise a part by itself. Train "
+                "in one process, and do not call fully_shard on the model."
+            )
         if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
             raise ValueError(
                 f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
@@ -88,6 +93,11 @@ def refuse_modules(model: nn.Module) -> None:
 
 def refuse_optimizer(optimizer: Optimizer) -> None:
     """Refuse optimisers that are private already or that look at a batch more than once."""
+    if type(optimizer).__module__.startswith("accelerate."):
+        raise ValueError(
+            "optimizer was prepared by accelerate, which decides itself when it steps: call make_private first, and "
+            "prepare nothing of it: model, optimizer, loader = make_private(model, optimizer, loader, ...)"
+        )
     if hasattr(optimizer, "privacy"):
         raise ValueError("optimizer is private already: make a new one for a new plan.")
     if isinstance(optimizer, optim.LBFGS):
@@ -115,19 +125,15 @@ def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping
             )
 
 
-def refuse_gradients(trained: Mapping[str, Tensor], left: Mapping[str, tuple[Tensor, int]]) -> None:
-    """Refuse gradients and hooks on them that are none of ours; ``left`` holds what the last step left, with its
-    version."""
+def refuse_gradients(trained: Mapping[str, Tensor]) -> None:
+    """Refuse gradients and hooks on them: there are none between a batch and its step, so none can be ours."""
     for name, p in trained.items():
         if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
             raise PrivateTrainingError(
                 f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
                 "private step is made after the backward pass. Remove the hook."
             )
-        if p.grad is None:
-            continue
-        ours = left.get(name)
-        if (ours is None or p.grad is not ours[0] or p.grad._version != ours[1]) and bool(p.grad.any()):
+        if p.grad is not None and bool(p.grad.any()):
             p.grad = None
             raise PrivateTrainingError(
                 f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "

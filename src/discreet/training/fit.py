@@ -11,14 +11,15 @@ from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
+from discreet.training.collating import zeroed
 from discreet.training.gradients import Reduction
-from discreet.training.loader import PrivateLoader, zeroed
+from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepared, start
 from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
-from discreet.training.run import Run
+from discreet.training.run import Run, labelled
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -49,8 +50,6 @@ class Training(Generic[Model]):
     'Linear'
     """
 
-    label = "private training"
-
     def __init__(
         self,
         model: Callable[[], Model],
@@ -64,11 +63,15 @@ class Training(Generic[Model]):
         progress: bool | Literal["local"] = False,
         placeholder: Any = None,
         speed: Speed | None = None,
+        unverified: str = "",
+        debug: bool = False,
         **options: Any,
     ) -> None:
         self._model, self._optimizer, self._lr = model, optimizer, positive("lr", lr)
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
+        self._unverified, self._debug = unverified, debug
+        self.label = labelled("private training", unverified, debug)
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
 
@@ -95,7 +98,16 @@ class Training(Generic[Model]):
         made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
         loader: Any = DataLoader(records, batch_size=self._batch_size)
         run, batches = prepared(
-            model, made, loader, self.plan, self._reduction, streams, speed=self._speed, placeholder=self._placeholder
+            model,
+            made,
+            loader,
+            self.plan,
+            self._reduction,
+            streams,
+            speed=self._speed,
+            placeholder=self._placeholder,
+            unverified=self._unverified,
+            debug=self._debug,
         )
 
         def trained() -> Release[Model]:
@@ -104,7 +116,8 @@ class Training(Generic[Model]):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
                 _quietly(lambda: self._train(run, batches))
-            return Release(model, self.event, reproducible=streams.reproducible, unit=self.unit)
+            seeded = streams.reproducible or self._debug  # neither is private
+            return Release(model, self.event, reproducible=seeded, unit=self.unit)
 
         return trained
 
@@ -177,6 +190,7 @@ def fit(
     size = dataset_size if dataset_size is not None else getattr(options.get("sampler"), "dataset_size", None)
     size = len(records) if size is None else size  # type: ignore[arg-type]
     run = Training(lambda: model, dataset_size=size, **options)
+    label = labelled(label, options.get("unverified", ""), options.get("debug", False))
     return charged(run, records, book=book, label=label, rng=rng)
 
 

@@ -24,12 +24,12 @@ class OptimizerHooks:
     def __init__(self, run: Run) -> None:
         self._run, self._parameters = run, run.clipped.parameters
         self._known = {id(p): name for name, p in self._parameters.items()}
-        # the gradients the last step left, to tell them from foreign ones
-        self._left: dict[str, tuple[Tensor, int]] = {}
 
     def attach(self, optimizer: Optimizer) -> None:
         """Take the optimiser's hooks, for good."""
         optimizer.register_step_pre_hook(self.before_step)
+        optimizer._step_supports_amp_scaling = _NoScaler()  # type: ignore[attr-defined]
+        self._run.at_batches = self.clear_gradients
         optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, _uncopied  # type: ignore[method-assign]
 
     def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -41,11 +41,11 @@ class OptimizerHooks:
         run.refuse_step()
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         answer = None if closure is None else _called(closure)
-        run.clipped.stop_checking()
+        run.clipped.verification.stop()
         run.refuse_step()  # a closure may have taken it
         run.plan.check(run.number)
         refuse_new_parameters(run.model, optimizer, self._known)
-        refuse_gradients(self._parameters, self._left)
+        refuse_gradients(self._parameters)
         # none for a piece: the optimiser passes over parameters without a gradient
         self._set_gradients(run.take_step())
         return None if closure is None else ((args[0], answer), {})
@@ -55,15 +55,29 @@ class OptimizerHooks:
         self._run.clipped.forget()
         self._set_gradients(None)
 
+    def clear_gradients(self) -> None:
+        """Take away what the last step left: until the next one there are no gradients, and clipping does nothing."""
+        for p in self._parameters.values():
+            p.grad = None
+
     def _set_gradients(self, found: Sequence[Tensor] | None) -> None:
-        self._left.clear()
         parts = [None] * len(self._parameters) if found is None else found
-        for (name, p), part in zip(self._parameters.items(), parts, strict=True):
+        for p, part in zip(self._parameters.values(), parts, strict=True):
             if part is None or not p.requires_grad:  # frozen on the way
                 p.grad = None
                 continue
-            p.grad = gradient = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
-            self._left[name] = gradient, gradient._version
+            p.grad = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
+
+
+class _NoScaler:
+    """In place of an optimiser's word on gradient scaling: ``GradScaler.step`` asks for it, and nobody else does."""
+
+    def __bool__(self) -> bool:
+        raise PrivateTrainingError(
+            "GradScaler.step was called on a private optimizer, but a scaled loss has scaled gradients, which would be "
+            "clipped as if they were large. Take bfloat16, which needs no scaling: with torch.autocast(..., "
+            "dtype=torch.bfloat16), loss.backward(), optimizer.step()."
+        )
 
 
 def _called(closure: Callable[[], Any]) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng
 from discreet.random.tap import coins
+from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
+from discreet.training.gradients.trees import tensors
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import BallsInBins, Indices, TruncatedPoisson
 
@@ -25,7 +27,7 @@ with extra("torch"):
     from torch.utils import data as torch_data
     from torch.utils.data import DataLoader, Dataset, default_collate
 
-__all__ = ["PrivateLoader", "checked", "zeroed"]
+__all__ = ["PrivateLoader", "checked"]
 
 PLACEHOLDER = -1
 
@@ -63,23 +65,14 @@ def _plain(record: Any) -> Any:
     return {k: _plain(v) for k, v in record.items()} if isinstance(record, dict) else record
 
 
-def zeroed(record: Any) -> Any:
-    """A record of the same form that holds nothing."""
-    if isinstance(record, Tensor):
-        return torch.zeros_like(record)
-    if isinstance(record, np.ndarray | np.generic):
-        return np.zeros_like(record)
-    if isinstance(record, dict):
-        return {key: zeroed(value) for key, value in record.items()}
-    if isinstance(record, tuple) and hasattr(record, "_fields"):
-        return type(record)(*map(zeroed, record))
-    if isinstance(record, (tuple, list)):
-        return type(record)(map(zeroed, record))
-    return type(record)() if isinstance(record, (bool, int, float, str, bytes)) else record
-
-
 def checked(loader: Any) -> DataLoader[Any]:
     """A loader whose order may be replaced, or the reason it may not."""
+    if type(loader).__module__.startswith("accelerate."):
+        raise ValueError(
+            "loader was prepared by accelerate, which deals batches by itself, but the sampler decides what privacy "
+            "costs: call make_private first, and prepare nothing of it: "
+            "model, optimizer, loader = make_private(model, optimizer, loader, ...)"
+        )
     if not isinstance(loader, DataLoader):
         raise ValueError(f"loader is a {type(loader).__name__}, but must be a torch DataLoader.")
     if isinstance(loader.dataset, torch_data.IterableDataset) or not hasattr(loader.dataset, "__len__"):
@@ -112,6 +105,7 @@ class PrivateLoader:
         self.dataset, self.sampler, self.batch_size = loader.dataset, run.plan.sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
+        self._tried = False  # whether the collate function was
         self.records = len(loader.dataset)  # type: ignore[arg-type]
         if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
             self.records = min(self.records, self.sampler.dataset_size)
@@ -135,7 +129,7 @@ class PrivateLoader:
         try:
             yield from self._batches(steps, self.run.loop)
         finally:
-            self.run.clipped.stop_checking()  # also when the loop is left early
+            self.run.leave_pass()  # also when the loop is left early
 
     def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
@@ -150,6 +144,10 @@ class PrivateLoader:
                 self.run.hand_out(waiting.popleft(), rows, loop)
                 yield rows
             return
+        if self.collate_fn is not default_collate and not self._tried:
+            self._tried = True
+            some = [self.dataset[i] for i in range(min(FEW, self.records))]
+            refuse_mixing(self.collate_fn, some, self.placeholder, unverified=self.run.unverified)
         batches = DataLoader(
             _Filled(self.dataset, self.placeholder),
             batch_sampler=drawn,
@@ -160,8 +158,14 @@ class PrivateLoader:
             timeout=self._loader.timeout,
         )
         for batch in batches:
-            self.run.hand_out(waiting.popleft(), batch, loop)
+            piece = waiting.popleft()
+            alone = None if self.collate_fn is default_collate else partial(self._alone, piece.indices, tensors(batch))
+            self.run.hand_out(piece, batch, loop, alone)
             yield batch
+
+    def _alone(self, indices: Sequence[int], yielded: list[Tensor], row: int) -> list[Tensor] | None:
+        """A record of a batch as the collate function collates it alone, where that is not its row."""
+        return collated_alone(self.collate_fn, self.dataset[indices[row]], row, yielded)
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""
@@ -209,5 +213,5 @@ class _Drawn:
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real
-            self.waiting.append(Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1))
+            self.waiting.append(Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece)))
             yield piece

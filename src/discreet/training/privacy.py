@@ -21,9 +21,11 @@ class Privacy:
         self._run = run
 
     def __repr__(self) -> str:
+        told = f", not verified: {self.unverified}" if self.unverified else ""
+        told += ", debug: not private" if self._run.debug else ""
         return (
             f"Privacy({self.steps} of {self.plan.steps} steps, noise_multiplier={self.plan.noise_multiplier:.4g}, "
-            f"{self.plan.adjacency})"
+            f"{self.plan.adjacency}{told})"
         )
 
     @property
@@ -35,6 +37,21 @@ class Privacy:
     def reproducible(self) -> bool:
         """Whether the run has a seed, and so is not private."""
         return self._run.streams.reproducible
+
+    @property
+    def private(self) -> bool:
+        """Whether what is released may be called private: no seed, and no refusal that shows private records."""
+        return not (self.reproducible or self._run.debug)
+
+    @property
+    def unverified(self) -> str:
+        """Why the loop is believed where it cannot be verified; empty where nothing was said."""
+        return self._run.unverified
+
+    @property
+    def between_pieces(self) -> bool:
+        """Whether the last step was that of a piece: the optimiser did not move, and schedulers stand still."""
+        return self._run.between_pieces
 
     @property
     def clip_norm(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from discreet.errors import extra, whole
@@ -16,8 +16,9 @@ from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Noise
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
-from discreet.training.run import Run
+from discreet.training.run import Run, labelled
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.schedulers import follow_private_steps
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -26,8 +27,6 @@ with extra("torch"):
     from torch.utils.data import DataLoader
 
 __all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start"]
-
-CHECKED = 3  # batches on which model and loss are checked for records that mix
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -144,6 +143,8 @@ def make_private(
     unit: str | None = None,
     book: Chargeable | None = None,
     label: str = "private training",
+    unverified: str = "",
+    debug: bool = False,
     rng: RngLike = None,
 ) -> tuple[Model, AnyOptimizer, PrivateLoader]:
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
@@ -152,6 +153,10 @@ def make_private(
     public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
     ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed``
     concerns time and memory, nothing else.
+
+    Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
+    ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge
+    repeat it. With ``debug`` a refusal says where records meet, and the run counts as not private.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -189,9 +194,18 @@ def make_private(
         unit=unit,
     )
     run, private = prepared(
-        model, optimizer, data, plan, loss_reduction, Streams(rng), speed=speed, placeholder=placeholder
+        model,
+        optimizer,
+        data,
+        plan,
+        loss_reduction,
+        Streams(rng),
+        speed=speed,
+        placeholder=placeholder,
+        unverified=unverified,
+        debug=debug,
     )
-    pay(plan, book, label)
+    pay(plan, book, labelled(label, unverified, debug))
     start(run)
     return model, optimizer, private
 
@@ -206,24 +220,48 @@ def prepared(
     *,
     speed: Speed | None = None,
     placeholder: Any = None,
+    unverified: str = "",
+    debug: bool = False,
 ) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
+    if not isinstance(unverified, str) or not isinstance(debug, bool):
+        raise ValueError("unverified must be a reason in words, and debug True or False.")
     plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
-    clipped = ClippedSum(admission.parameters(model, optimizer), plan.clipping, loss_reduction, CHECKED)
+    clipped = ClippedSum(
+        admission.parameters(model, optimizer),
+        plan.clipping,
+        loss_reduction,
+        _drawing(streams),
+        unverified=unverified,
+        debug=debug,
+    )
     if not isinstance(speed, Speed | None):
         raise ValueError(
             f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64)."
         )
     how = speed or Speed()
-    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure)
+    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure, unverified=unverified, debug=debug)
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+
+
+def _drawing(streams: Streams) -> Callable[[int], int]:
+    """Whole numbers below a bound, from a stream of public choices that begins when it is asked."""
+    source: list[Any] = []
+
+    def draw(below: int) -> int:
+        if not source:
+            source.append(streams.public(2))
+        return int(source[0].word() % below)
+
+    return draw
 
 
 def start(run: Run) -> None:
     """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
     run.clipped.attach(run.model)
+    follow_private_steps()
     OptimizerHooks(run).attach(run.optimizer)
     run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]
     run.optimizer.zero_grad()

@@ -4,7 +4,47 @@ from __future__ import annotations
 
 from discreet.errors import DiscreetError
 
-__all__ = ["MixedRecords", "PrivateTrainingError"]
+__all__ = [
+    "EARLIER",
+    "MIXING_LOSS",
+    "SEVERAL",
+    "UNCOLLATED",
+    "UNEQUAL",
+    "UNJUDGED",
+    "MixedRecords",
+    "PrivateTrainingError",
+]
+
+UNEQUAL = (
+    "In a verified batch the gradient of a record was not that of the record alone, so the plan's guarantee does not "
+    "hold for this model and loss. Look for what lets records meet: a mean over tokens, weights or statistics of the "
+    "batch, comparisons of records, padding that has an effect, rows that change places. The run stops, and the plan "
+    "stays charged. On data that may be shown, make_private(..., debug=True) says more; such a run is not private."
+)
+UNJUDGED = (
+    "The loop's own code, from the model's inputs to backward, could not be computed again for one record, so whether "
+    "it treats records apart is not known. Call loss.backward() on a loss made by torch functions from what the model "
+    "returns, without a loop over records; or say why it should be believed: make_private(..., unverified='reason'), "
+    "which the account repeats."
+)
+UNCOLLATED = (
+    "The collate function was run twice with one record replaced, and more than that record's row changed, or it could "
+    "not be run on a few records: whether it keeps records apart is not known. Keep every record in its row; or say "
+    "why it should be believed: make_private(..., unverified='reason'), which the account repeats."
+)
+SEVERAL = (
+    "One record of the batch is in several rows of what model and loss are given: rows were mixed with others (mixup, "
+    "statistics of the batch), or put in another order for one input than for another. Keep every record in its row."
+)
+EARLIER = (
+    "Model or loss use a tensor that was computed from the records of an earlier batch, so those records would be in a "
+    "step that is not theirs. Compute it from this batch, or from public data."
+)
+MIXING_LOSS = (
+    "The loss of one record depends on the other records of the batch: a mean over tokens or class weights that "
+    "the whole batch divides by, or a comparison of records. Divide by a constant, or by something of the "
+    "record's own."
+)
 
 
 class PrivateTrainingError(DiscreetError):

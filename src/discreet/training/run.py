@@ -30,7 +30,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["Batch", "Run"]
+__all__ = ["Batch", "Run", "labelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ class Batch:
     step: int
     first: bool
     last: bool
+    indices: tuple[int, ...] = ()
+
+
+def labelled(label: str, unverified: str, debug: bool) -> str:
+    """The label of a charge, with what the account must repeat.
+
+    >>> labelled("survey", "rows by hand", debug=False)
+    'survey [not verified: rows by hand]'
+    """
+    told = [f"not verified: {unverified}"] * bool(unverified) + ["debug: not private"] * debug
+    return f"{label} [{'; '.join(told)}]" if told else label
 
 
 class Run:
@@ -56,13 +67,18 @@ class Run:
         streams: Streams,
         *,
         secure: bool = True,
+        unverified: str = "",
+        debug: bool = False,
     ) -> None:
+        self.unverified, self.debug = unverified, debug
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = copy.deepcopy(plan.noise), secure
         self.steps = 0  # that were released; of a pass, up to the last batch that was
         self.position = 0  # batches that were handed out
         self.loop = 0  # which loop over the loader is the current one
         self.batch: Batch | None = None
+        self.at_batches: Callable[[], None] = lambda: None  # what else happens when a batch is handed out
+        self.between_pieces = False  # whether the last step was of a piece, and more of its batch will come
         self.clip_norm = plan.clipping.max_grad_norm
         self._pass: tuple[int, Indices | None] = (-1, None)
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
@@ -74,7 +90,7 @@ class Run:
 
         A batch of a pass is dealt once, used or not; other batches are drawn for the step they will be.
         """
-        self.batch, self.loop = None, self.loop + 1
+        self.batch, self.loop, self.between_pieces = None, self.loop + 1, False
         self.clipped.begin()
         length = self.plan.sampler.steps_per_pass
         if not self.plan.sampler.passes:
@@ -88,11 +104,13 @@ class Run:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
 
-    def hand_out(self, batch: Batch, yielded: Any = (), loop: int | None = None) -> None:
+    def hand_out(
+        self, batch: Batch, yielded: Any = (), loop: int | None = None, alone: Callable[..., Any] | None = None
+    ) -> None:
         """The loader is about to yield: a batch that was given a backward pass must have been given its step.
 
         ``loop`` is the loop it yields to. One that went on beside another would bring records to a step that is not
-        theirs, or the same step twice.
+        theirs, or the same step twice. ``alone`` collates one of its records alone, where that may differ from its row.
         """
         if loop not in (None, self.loop):
             raise PrivateTrainingError(
@@ -101,14 +119,16 @@ class Run:
             )
         if self.batch is not None and self.clipped.waiting:
             raise PrivateTrainingError(
-                "backward was called on a batch, but step was not, and its gradient cannot wait for the "
-                "next batch. To accumulate gradients, give the DataLoader the batch size wanted in all "
-                "and make_private speed=Speed(max_physical_batch_size=...), and call step for every "
-                "piece; to drop a batch, call zero_grad."
+                "backward was called on a batch, but step was not (gradient accumulation by hand, by accelerate or by "
+                "gradient_accumulation_steps of a trainer?), and its gradient cannot wait for the next batch. Set "
+                "gradient_accumulation_steps to 1, give the DataLoader the batch size wanted in all and make_private "
+                "speed=Speed(max_physical_batch_size=...), and call step for every piece; to drop a batch, call "
+                "zero_grad."
             )
+        self.at_batches()
         if batch.first:
             self.clipped.begin()
-        self.clipped.expect(batch.rows, yielded)
+        self.clipped.expect(batch.rows, yielded, alone)
         self.batch, self.position = batch, batch.step + 1
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -133,8 +153,13 @@ class Run:
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
         self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
-        self.batch = None
+        self.batch, self.between_pieces = None, not batch.last
         return self._release(step, clip_norm) if batch.last else None
+
+    def leave_pass(self) -> None:
+        """The loop over the loader is over, or was left: what was held for its last batch goes."""
+        self.clipped.verification.end()
+        self.between_pieces = False
 
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total

@@ -62,6 +62,14 @@ class Layout:
         x = self.apart(x)
         return x if self.fold == 1 else x.movedim(self.dim + 1, 1).flatten(0, 1)
 
+    def filled(self, x: Tensor) -> Tensor:
+        """As ``apart``; where rows are padded, with something that any function takes."""
+        return self.apart(x)
+
+    def at(self, dim: int) -> Layout | None:
+        """The same in another dimension; none where that cannot be."""
+        return self if dim == self.dim else Layout(dim, self.fold, self.interleaved)
+
     def steps(self, x: Tensor, records: int, trailing: int = 1) -> Tensor:
         """[records, everything else, *trailing dimensions]."""
         return self.apart(x).reshape(records, -1, *x.shape[x.dim() - trailing :])

@@ -14,13 +14,14 @@ to float rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.first_batches import FirstBatches
+from discreet.training.gradients.uses import exactly
+from discreet.training.gradients.verification import Verification
 from discreet.training.gradients.watch import Watch
 
 with extra("torch"):
@@ -38,12 +39,19 @@ class ClippedSum:
     """Collects clipped gradients of one logical batch, piece by piece.
 
     ``loss_reduction`` says what the loss does with the records of a piece: ``"mean"`` divides by their number (so the
-    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. On the first ``checks`` batches
-    model and loss are checked for records that mix.
+    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. With ``verified``, a source of
+    whole numbers below a bound, batches are verified (``verification``); ``unverified`` and ``debug`` are its.
     """
 
     def __init__(
-        self, parameters: Mapping[str, Tensor], clipping: Clipping, loss_reduction: Reduction, checks: int = 0
+        self,
+        parameters: Mapping[str, Tensor],
+        clipping: Clipping,
+        loss_reduction: Reduction,
+        verified: Callable[[int], int] | None = None,
+        *,
+        unverified: str = "",
+        debug: bool = False,
     ) -> None:
         if loss_reduction not in ("mean", "sum", "none"):
             raise ValueError(
@@ -51,9 +59,17 @@ class ClippedSum:
                 "does with the records of a batch."
             )
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
-        self.watch = Watch(parameters, checks, loss_reduction)
+        self.watch = Watch(parameters)
         self._contraction = Contraction(parameters, clipping)
-        self._first = FirstBatches(self.watch, loss_reduction, checks)
+        self.verification = Verification(
+            self.watch,
+            self._contraction,
+            loss_reduction,
+            verified or (lambda below: 0),
+            unverified=unverified,
+            debug=debug,
+        )
+        self._verifies = verified is not None
         self.total: list[Tensor] | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
         self.local = False  # whether to note what is not private, for the eyes of who trains
@@ -66,18 +82,18 @@ class ClippedSum:
     def attach(self, model: nn.Module) -> None:
         """See every call of the model or of one of its modules."""
         self.watch.attach(model)
+        if self._verifies:
+            self.verification.attach(model)
 
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
         self.watch.clear()
         self.total, self.unclipped = None, 0.0
 
-    def expect(self, records: int, yielded: Any) -> None:
-        """A piece of the batch is about to come, as the loader gives it; the first ones are checked."""
-        checked = self._first.next(records)
-        self.watch.begin(records, yielded, keeps=checked)
-        if checked:
-            self._first.begin(yielded)
+    def expect(self, records: int, yielded: Any, alone: Callable[..., Any] | None = None) -> None:
+        """A piece of the batch is about to come, as the loader gives it; some are verified."""
+        self.watch.begin(records, yielded)
+        self.verification.begin(records, yielded, alone)
 
     @property
     def waiting(self) -> bool:
@@ -87,22 +103,22 @@ class ClippedSum:
     def forget(self) -> None:
         """Drop what backward passes brought since the last ``add``."""
         self.watch.clear()
-
-    def stop_checking(self) -> None:
-        """The loss was computed, or will not be."""
-        self._first.stop()
+        self.verification.forget()
 
     def add(self, weights: Tensor | None, clip_norm: float) -> None:
         """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
-        uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
+        self.verification.refuse_writes()
+        with exactly():
+            uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
         self.watch.end()
         found = self._contraction.room()  # outside inference mode: it becomes the gradient
         if not uses_of or records is None:
             for part in found:
                 part.zero_()
         else:
-            with torch.inference_mode():
+            with torch.inference_mode(), exactly():
                 self._fill(found, uses_of, records, weights, clip_norm)
+            self.verification.judge(records, weights)
         if self.total is None:
             self.total = found
         else:
@@ -115,6 +131,8 @@ class ClippedSum:
         # one that overflows only makes us look closer
         if not all(math.isfinite(float(square.sum())) for square in squares):
             lost = ~torch.isfinite(torch.stack(squares)).all(0)
+        if self.verification.due:
+            self.verification.claim(uses_of, squares, lost, weights)
         self._count(squares[0], lost, weights, clip_norm / scale)
         if self.local:
             over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, shares, strict=True)]

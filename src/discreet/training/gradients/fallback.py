@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.broadcasting import broadcast_use
 from discreet.training.gradients.calls import Layout, PendingUse
-from discreet.training.gradients.handlers import Handler, Spread
+from discreet.training.gradients.handlers import Handler
 from discreet.training.gradients.trees import tensors
 from discreet.training.refusals import MixedRecords
 
@@ -18,6 +21,8 @@ with extra("torch"):
     from torch.utils import _pytree as pytree
 
 __all__ = ["SPREAD", "Broadcast", "Recomputed", "recomputed", "spread"]
+
+_LOG = logging.getLogger("discreet.training")
 
 SPREAD = {
     torch.Tensor.expand,
@@ -76,45 +81,19 @@ class Broadcast(Handler):
         return widened(torch.stack(found))
 
 
-class _Shaped(Handler):
-    """A handler whose gradients get back a dimension of size one."""
-
-    eager = True
-
-    def __init__(self, handler: Handler, shape: torch.Size) -> None:
-        self.handler, self.shape = handler, shape
-
-    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """As the handler, reshaped."""
-        found = self.handler.instantiate(activations, output_gradients)
-        return found.reshape(found.shape[0], *self.shape)
-
-
 def spread(
     func: Any, args: Any, kwargs: Any, output: Tensor, layout: Layout, shared: Mapping[int, Tensor]
 ) -> list[PendingUse]:
     """The uses of shared tensors that a call repeats for every record."""
     targets = [x for x in tensors((args, kwargs)) if id(x) in shared]
-    shape, dim = targets[0].shape, layout.dim - output.dim()
-    rest = [size for d, size in enumerate(output.shape) if d != layout.dim]
-    if func in SPREAD and layout.fold == 1 and _broadcasts(shape, dim, rest):
-        handler: Handler = Spread(shape)
-        if len(shape) >= -dim:  # the records' own dimension is there, of size one
-            handler = _Shaped(Spread(torch.Size([*shape[: len(shape) + dim], *shape[len(shape) + dim + 1 :]])), shape)
-        return [PendingUse(targets[0], handler, None, layout.first)]
+    sizes = zip(reversed(targets[0].shape), reversed(output.shape), strict=False)
+    if func in SPREAD and all(own in (1, size) for own, size in sizes):
+        use = broadcast_use(targets[0], layout, output.dim())
+        if use is not None:
+            return [use]
     with torch.enable_grad():
         graph = func(*args, **kwargs)
     return [PendingUse(x, Broadcast(graph, x, layout.apart), None, layout.apart) for x in targets]
-
-
-def _broadcasts(shape: torch.Size, dim: int, rest: list[int]) -> bool:
-    """Whether an output is the shared tensor broadcast, with the records at ``dim`` (from the end)."""
-    own = list(shape)
-    if len(own) >= -dim:
-        if own[dim] != 1:
-            return False
-        del own[len(own) + dim]
-    return len(own) <= len(rest) and all(a in (1, b) for a, b in zip(reversed(own), reversed(rest), strict=False))
 
 
 def recomputed(
@@ -128,6 +107,7 @@ def recomputed(
     location: str,
 ) -> list[list[PendingUse] | None]:
     """For each output of a call, its uses of shared tensors; none for outputs that carry no gradient."""
+    _tell(getattr(func, "__name__", str(func)), location)
     leaves, tree = pytree.tree_flatten((args, kwargs))
     leaves = [
         widened(x) if isinstance(x, Tensor) and id(x) not in shared and id(x) not in layouts else x for x in leaves
@@ -135,7 +115,7 @@ def recomputed(
     ours = {id(x): widened(x.detach()) for x in leaves if isinstance(x, Tensor) and id(x) in shared}
     batched = {id(x): x.detach() for x in leaves if isinstance(x, Tensor) and id(x) in layouts}
     ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
-    parts = [layouts[key].apart(x) for key, x in batched.items()]
+    parts = [layouts[key].filled(x) for key, x in batched.items()]
 
     def again(number: int, layout: Layout) -> Callable[..., Tensor]:
         def run(values: list[Tensor], rows: list[Tensor]) -> Tensor:
@@ -163,6 +143,17 @@ def recomputed(
             ]
         )
     return found
+
+
+@cache
+def _tell(function: str, location: str) -> None:
+    """Say once that a call takes the slow way."""
+    _LOG.warning(
+        "%s at %s has no rule for a parameter in it: its gradients are computed record by record under vmap, which is "
+        "exact but slower. discreet.training.register gives it a rule.",
+        function,
+        location,
+    )
 
 
 def widened(x: Tensor) -> Tensor:

@@ -14,8 +14,19 @@ from discreet.training.gradients import recurrent
 with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor
+    from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["OPENED", "QUESTIONS", "out_of_place"]
+__all__ = ["OPENED", "QUESTIONS", "WITH_PARAMETERS", "out_of_place", "spread_over"]
+
+
+_TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
+
+
+def _turned(*dims: int) -> Callable[..., Tensor]:
+    def turn(x: Tensor, *_: Any) -> Tensor:
+        return x.transpose(*dims) if dims else x.permute(*reversed(range(x.dim())))
+
+    return turn
 
 
 def _inside(function: Any) -> Any:
@@ -31,11 +42,38 @@ def _inside(function: Any) -> Any:
     return copy
 
 
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *rest: Any, **options: Any
+) -> Any:
+    """Attention with parameters inside (learned queries, a bias of positions): each record gets its own copy first, and
+    its gradient is that of its copy."""
+    given = query, key, value
+    mask = None if attn_mask is None else spread_over(attn_mask, *given)
+    query, key, value = (spread_over(x, *given) for x in given)
+    return F.scaled_dot_product_attention(query, key, value, mask, *rest, **options)
+
+
+def spread_over(x: Tensor, one: Tensor, two: Tensor, three: Tensor) -> Tensor:
+    """A tensor repeated for every row of three others; itself, if it has these rows."""
+    given = x, one, two, three
+    if has_torch_function(given):
+        return handle_torch_function(spread_over, given, *given)  # type: ignore[no-any-return]
+    rows, more = max(len(one), len(two), len(three)), one.dim() - x.dim()
+    return x.expand(rows, *[1] * (more - 1), *(x.shape if more else x.shape[1:]))
+
+
 OPENED: dict[Any, Callable[..., Any]] = {
     F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
     **recurrent.OPENED,
 }
 """Functions whose inner calls are watched instead."""
+
+WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
+    **OPENED,
+    F.scaled_dot_product_attention: _attention,
+    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
+}
+"""Those, and functions that are written in another way where a parameter is among their arguments."""
 
 QUESTIONS = {
     "__get__",

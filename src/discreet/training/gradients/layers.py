@@ -10,6 +10,7 @@ from discreet.training.gradients.calls import Call, Layout, PendingUse, View, fo
 from discreet.training.gradients.convolution import ConvolutionWeight
 from discreet.training.gradients.handlers import Bias, Normalised, Rows
 from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer
+from discreet.training.gradients.recurrence import recurrent_linear
 
 with extra("torch"):
     import torch
@@ -42,6 +43,9 @@ def _linear(call: Call) -> list[PendingUse] | None:
     if call.is_shared(bias):
         pending.append(PendingUse(bias, Bias(2), None, steps))
     return pending
+
+
+register(recurrent_linear, ("input", "weight", "bias"))(_linear)
 
 
 class BilinearWeight(Outer):

@@ -25,6 +25,7 @@ __all__ = ["Affine", "LinearWeight", "Outer", "in_parts", "outer_norms", "produc
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in parts
+DEAR = 16  # products of a Gram sum for an entry of the gradient, above which forming the gradient is quicker
 PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
@@ -36,10 +37,14 @@ class Outer(Handler):
         raise NotImplementedError
 
     def prefers_instances(self, activations: Any, output_gradients: Tensor) -> bool:
-        """Where the gradients take no more memory than the factors they replace, they save a second contraction."""
+        """Where the gradients take little more memory than the factors they replace, they save a second contraction:
+        s·m·n products once, instead of twice or beside the s²·(m + n) of a Gram sum."""
         u, v = self.factors(activations, output_gradients)
         (records, steps, m), n = u.shape, v.shape[2]
-        return steps > 1 and records * m * n <= max(KEPT // 16, u.numel() + v.numel())
+        if steps == 1:
+            return False
+        more = 2 if steps * steps * (m + n) > DEAR * m * n else 1
+        return records * m * n <= max(KEPT // 16, more * (u.numel() + v.numel()))
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """One batched matrix product."""

@@ -1,22 +1,18 @@
-"""Where the records are in a tensor: found by running a module on a few copies of one record.
-
-The dimension whose size follows the number of records holds them. So ``batch_first=False``, flattened batches and
-tables that are looked up once for all records are told apart even where sizes coincide. All records of the probe are
-copies, so the order of a flattened dimension shows too: entries of a record follow one another, or the records take
-turns.
-"""
+"""A probe: a module run on a few copies of one record, to read where the records are (``places``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.calls import Layout
-from discreet.training.gradients.trees import mapped
+from discreet.training.gradients.dispatch import picked_from
+from discreet.training.gradients.functions import OPENED, QUESTIONS, WITH_PARAMETERS
+from discreet.training.gradients.origins import Origins, Positions
+from discreet.training.gradients.places import Places, records_of
+from discreet.training.gradients.state import State
+from discreet.training.gradients.trees import mapped, tensors
 from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
@@ -24,64 +20,17 @@ with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor, nn
     from torch.autograd.graph import saved_tensors_hooks
+    from torch.overrides import TorchFunctionMode
 
-__all__ = ["Places", "chosen", "copies", "undisturbed", "without_dropout"]
-
-
-@dataclass(slots=True)
-class Seen:
-    """A tensor of the probe: its shape, and for each dimension that may hold several entries a record, whether the
-    records take turns in it (none: unclear).
-
-    Where something is unclear the value is kept, for a second probe in which the first record is another.
-    """
-
-    shape: torch.Size
-    turns: dict[int, bool | None]
-    value: Tensor | None = None
-
-    def compare(self, x: Tensor, count: int) -> None:
-        """The entries that changed with the first record are that record's."""
-        if self.value is None or x.shape != self.shape:
-            return
-        differs = x.detach() != self.value
-        for dim in [d for d, known in self.turns.items() if known is None]:
-            changed = differs.movedim(dim, 0).reshape(x.shape[dim], -1).any(1).nonzero().flatten()
-            blocks, turns = bool((changed < x.shape[dim] // count).all()), bool((changed % count == 0).all())
-            self.turns[dim] = turns if blocks != turns else None
-        self.value = None
+__all__ = ["probed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where records were found: the dimension, whether several entries a record are folded into it, and how."""
-
-    dim: int
-    folded: bool = False
-    interleaved: bool = False
-
-
-def _records(x: Tensor, records: int) -> int | None:
-    """The dimension of an input that holds the records: the first, or the second where the batch was turned."""
-    return next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
-
-
-def chosen(tree: Any, records: int, rows: Tensor) -> Any:
-    """These records of the inputs of a model, as new tensors."""
-
-    def some(x: Tensor) -> Tensor:
-        dim = _records(x, records)
-        return x.detach().clone() if dim is None else x.detach().index_select(dim, rows.to(x.device))
-
-    return mapped(some, tree)
-
-
-def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
+def _copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
     """``count`` copies of one record, with invented numbers in place of the data's; or with another record for the
     first."""
 
     def few(x: Tensor) -> Tensor:
-        dim = _records(x, records)
+        dim = records_of(x, records)
         if dim is None:
             return x.detach()
         one = x.detach().narrow(dim, 0, 1)
@@ -97,12 +46,12 @@ def copies(tree: Any, records: int, count: int, *, other: bool = False) -> Any:
 
 
 @contextmanager
-def undisturbed(module: nn.Module) -> Any:
-    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed buffers.
+def _undisturbed(module: nn.Module) -> Any:
+    """Run a module without leaving a trace: no graph, no used-up random numbers, no changed state.
 
     Tensors saved for a backward pass stay out of sight of whoever counts them (gradient checkpointing does).
     """
-    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    before = State(module)
     allowed: Any = torch._C._autograd._saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]
     # Detached, because a node that saves its own output as it is would keep itself alive.
     hidden = saved_tensors_hooks(Tensor.detach, _same) if allowed() else nullcontext()
@@ -110,16 +59,14 @@ def undisturbed(module: nn.Module) -> Any:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), hidden:
             yield
     finally:
-        with torch.no_grad():
-            for buffer, before in kept:
-                buffer.copy_(before)
+        before.restore()
 
 
 def _same(x: Any) -> Any:
     return x
 
 
-def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
+def _without_dropout(func: Any, args: Any, kwargs: Any, run: Callable[..., Any]) -> Any:
     """A call without chance, which would make copies of a record differ."""
     if "dropout" in getattr(func, "__name__", ""):
         return args[0]
@@ -128,137 +75,95 @@ def without_dropout(func: Any, args: Any, kwargs: Any) -> Any:
             args = (*args[:4], 0.0, *args[5:])
         else:
             kwargs = kwargs | {"dropout_p": 0.0}
-    return func(*args, **kwargs)
+    return run(*args, **kwargs)
 
 
-def seen(x: Tensor, count: int) -> Seen:
-    """What a tensor of the probe tells."""
-    dims = [d for d, size in enumerate(x.shape) if size > count and size % count == 0 and x.numel()]
-    if not dims:
-        return Seen(x.shape, {})
-    x = x.detach()
-    turns = {dim: _turns(x.movedim(dim, 0), count) for dim in dims}
-    return Seen(x.shape, turns, x.clone() if None in turns.values() else None)
+class _Probe(TorchFunctionMode):
+    """Notes the tensors of every call that touches a parameter, in the order of calls; dropout is off."""
+
+    def __init__(self, places: Places, shared: Mapping[int, Tensor], given: Any, *, again: bool) -> None:
+        super().__init__()
+        self.handled: nn.Module | None = None  # a module with handlers of its own that is running
+        self.positions = Positions()
+        self._places, self._shared, self._again = places, dict(shared), again
+        self._strict = dict(shared)  # of what is followed as parameters are, what is made of these alone
+        self._origins, self._sources = Origins(tensors(given)), dict[int, Tensor]()
+
+    def open(self, module: nn.Module) -> None:
+        """Such a module begins: its calls are not looked at."""
+        self.handled = module
+
+    def close(self, module: nn.Module, args: Any, output: Any) -> Any:
+        """It ends."""
+        self.handled = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
+        touched = any(id(x) in self._shared for x in tensors((args, kwargs)))
+        if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
+            output = func(*args, **kwargs)
+            self._follow(func, args, kwargs, output, touched)
+            return output
+        self.positions.advance(func)
+        if opened and touched:
+            with self.positions.inside(), self:
+                return _without_dropout(func, args, kwargs, WITH_PARAMETERS[func])
+        output = self._without_chance(func, args, kwargs)
+        if touched:
+            self.look(self.positions.now, func, tensors((args, kwargs, output)))
+        elif (source := picked_from(func, args, kwargs)) is not None and id(source) not in self._sources:
+            self.look(self.positions.source(len(self._sources)), Tensor.__getitem__, [source])
+            self._sources[id(source)] = source
+        self._follow(func, args, kwargs, output, touched)
+        return output
+
+    def _follow(self, func: Any, args: Any, kwargs: Any, output: Any, touched: bool) -> None:
+        """What is made of parameters and constants is followed as parameters are."""
+        if not self._origins.follow(func, args, kwargs, output) and touched:
+            self._shared |= {id(x): x for x in tensors(output)}
+            if all(id(x) in self._strict for x in tensors((args, kwargs))):
+                self._strict |= {id(x): x for x in tensors(output)}
+
+    def look(self, position: Any, func: Any, found: list[Tensor]) -> None:
+        """Note the tensors of a call, or compare them with those of the first probe."""
+        if self._again:
+            self._places.compare(position, func, found)
+        else:
+            self._places.note(position, func, found, self._strict)
+
+    def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func not in OPENED:
+            return _without_dropout(func, args, kwargs, func)
+        with self.positions.inside(), self:  # frozen, so one call in a real pass: opened only for the dropout inside
+            return OPENED[func](*args, **kwargs)
 
 
-def _turns(x: Tensor, count: int) -> bool | None:
-    """Whether copies of a record take turns in the first dimension, or follow one another."""
-    x = x if x.is_floating_point() else x.double()
-    blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
-    one_after_another = float((blocks[0] - blocks[1]).abs().max())
-    in_turns = float((turns[:, 0] - turns[:, 1]).abs().max())
-    if max(one_after_another, in_turns) <= 1e-4 * float(x.abs().max()):
-        return None
-    return in_turns < one_after_another
+def probed(
+    module: nn.Module,
+    args: Any,
+    kwargs: Any,
+    records: int,
+    shared: Mapping[int, Tensor],
+    using: Callable[[Any], Any],
+) -> Places:
+    """Run a module on two copies of a record (three, where the batch has two) and read where the records are.
 
-
-class Places:
-    """What is known about the calls of one module: by position in the forward pass, a place for each tensor."""
-
-    def __init__(self) -> None:
-        self.count = 2
-        self._probed: dict[int, tuple[Any, list[Seen]]] = {}
-        self._known: dict[int, tuple[Any, list[Place | None]]] = {}
-
-    def note(self, position: int, function: Any, found: list[Tensor], shared: Container[int] = ()) -> None:
-        """A call of the probe; of what is ``shared``, parameters, only the shape matters."""
-        self._probed[position] = (
-            function,
-            [Seen(x.shape, {}) if id(x) in shared else seen(x, self.count) for x in found],
-        )
-
-    @property
-    def unclear(self) -> bool:
-        """Whether a probe with another record first may tell more."""
-        return any(one.value is not None for _, found in self._probed.values() for one in found)
-
-    def compare(self, position: int, function: Any, found: list[Tensor]) -> None:
-        """A call of the second probe."""
-        before = self._probed.get(position)
-        if before is not None and before[0] is function and len(before[1]) == len(found):
-            for one, x in zip(before[1], found, strict=True):
-                one.compare(x, self.count)
-
-    def forget(self) -> None:
-        """Drop a probe that failed: sizes alone must do."""
-        self._probed.clear()
-
-    def find(
-        self,
-        position: int,
-        function: Any,
-        leaves: list[Tensor],
-        records: int,
-        guess: Callable[[Tensor], Place | None],
-        location: Callable[[], str],
-    ) -> list[Layout | None]:
-        """The layout of each tensor of a call."""
-        known = self._known.get(position)
-        if known is None or known[0] is not function or len(known[1]) != len(leaves):
-            known = self._known[position] = (
-                function,
-                self._compare(position, function, leaves, records, guess, location),
-            )
-        found: list[Layout | None] = []
-        for leaf, place in zip(leaves, known[1], strict=True):
-            if place is None:
-                found.append(None)
-                continue
-            fold, rest = divmod(leaf.shape[place.dim], records)
-            if rest or not fold or (fold > 1 and not place.folded):
-                raise MixedRecords(
-                    f"{_name(function)} at {location()} has {leaf.shape[place.dim]} entries where the batch has "
-                    f"{records} records. Call the model on the batch as the loader gave it."
-                )
-            found.append(_layout(place.dim, fold, place.interleaved and fold > 1))
-        return found
-
-    def _compare(
-        self,
-        position: int,
-        function: Any,
-        leaves: list[Tensor],
-        records: int,
-        guess: Callable[[Tensor], Place | None],
-        location: Callable[[], str],
-    ) -> list[Place | None]:
-        before = self._probed.get(position)
-        if before is None or before[0] is not function or len(before[1]) != len(leaves):
-            return [guess(leaf) for leaf in leaves]
-        pairs = zip(leaves, before[1], strict=True)
-        return [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
-
-    def _place(
-        self, function: Any, now: torch.Size, then: Seen, records: int, location: Callable[[], str]
-    ) -> Place | None:
-        if len(now) != len(then.shape):
-            return None
-        moved = [d for d in range(len(now)) if now[d] != then.shape[d]]
-        if len(moved) > 1:
-            raise MixedRecords(
-                f"{_name(function)} at {location()} has the records in more than one dimension: it compares "
-                "records with each other, so no record has a gradient of its own."
-            )
-        if not moved:
-            return None
-        if now[moved[0]] * self.count != then.shape[moved[0]] * records:
-            raise MixedRecords(
-                f"{_name(function)} at {location()} has {now[moved[0]]} entries where the batch has {records} "
-                f"records, and {then.shape[moved[0]]} where it has {self.count}: its rows are not the records'."
-            )
-        folded = now[moved[0]] != records
-        turns = then.turns.get(moved[0], False)
-        if folded and turns is None:
-            raise MixedRecords(
-                f"{_name(function)} at {location()} has {now[moved[0]]} rows for {records} records, and a trial "
-                "could not tell which are whose: they all looked the same. Keep the records in a dimension of "
-                "their own there."
-            )
-        return Place(moved[0], folded, bool(turns))
-
-
-_layout = cache(Layout)  # few are different, and every call of every step asks for some
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", function))
+    ``using`` makes the hooks of modules tell a probe what they tell an interception. The run is as a real pass sees it
+    (with gradients: some modules take another way without), and leaves no trace.
+    """
+    places = Places()
+    places.count = 3 if records == 2 else 2
+    try:
+        for again in (False, True):
+            if again and not places.unclear:
+                break
+            small = _copies((args, kwargs), records, places.count, other=again)
+            probe = _Probe(places, shared, small, again=again)
+            with _undisturbed(module), torch.enable_grad(), using(probe), probe:
+                output = module(*small[0], **small[1])
+                probe.look(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
+    except MixedRecords:
+        raise
+    except Exception:  # a model that cannot run on two records is read by sizes alone; verification judges what comes
+        places.forget()
+    return places

@@ -1,15 +1,18 @@
-"""Recurrent networks, opened up: torch's fused kernels written out step by step, so that every use of a weight is seen.
+"""Recurrent networks, opened up: torch's fused kernels written out, so that every use of a weight is seen.
 
-The input projection is one call for the whole sequence; the recurrent one is a call a step, and the watch adds up the
-uses of one weight over time, cross terms and all.
+The input projection is one call for the whole sequence. So is the recurrent one of LSTM and GRU, whose recursion is one
+node of the graph; that of other cells is a call a step, and uses of one weight over time are added up, cross terms and
+all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.recurrence import GRU, LSTM, recurrent_linear
 
 with extra("torch"):
     import torch
@@ -28,15 +31,6 @@ def _lstm_cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> t
     return (F.linear(hidden, weights[2]) if len(weights) > 2 else hidden), cell
 
 
-def _gru_cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> tuple[Tensor, ...]:
-    (hidden,) = state
-    r, z, n = x.chunk(3, dim=-1)
-    hr, hz, hn = F.linear(hidden, weights[0], weights[1]).chunk(3, dim=-1)
-    r, z = torch.sigmoid(r + hr), torch.sigmoid(z + hz)
-    n = torch.tanh(n + r * hn)
-    return ((1 - z) * n + z * hidden,)
-
-
 def _plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ...]]:
     def cell(x: Tensor, state: tuple[Tensor, ...], weights: list[Tensor]) -> tuple[Tensor, ...]:
         return (squash(x + F.linear(state[0], weights[0], weights[1])),)
@@ -44,7 +38,7 @@ def _plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., tuple[Tensor, ..
     return cell
 
 
-def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+def _opened(cell: Any) -> Callable[..., tuple[Tensor, ...]]:
     def run(data: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         if isinstance(rest[0], Tensor) and isinstance(rest[1], (Tensor, tuple, list)) and rest[0].dtype == torch.int64:
             raise ValueError(
@@ -53,8 +47,9 @@ def _opened(cell: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tens
                 "pad_sequence(..., batch_first=True) and ignore the padding in the loss."
             )
         states, flat, biases, layers, dropout, training, both, batch_first = rest
+        own = _lstm_cell if cell is LSTM and states[0].shape[-1] != states[1].shape[-1] else cell  # projected
         states = tuple(states) if isinstance(states, (tuple, list)) else (states,)
-        return _layers(cell, data, states, list(flat), biases, layers, dropout if training else 0.0, both, batch_first)
+        return _layers(own, data, states, list(flat), biases, layers, dropout if training else 0.0, both, batch_first)
 
     return run
 
@@ -99,6 +94,8 @@ def _sequence(
     backwards: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     projected = F.linear(x, own[0], own[2] if biases else None)
+    if not isinstance(cell, FunctionType):
+        return _whole(cell, projected, state, own[1], own[3] if biases else None, backwards=backwards)
     weights = [own[1], own[3] if biases else None, *own[4 if biases else 2 :]]
     outputs: list[Tensor] = []
     steps = list(projected.unbind(0))
@@ -108,9 +105,25 @@ def _sequence(
     return torch.stack(outputs[::-1] if backwards else outputs), state
 
 
+def _whole(
+    kind: Any, projected: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None, *, backwards: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The sequence of an LSTM or a GRU; of half precision in single."""
+    dtype = torch.promote_types(projected.dtype, torch.float32)
+    given, *start = (x.to(dtype) for x in (projected, *state))
+    given = given.flip(0) if backwards else given
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        recurrent = weight.detach().to(dtype)
+        run = kind.run(given, start, recurrent, None if bias is None else bias.detach().to(dtype))
+        before = torch.cat([start[0].detach().unsqueeze(0), run[0][:-1]])
+    steps, *last = kind.apply(given, recurrent_linear(before, weight, bias), recurrent, run, *start)
+    steps = (steps.flip(0) if backwards else steps).to(projected.dtype)
+    return steps, tuple(x.to(projected.dtype) for x in last)
+
+
 OPENED: dict[Any, Callable[..., tuple[Tensor, ...]]] = {
-    _VF.lstm: _opened(_lstm_cell),
-    _VF.gru: _opened(_gru_cell),
+    _VF.lstm: _opened(LSTM),
+    _VF.gru: _opened(GRU),
     _VF.rnn_tanh: _opened(_plain(torch.tanh)),
     _VF.rnn_relu: _opened(_plain(torch.relu)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["GradientReceiver", "Use", "Uses"]
+__all__ = ["GradientReceiver", "Use", "Uses", "exactly"]
 
 
 @dataclass(slots=True)
@@ -93,13 +94,24 @@ class Uses(list[Use]):
         if not handler.prefers_instances(saved, gradient):
             self.append(Use(pending.target, handler, saved, gradient, None, pending.bias))
             return
-        formed = handler.instantiate(saved, gradient)
+        with exactly():
+            formed = handler.instantiate(saved, gradient)
         earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
             earlier.instances = earlier.instances + formed
         else:
             use = self._formed[id(pending.target)] = Use(pending.target, handler, None, None, formed)
             self.append(use)
+
+
+def exactly() -> Any:
+    """Without autocast: a norm in half precision is off by more than the clip norm is widened."""
+    if not torch.is_autocast_enabled("cpu") and not torch.is_autocast_enabled("cuda"):
+        return nullcontext()
+    off = ExitStack()
+    for device in ("cpu", "cuda"):
+        off.enter_context(torch.autocast(device, enabled=False))
+    return off
 
 
 def _cast(saved: Any, dtype: torch.dtype) -> Any:

@@ -1,33 +1,43 @@
 """Seeing every use of every parameter in a forward pass, without touching the model.
 
-``Watch`` is a torch function mode. While a watched module runs, each torch function that is called on a parameter (or
-on something made of parameters alone) goes through it. The function runs on the parameter's value, detached: autograd
-then never computes an ordinary weight gradient. The output carries a hook that receives its gradient, and the pair of
-what the call saw and what came back is a ``Use``, from which the records' gradients follow by the call's handler.
+``Watch`` holds the hooks on a model's modules, and knows which module runs. What happens in between is the matter of
+others: an ``Interception`` sees the torch functions of one outermost call, a ``probe`` reads where the records are the
+first time a module is called in a way, and a ``Tape`` writes down outermost calls for verification, if there is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from discreet.errors import extra
-from discreet.training.gradients import spot_check
-from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, PendingUse, arguments
-from discreet.training.gradients.fallback import SPREAD, recomputed, spread
-from discreet.training.gradients.functions import OPENED, QUESTIONS, out_of_place
-from discreet.training.gradients.probe import Place, Places, chosen, copies, undisturbed, without_dropout
-from discreet.training.gradients.trees import detached, mapped, tensors
-from discreet.training.gradients.uses import GradientReceiver, Uses
-from discreet.training.refusals import MixedRecords
+from discreet.training.gradients.calls import LAYERS
+from discreet.training.gradients.interception import Interception, Pass
+from discreet.training.gradients.places import Places, records_of
+from discreet.training.gradients.probe import probed
+from discreet.training.gradients.trees import tensors
+from discreet.training.gradients.uses import Uses
+from discreet.training.refusals import MixedRecords, PrivateTrainingError
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
-    from torch.overrides import TorchFunctionMode
+    from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["Watch", "watching"]
+__all__ = ["Listener", "Watch", "watching"]
+
+
+class Listener(Protocol):
+    """Who is told of outermost calls of a model and its modules; not of what a probe does, when it is ``paused``."""
+
+    paused: bool
+
+    def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """A call begins."""
+
+    def answered(self, output: Any) -> None:
+        """It ends."""
 
 
 class _Hook:
@@ -47,77 +57,99 @@ def _nothing(*_: Any) -> None:
     """What a copied hook does."""
 
 
-class Watch(TorchFunctionMode):
-    """Collects the uses of ``parameters`` in forward and backward passes over ``records`` records."""
+class Watch:
+    """Collects the uses of ``parameters`` in forward and backward passes over the records of a batch."""
 
-    def __init__(self, parameters: Mapping[str, Tensor], checks: int = 0, reduction: str = "mean") -> None:
-        super().__init__()
-        self.records: int | None = None
-        self.uses = Uses()
-        self.checks = checks  # forward passes still to be checked for records that mix
-        self.reduction = reduction
-        self.keeps = False  # whether to keep what outermost modules were given and gave, for a check of the loss
-        self.inputs: list[Tensor] = []
-        self.outputs: list[Tensor] = []
+    def __init__(self, parameters: Mapping[str, Tensor]) -> None:
+        self.parameters = dict(parameters)
+        self.listener: Listener | None = None
         self.depth = 0
-        self._serial = 0  # of the batch: a backward pass through an earlier one's graph is refused
-        self._rows: set[torch.Size] = set()  # shapes of single records as the loader gave them
-        self._entered = False
-        self._parameters = list(parameters.values())
-        self._names = {id(p): name for name, p in parameters.items()}
-        self._shared: dict[int, Tensor] = {id(p): p for p in self._parameters}
-        self._anchor = torch.zeros((), requires_grad=True)
-        self._position, self._probing, self._comparing = 0, False, False
-        self._known: dict[tuple[Any, ...], Places] = {}
-        self._places = Places()
-        self._handled: list[nn.Module] = []  # modules with a handler of their own that are running
+        self.plain = False  # whether modules run as if nobody watched
         self._path: list[str] = []
+        self._mode: Any = None  # what is told of modules with handlers of their own
+        self._entered: Interception | None = None
+        self._known: dict[tuple[Any, ...], Places] = {}
+        self._by_id = {id(p): p for p in self.parameters.values()}
+        self._anchor = torch.zeros((), requires_grad=True)
+        self._batch = Pass(self._by_id, None, set())
+
+    # --- batches ---------------------------------------------------------------------------------------------------
+
+    @property
+    def records(self) -> int | None:
+        """Of the batch; unknown until it, or a call of the model, has come."""
+        return self._batch.records
+
+    @property
+    def uses(self) -> Uses:
+        """What the backward passes over this batch brought."""
+        return self._batch.uses
+
+    def begin(self, records: int, yielded: Any = ()) -> None:
+        """A new batch, as the loader gave it."""
+        self._batch.over = True
+        rows = {x.shape[1:] for x in tensors(yielded) if x.dim() and x.shape[0] == records}
+        self._batch = Pass(self._by_id, records, rows)
 
     def clear(self) -> None:
         """Forget every use."""
-        self.uses.clear()
-        if len(self._shared) > len(self._parameters):  # what was made of parameters
-            self._shared = {id(p): p for p in self._parameters}
-
-    def begin(self, records: int, yielded: Any = (), *, keeps: bool = False) -> None:
-        """A new batch, as the loader gave it."""
-        self.clear()
-        self.records, self.keeps = records, keeps
-        self._serial += 1
-        self._rows = {x.shape[1:] for x in tensors(yielded) if x.dim() and x.shape[0] == records}
+        self._batch.clear()
 
     def end(self) -> None:
         """The batch had its step."""
-        self.clear()
-        self.records = None
+        self._batch.clear()
+        self._batch.records = None
 
-    def forget(self) -> None:
-        """Drop what was kept for a check."""
-        self.keeps, self.inputs, self.outputs = False, [], []
+    @contextmanager
+    def trial(self, records: int) -> Iterator[Uses]:
+        """A batch beside the current one, for the length of a block; its uses."""
+        kept, self._batch = self._batch, Pass(self._by_id, records, set())
+        try:
+            yield self._batch.uses
+        finally:
+            self._batch = kept
 
-    # --- entering and leaving modules ----------------------------------------------------------------------------
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Modules run as if nobody watched, for the length of a block; only outermost calls are told of."""
+        self.plain = True
+        try:
+            yield
+        finally:
+            self.plain = False
+
+    # --- entering and leaving modules ------------------------------------------------------------------------------
 
     def attach(self, model: nn.Module) -> list[Any]:
-        """Watch every call of the model or of one of its modules; returns the handles that undo it."""
+        """Watch every call of the model or of one of its modules; returns the handles that undo it.
+
+        First of all hooks before a call, so that what other hooks do to its inputs is seen, too.
+        """
         handles: list[Any] = []
         for name, module in model.named_modules():
-            handles.append(module.register_forward_pre_hook(_Hook(self._entering(name)), with_kwargs=True))
+            enter = _Hook(self._entering(name, type(module)))
+            handles.append(module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True))
             handles.append(module.register_forward_hook(_Hook(self._leaving), always_call=True))
         return handles
 
-    def _entering(self, name: str) -> Callable[..., None]:
+    def _entering(self, name: str, kind: type) -> Callable[..., None]:
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._path.append(name)
             self.depth += 1
-            if self.depth == 1 and not self._probing:
-                if torch.is_grad_enabled():
-                    self._prepare(module, args, kwargs)
-                self._position, self._entered = 0, True
-                self.__enter__()
-            if type(module) in LAYERS and torch.is_grad_enabled() and not self._handled:
-                self._handled.append(module)
-                for p in () if self._probing else module.parameters():
-                    p.requires_grad_(False)
+            if self.depth == 1:
+                _refuse_wrapped(module, kind, name)
+                reads = torch.is_grad_enabled() and not self.plain
+                places = self._read(module, args, kwargs) if reads else Places()
+                if self.listener is not None:
+                    self.listener.called(module, args, kwargs)
+            if self.plain:
+                return
+            if self.depth == 1:
+                self._mode = self._entered = Interception(self._batch, places, self._location, self._anchor)
+                self._entered.__enter__()
+            self._mode.positions.enter(name)
+            if type(module) in LAYERS and torch.is_grad_enabled() and self._mode.handled is None:
+                self._mode.open(module)
 
         return enter
 
@@ -126,273 +158,80 @@ class Watch(TorchFunctionMode):
         if self._path:
             self._path.pop()
         answer = None
-        if self._handled and self._handled[-1] is module:
-            self._handled.pop()
-            if not self._probing:
-                for p in module.parameters():
-                    if id(p) in self._shared:
-                        p.requires_grad_(True)
-                answer = output if output is None else self._tapped(output, self._own_handlers(module, args))
-        if self.depth == 0 and self._entered and not self._probing:
-            self._entered = False
-            self.__exit__(None, None, None)
-            self.outputs += tensors(output) if self.keeps else []
+        if not self.plain and self._mode is not None:
+            self._mode.positions.leave()
+        if not self.plain and self._mode is not None and self._mode.handled is module:
+            answer = self._mode.close(module, args, output)
+        if self.depth == 0:
+            entered, self._entered, self._mode = self._entered, None, None
+            if entered is not None:
+                entered.__exit__(None, None, None)
+            if self.listener is not None:
+                self.listener.answered(output if answer is None else answer)
         return answer
-
-    def _own_handlers(self, module: nn.Module, args: Any) -> list[PendingUse]:
-        handlers = LAYERS[type(module)]
-        return [
-            PendingUse(p, handlers[name], mapped(Tensor.detach, args[0]), lambda g: g)
-            for name, p in module.named_parameters()
-            if id(p) in self._shared
-        ]
-
-    # --- where the records are -----------------------------------------------------------------------------------
-
-    def _prepare(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Probe a module the first time it is called in this way."""
-        inputs = [leaf for leaf in (tensors((args, kwargs)) if kwargs else tensors(args)) if leaf.dim()]
-        if self.records is None and inputs:
-            self.records = inputs[0].shape[0]
-        elif inputs and not any(x.shape[0] == self.records for x in inputs):
-            self._refuse_part(inputs)
-        if self.keeps:
-            self.inputs += inputs
-        if self.records == 0:
-            return
-        key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
-        known = self._known.get(key)
-        if known is None:
-            self._places = self._known[key] = Places()
-            self._probe(module, args, kwargs)
-        else:
-            self._places = known
-        if self.checks and (self.records or 0) >= 2:
-            self.checks -= 1
-            found, self._places = self._places, Places()  # what is noted here does not count
-            with self._quietly(module):
-                spot_check.refuse_mixing(module, args, kwargs, self.records or 0, self.reduction)
-            self._places = found
-            self._check_gradients_do_not_cross(module, args, kwargs)
-
-    def _refuse_part(self, inputs: list[Tensor]) -> None:
-        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
-        turned."""
-        parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in self._rows]
-        if parts or not any(x.dim() > 1 and x.shape[1] == self.records for x in inputs):
-            raise MixedRecords(
-                f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
-                f"has {self.records} records. Call it on the batch as the loader gave it; for pieces use "
-                "max_physical_batch_size."
-            )
-
-    def _check_gradients_do_not_cross(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Run on a few records, send back gradients for the first alone and for all, and refuse if its row changes, or
-        if it reaches another's."""
-        count = 5 - self._places.count  # not the number of the probe
-        before = self.records, self.uses, self._shared, self.depth, list(self._path)
-        rows, records, norms = torch.arange(count) % (self.records or 1), self.records or 0, []
-        self.records = count
-        try:
-            for heard in (1, count):
-                given = chosen((args, kwargs), records, rows)
-                self.uses, self._shared, self._position = Uses(), dict(before[2]), 0
-                with undisturbed(module), torch.enable_grad():
-                    with self:
-                        outputs = tensors(module.forward(*given[0], **given[1]))
-                    self._send_back(module, [x for x in outputs if x.is_floating_point()], heard)
-                norms.append([(self._names.get(id(use.target)), use.squared_norms()) for use in self.uses])
-        except MixedRecords:
-            raise
-        except Exception:  # a model that cannot run on a few records is not judged
-            return
-        finally:
-            self.records, self.uses, self._shared, self.depth, self._path = before
-        spot_check.refuse_crossing(type(module), *norms)
-
-    def _send_back(self, module: nn.Module, outputs: list[Tensor], heard: int) -> None:
-        """A backward pass from the outputs of the first records, as far as the watch's own hooks."""
-        layouts = self._places.find(0, type(module), outputs, self.records or 0, self._guess, self._location)
-        gradients = [torch.zeros_like(x) for x in outputs]
-        for gradient, layout in zip(gradients, layouts, strict=True):
-            if layout is not None:
-                parts = layout.apart(gradient)
-                parts[:heard] = torch.randn_like(parts)[:heard]
-        pairs = [(x, g) for x, g in zip(outputs, gradients, strict=True) if x.requires_grad]
-        torch.autograd.backward([x for x, _ in pairs], [g for _, g in pairs], inputs=[self._anchor])
-
-    def _probe(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """Run the module on two copies of a record (three, where the batch has two) and note every call's tensors."""
-        self._places.count = 3 if self.records == 2 else 2
-        small = copies((args, kwargs), self.records or 0, self._places.count)
-        try:
-            with self._quietly(module):
-                output = module.forward(*small[0], **small[1])
-                self._places.note(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
-            if self._places.unclear:
-                small, self._comparing = copies((args, kwargs), self.records or 0, self._places.count, other=True), True
-                with self._quietly(module):
-                    output = module.forward(*small[0], **small[1])
-                    self._places.compare(0, type(module), [x for x in tensors(output) if x.is_floating_point()])
-        except MixedRecords:
-            raise
-        except Exception:  # a model that cannot run on two records is read by sizes alone
-            self._places.forget()
-        finally:
-            self._comparing = False
-
-    @contextmanager
-    def _quietly(self, module: nn.Module) -> Iterator[None]:
-        """As a real pass sees it (with gradients: some modules take another way without), but leaving no trace."""
-        before = self.depth, list(self._path), dict(self._shared)
-        self._position, self._probing = 0, True
-        try:
-            with undisturbed(module), torch.enable_grad(), self:
-                yield
-        finally:
-            self._probing = False
-            self.depth, self._path, self._shared = before
-            self._handled.clear()
-
-    def _guess(self, leaf: Tensor) -> Place | None:
-        if id(leaf) in self._shared:
-            return None
-        dim = next((d for d in range(min(2, leaf.dim())) if leaf.shape[d] == self.records), None)
-        return None if dim is None else Place(dim)
 
     def _location(self) -> str:
         return f"module {self._path[-1]!r}" if self._path and self._path[-1] else "the model"
 
-    # --- one call ------------------------------------------------------------------------------------------------
+    # --- where the records are -------------------------------------------------------------------------------------
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if self._handled or getattr(func, "__name__", "") in QUESTIONS:
-            return func(*args, **kwargs)
-        if func in OPENED and torch.is_grad_enabled() and self._touches(args, kwargs):
-            with self:
-                return OPENED[func](*args, **kwargs)
-        self._position += 1  # counted alike in a probe and in a real pass, or calls would be taken for others
-        if self._probing:
-            output = self._without_chance(func, args, kwargs)
-            if self._touches(args, kwargs):
-                self._look(func, tensors((args, kwargs, output)))
-                if self._made_of_shared(args, kwargs):
-                    self._shared |= {id(x): x for x in tensors(output)}
-            return output
-        if not torch.is_grad_enabled() or not self._touches(args, kwargs):
-            return func(*args, **kwargs)
-        return self._shared_call(func, args, kwargs)
+    def _read(self, module: nn.Module, args: Any, kwargs: Any) -> Places:
+        """Where the records are in the calls of a module; probed the first time it is called in this way."""
+        inputs = [leaf for leaf in (tensors((args, kwargs)) if kwargs else tensors(args)) if leaf.dim()]
+        batch = self._batch
+        if batch.records is None and inputs:
+            batch.records = inputs[0].shape[0]
+        elif inputs and not any(x.shape[0] == batch.records for x in inputs):
+            self._refuse_part(inputs)
+        if not batch.records:
+            return Places()
+        key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
+        known = self._known.get(key)
+        if known is None or (known.doubtful and batch.records > 1):
+            self._known[key] = probed(module, args, kwargs, batch.records, batch.shared, self._using)
+        return self._known[key]
 
-    def _look(self, func: Any, found: list[Tensor]) -> None:
-        if self._comparing:
-            self._places.compare(self._position, func, found)
-        else:
-            self._places.note(self._position, func, found, self._shared)
+    @contextmanager
+    def _using(self, mode: Any) -> Iterator[None]:
+        """Tell another mode of modules with handlers of their own, and no listener of anything."""
+        before = self._mode, self.listener, self.depth, list(self._path)
+        self._mode, self.listener = mode, None
+        if before[1] is not None:
+            before[1].paused = True
+        try:
+            yield
+        finally:
+            self._mode, self.listener, self.depth, self._path = before
+            if before[1] is not None:
+                before[1].paused = False
 
-    def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if func not in OPENED:
-            return without_dropout(func, args, kwargs)
-        position = self._position  # frozen, so one call in a real pass: opened only for the dropout inside
-        with self:
-            output = OPENED[func](*args, **kwargs)
-        self._position = position
-        return output
+    def _refuse_part(self, inputs: list[Tensor]) -> None:
+        """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was
+        turned."""
+        records, rows = self.records or 0, self._batch.rows
+        parts = [x for x in inputs if x.dim() > 1 and x.shape[1:] in rows]
+        if parts or not any(records_of(x, records) == 1 for x in inputs):
+            raise MixedRecords(
+                f"The model was called on inputs of shape {tuple((parts or inputs)[0].shape)}, but the batch "
+                f"has {records} records. Call it on the batch as the loader gave it; for pieces use "
+                "max_physical_batch_size."
+            )
 
-    def _touches(self, args: Any, kwargs: Any) -> bool:
-        for x in args:
-            if id(x) in self._shared or (type(x) in (list, tuple) and any(id(y) in self._shared for y in x)):
-                return True
-        return bool(kwargs) and any(id(x) in self._shared for x in kwargs.values())
 
-    def _made_of_shared(self, args: Any, kwargs: Any) -> bool:
-        return all(id(x) in self._shared for x in tensors((args, kwargs)))
-
-    def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
-        """The ordinary function in its place; its result is written where it was wanted: over what a handler may have
-        saved."""
-        kept = args if id(args[0]) in self._shared else (args[0].clone(), *args[1:])
-        result, position = self._shared_call(ordinary, kept, kwargs, func), self._position
-        with self:
-            output = args[0].copy_(result)
-        self._position = position
-        return output
-
-    def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
-        """A call on shared tensors; a probe may have ``noted`` it under another name."""
-        ordinary = out_of_place(func)
-        if ordinary is not None:
-            return self._in_place(func, ordinary, args, kwargs)
-        inputs = tensors((args, kwargs)) if kwargs else tensors(args)
-        output = func(*detached(args, self._shared), **detached(kwargs, self._shared))
-        outputs = tensors(output)
-        if not any(x.is_floating_point() for x in outputs):
-            return output
-        if self.records == 0:  # nobody has a gradient
-            return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
-
-        def guess(leaf: Tensor) -> Place | None:
-            """Without a probe, something made of parameters has no records, whatever its size, unless it is spread."""
-            return None if self._made_of_shared(args, kwargs) and func not in SPREAD else self._guess(leaf)
-
-        places = self._places.find(
-            self._position, noted or func, inputs + outputs, self.records or 1, guess, self._location
+def _refuse_wrapped(module: nn.Module, kind: type, name: str) -> None:
+    """Refuse what was put around a private model, or made of it, after it became private."""
+    if type(module) is not kind:
+        raise PrivateTrainingError(
+            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but "
+            "private gradients are not sharded: each process would clip and noise a part by itself. Train in one "
+            "process."
         )
-        layouts = {id(x): place for x, place in zip(inputs, places, strict=False) if place is not None}
-        where = places[len(inputs) :]
-        if not any(where):
-            return self._derived(func, args, kwargs)
-        if not layouts:
-            assert where[0] is not None
-            return self._tapped(output, spread(func, args, kwargs, output, where[0], self._shared))
-        if func in CALL_HANDLERS and len(outputs) == 1:
-            call = Call(func, arguments(func, args, kwargs), self.records or 0, self._shared, layouts, self._location)
-            pending = CALL_HANDLERS[func](call)
-            if pending is not None:
-                return self._tapped(output, pending)
-        answers = recomputed(func, args, kwargs, layouts, where, outputs, self._shared, self._location())
-        tapped = {
-            id(x): x if pending is None else self._tapped(x, pending)
-            for x, pending in zip(outputs, answers, strict=True)
-        }
-        return mapped(lambda x: tapped[id(x)], output)
-
-    def _derived(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Something made of parameters alone: it keeps its graph, and its uses are pulled back through it."""
-        output = func(*args, **kwargs)
-        for x in tensors(output):
-            if x.requires_grad:
-                self._shared[id(x)] = x
-        return output
-
-    def _tapped(self, output: Tensor, pending: list[PendingUse]) -> Tensor:
-        """The output, which will hand its gradient to the handlers."""
-        done, serial = False, self._serial
-
-        def receive(gradient: Tensor) -> None:
-            nonlocal done
-            if serial != self._serial:
-                raise MixedRecords(
-                    "A backward pass went through a forward pass of an earlier batch, but a batch may be used "
-                    "for one step only. Call the model on this batch."
-                )
-            if done or torch.is_grad_enabled():
-                raise MixedRecords(
-                    "A backward pass went through the same forward pass twice, or will itself be "
-                    "differentiated (a gradient penalty): add the losses up and call backward once."
-                )
-            done = True
-            for use in pending:
-                self.uses.add(use, use.view(gradient))
-            pending.clear()
-
-        if output.requires_grad:  # before the function itself, after every hook on the tensor: what it changes counts
-            place = output.output_nr
-            output.grad_fn.register_prehook(lambda g: None if g[place] is None else receive(g[place]))  # type: ignore[union-attr]
-            return output
-        if output._is_view():  # a view of a parameter must not be marked as changed
-            output = output.clone()
-        return GradientReceiver.apply(output, self._anchor, receive)
+    if DistributedDataParallel._active_ddp_module is not None:
+        raise PrivateTrainingError(
+            "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
+            "those of a private step are made later, in step, so the processes would drift apart. Train in one "
+            "process, and give large batches speed=Speed(max_physical_batch_size=...)."
+        )
 
 
 @contextmanager

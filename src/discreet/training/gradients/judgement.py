@@ -1,0 +1,203 @@
+"""The judgement of one batch: four questions, each of which a loop that treats records apart answers alike.
+
+1. Is anything that model and loss were given made of an earlier batch, or of several rows of this one?
+2. Are made-up records' gradients, as the engine claims them, those of the records alone? (Asked once, first: a refusal
+   may then say everything.)
+3. Are the private ones'? A refusal is one fixed sentence.
+4. Does the model write the same into its state, whatever the record?
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.gradients import explanation
+from discreet.training.gradients.lone import Claim, LoneRuns
+from discreet.training.gradients.replay import READINGS, Reading, ancestors, recomputed_inputs, sizes
+from discreet.training.gradients.tape import Call, LossTape
+from discreet.training.gradients.trial import trial
+from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, MixedRecords, PrivateTrainingError
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Judgement", "Memory"]
+
+FEW = 4  # made-up records
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of a run from one verified batch to the next."""
+
+    unverified: str = ""
+    debug: bool = False
+    told: bool = False  # whether it was said that there are no gradients before step
+    made_up: bool = False  # whether made-up records were asked of
+    sizes: tuple[int, dict[int, int]] | None = None  # of the last batch: its size, and numbers that may be sizes
+    follows: bool = False  # whether numbers of the loop were seen to follow the number of records
+    written: set[str] = field(
+        default_factory=set
+    )  # parameters and buffers that a forward pass writes, not from records
+    earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
+
+    def count(self, tape: LossTape, records: int) -> None:
+        """Numbers of the loop that change with the number of records are numbers of records."""
+        found = sizes(tape, records)
+        if self.sizes is not None and self.sizes[0] != records and tape.counted:
+            self.follows |= any(self.sizes[1].get(place) == times for place, times in found.items())
+        self.sizes = records, found
+
+    def refuse(self, error: PrivateTrainingError) -> None:
+        """Refuse what cannot be judged, unless the user vouches for it."""
+        if not self.unverified:
+            raise error
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Of the batch on a tape."""
+
+    tape: LossTape
+    runs: LoneRuns
+    memory: Memory
+    draw: Callable[[int], int]
+    records: int
+    weights: Tensor | None
+
+    def judge(self, claimed: Sequence[Claim]) -> None:
+        """Refuse the batch, or not."""
+        self.memory.count(self.tape, self.records)
+        self._refuse_earlier()
+        self._refuse_several_rows()
+        if not self.memory.made_up:
+            self.memory.made_up = True
+            self._made_up()
+        for claim in claimed:
+            self._compare(claim, self.tape, self.records, made_up=False)
+        self._refuse_written(self.tape, self.records)
+
+    def _compare(self, claim: Claim, tape: LossTape, records: int, *, made_up: bool) -> None:
+        """Refuse a claim that is wrong under every reading of the tape."""
+        wrong: tuple[Reading, list[str]] | None = None
+        for reading in READINGS:
+            if self.memory.follows and not reading.counts:
+                continue
+            try:
+                names = self.runs.differing(claim, tape, records, reading)
+            except PrivateTrainingError:
+                raise
+            except Exception:  # refused below, unless another reading shows that the loop is right
+                continue
+            if not names:
+                if not made_up:
+                    self._refuse_padding(claim, reading)
+                return
+            wrong = wrong or (reading, names)
+        if wrong is None:
+            if not made_up:
+                self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            return
+        if made_up or self.memory.debug:
+            explanation.refuse(claim, tape, self.runs, records, *wrong)
+        raise MixedRecords(UNEQUAL)
+
+    def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
+        """Refuse padding that has an effect: others decide how long it is."""
+        alone = None if self.tape.alone is None else self.tape.alone(claim.row)
+        if alone is None:
+            return
+        own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
+        try:
+            wrong = self.runs.differing(claim, self.tape, self.records, replace(reading, own=own))
+        except Exception:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            return
+        if wrong:
+            raise MixedRecords(UNEQUAL)
+
+    def _made_up(self) -> None:
+        """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
+        count = self.records if self.tape.counted else min(self.records, FEW)
+        try:
+            made, claimed = trial(self.tape, self.runs, self.records, count)
+        except PrivateTrainingError:
+            raise
+        except Exception:  # shapes or values that only records have: the private ones are judged in any case
+            return
+        for claim in claimed:
+            self._compare(claim, made, count, made_up=True)
+        self._refuse_written(made, count)
+        self.runs.written.clear()
+
+    def _refuse_earlier(self) -> None:
+        """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
+        tape, earlier = self.tape, {id(x) for x in (ref() for ref in self.memory.earlier) if x is not None}
+        if (earlier - tape.data) & ancestors(tape):
+            raise MixedRecords(EARLIER)
+        made = {id(x): x for call in tape.calls for x in call.outputs if id(x) in tape.data}
+        self.memory.earlier = [weakref.ref(x) for x in made.values()]
+
+    def _refuse_several_rows(self) -> None:
+        """Another record in one row of the batch may change one row of what model and loss are given."""
+        tape, records, row = self.tape, self.records, self.draw(self.records)
+        rows = row, (row + 1 + self.draw(records - 1)) % records
+
+        def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
+            return self.runs.run(call, args, kwargs, self.runs.chance(row, records, READINGS[0]))
+
+        try:
+            found = recomputed_inputs(tape, records, rows, run)
+        except Exception:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            return
+        if any(all(_rows_changed(one, other, records) is None for other in others) for one, *others in found):
+            raise MixedRecords(SEVERAL)
+        for place, replaced in enumerate(rows, 1):
+            changed = torch.zeros(records, dtype=torch.bool)
+            for parts in found:
+                rows_changed = _rows_changed(parts[0], parts[place], records)
+                changed |= False if rows_changed is None else rows_changed
+            moved = self.weights is not None and bool(changed.any()) and not bool(changed[replaced])
+            if int(changed.sum()) > 1 or moved:
+                raise MixedRecords(SEVERAL)
+
+    def _refuse_written(self, tape: LossTape, records: int) -> None:
+        """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
+        written = self.runs.written
+        if len(written) == 1 and written[0][1]:  # does another record write the same?
+            for reading in READINGS:
+                try:
+                    self.runs.gradient(tape, (written[0][0] + 1) % records, records, reading)
+                    break
+                except Exception:  # refused below: what is not known to be the same is not
+                    continue
+            else:
+                self.memory.refuse(PrivateTrainingError(UNJUDGED))
+        for (_, names, state), (_, others, other) in pairwise(written):
+            differ = state.changed_since(other) if state is not None and other is not None else names or others
+            if differ:
+                explanation.refuse_written(differ[0], self.runs.model)
+
+
+def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:
+    """Which records' rows differ between two tensors; none can be told where one without rows differs.
+
+    Several entries a record may be in one dimension, one after another or in turns: as few rows as can be.
+    """
+    if one.shape != other.shape:
+        return None
+    differs = (one.nan_to_num() != other.nan_to_num()).cpu()
+    if not bool(differs.any()):
+        return torch.zeros(records, dtype=torch.bool)
+    found = []
+    for dim in [d for d in range(min(2, one.dim())) if one.shape[d] and one.shape[d] % records == 0]:
+        entries = differs.movedim(dim, 0).reshape(one.shape[dim], -1).any(1)
+        found += [entries.view(records, -1).any(1), entries.view(-1, records).any(0)]
+    return min(found, key=lambda rows: int(rows.sum()), default=None)

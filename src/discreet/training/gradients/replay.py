@@ -1,0 +1,312 @@
+"""What a tape holds, computed again: for one record alone, or for made-up records.
+
+From the model's inputs on, every call is made again: what was given to the model and the loss is cut to the record's
+row, and what follows from it follows. A ``Reading`` says what is taken for a row where sizes coincide, and what for a
+number of records where Python was told one: a loop is right if one reading shows that it is.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet.errors import extra
+from discreet.training.gradients.chance import Unjudged
+from discreet.training.gradients.places import records_of
+from discreet.training.gradients.tape import Call, LossTape
+from discreet.training.gradients.trees import mapped, tensors
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = [
+    "READINGS",
+    "Reading",
+    "Row",
+    "Rows",
+    "Substitute",
+    "Whole",
+    "ancestors",
+    "calls_of_losses",
+    "given_chance",
+    "losses",
+    "recomputed_inputs",
+    "sizes",
+]
+
+Run = Callable[[Call, Any, Any], list[Tensor]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is taken for what, where a tape alone cannot tell."""
+
+    counts: int = 0  # how many whole numbers of a call may be multiples of the number of records
+    only_data: bool = False  # whether tensors that do not come from the batch have no rows
+    turned: bool = False  # whether the records are rather in the second dimension
+    interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
+    copies: int = 1  # of the record, for functions that do not run on one
+    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the record's own instead of its row
+
+
+READINGS = (
+    Reading(),
+    Reading(counts=1),
+    Reading(only_data=True),
+    Reading(counts=1, only_data=True),
+    Reading(counts=9),
+    Reading(turned=True),
+    Reading(interleaved=True),
+    Reading(copies=2),
+    Reading(copies=2, counts=1),
+)
+
+
+class Substitute(Protocol):
+    """What takes the place of tensors that model and loss were given."""
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """Its part of a tensor."""
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record, or is taken whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record: its row in tensors that hold ``records`` of them; ``known`` tensors are the model's own."""
+
+    tape: LossTape
+    row: int
+    records: int
+    known: Container[int]
+    reading: Reading = READINGS[0]
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """The record's part of a tensor that was given."""
+        if id(x) in self.known:
+            return x
+        now = self.tape.originals.get(id(x), x).detach()
+        dim = self.dim(x, of_model)
+        own = now if dim is None else self.reading.own.get(id(x), now.narrow(dim, self.row, 1))
+        if dim is not None and self.reading.copies > 1:
+            own = own.repeat_interleave(self.reading.copies, dim)
+        return own.clone().requires_grad_(x.requires_grad)
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record."""
+        return self.dim(x, of_model) is not None
+
+    def dim(self, x: Tensor, of_model: bool) -> int | None:
+        """Where the records are: in the first dimension; of a batch that was turned, in the second."""
+        if self.reading.only_data and id(x) not in self.tape.data | self.tape.drawn:
+            return None
+        if self.reading.turned and x.dim() > 1 and x.shape[1] == self.records:
+            return 1
+        return records_of(x, self.records) if of_model else 0 if x.dim() and x.shape[0] == self.records else None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All records, as they are."""
+
+    tape: LossTape
+    known: Container[int]
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """The tensor as it was given."""
+        return x if id(x) in self.known else self.tape.originals.get(id(x), x).detach().clone()
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whatever it has is taken."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Made-up records in place of the batch's, as many as ``count``: of the same shapes and kinds of numbers."""
+
+    row: Row
+    count: int
+    tape: LossTape  # that is being written: made-up records are its data
+    made: dict[int, Tensor]
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record."""
+        return self.row.has_rows(x, of_model)
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """Numbers around zero, and small whole ones: what any table has."""
+        dim = self.row.dim(x, of_model)
+        if id(x) in self.row.known:
+            return x
+        if dim is None:
+            return self.row.tape.originals.get(id(x), x).detach().clone().requires_grad_(x.requires_grad)
+        if id(x) not in self.made:
+            shape = [self.count if d == dim else size for d, size in enumerate(x.shape)]
+            if x.is_floating_point() or x.is_complex():
+                self.made[id(x)] = torch.randn(shape, dtype=x.dtype, device=x.device)
+            else:
+                self.made[id(x)] = torch.randint(0, 2, shape, device=x.device).to(x.dtype)
+            self.tape.data.add(id(self.made[id(x)]))
+            self.tape.given.append(self.made[id(x)])
+        return self.made[id(x)].requires_grad_(x.requires_grad)
+
+
+def losses(
+    tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+) -> list[Tensor]:
+    """The losses of the backward passes, computed again from what ``substitute`` gives for what was given.
+
+    ``count`` records take the place of ``records``; ``run`` makes a call of the model.
+    """
+    made: dict[int, Tensor] = {}
+    makers = {id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data}
+
+    def now(x: Tensor, of_model: bool) -> Tensor:
+        if id(x) not in made:
+            maker = None if id(x) in tape.after else makers.get(id(x))
+            if maker is not None and not substitute.has_rows(x, of_model):  # a batch that was flattened, say
+                again(maker)
+            else:
+                made[id(x)] = substitute(x, of_model)
+        return made[id(x)]
+
+    def again(call: Call) -> None:
+        args, kwargs = (mapped(lambda x: now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
+        if reading.counts and not call.is_module and count != records:
+            args = _recounted(args, reading.counts, count, records)
+        found = _made(call, args, kwargs, run)
+        if len(found) != len(call.outputs):
+            raise Unjudged("outputs")
+        made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
+
+    for call in calls_of_losses(tape):
+        again(call)
+    wanted = [loss for loss, _ in tape.backwards]
+    if any(id(loss) not in made for loss in wanted):
+        raise Unjudged("loss")
+    return [made[id(loss)] for loss in wanted]
+
+
+def calls_of_losses(tape: LossTape) -> list[Call]:
+    """The calls from the model's inputs to the losses, in order."""
+    return _needed(tape, [loss for loss, _ in tape.backwards], lambda ids: bool(ids & tape.after))
+
+
+def _made(call: Call, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
+    with ExitStack() as stack:
+        stack.enter_context(torch.set_grad_enabled(call.graded))
+        if call.casts[0]:
+            stack.enter_context(torch.autocast("cpu", dtype=call.casts[1]))
+        if call.is_module:
+            return run(call, args, kwargs)
+        output = call.func(*args, **kwargs)
+        return tensors(output) or [args[0]]  # what writes into a tensor returns nothing
+
+
+def ancestors(tape: LossTape) -> set[int]:
+    """Everything that a loss was computed from, by identity."""
+    calls = _needed(tape, [loss for loss, _ in tape.backwards], lambda ids: True)
+    return {id(x) for call in calls for x in tensors((call.args, call.kwargs))}
+
+
+def _needed(tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[int]], bool]) -> list[Call]:
+    """The calls that lead to the wanted tensors, in order."""
+    needed, calls = {id(x) for x in wanted}, []
+    for call in reversed(tape.calls):
+        ids = {id(x) for x in call.outputs}
+        if ids & needed and replayed(ids):
+            calls.append(call)
+            needed |= {id(x) for x in tensors((call.args, call.kwargs))}
+    return calls[::-1]
+
+
+def _recounted(args: Any, most: int, count: int, records: int) -> Any:
+    """The same arguments with numbers that are multiples of ``records`` made multiples of ``count``."""
+    left = most
+
+    def change(x: Any) -> Any:
+        nonlocal left
+        if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
+            return type(x)([change(part) for part in x]) if type(x) in (tuple, list) else tuple(map(change, x))
+        if left and isinstance(x, int | float) and not isinstance(x, bool) and x and x % records == 0:
+            left -= 1
+            return type(x)(x // records * count)
+        return x
+
+    return change(args)
+
+
+def sizes(tape: LossTape, records: int) -> dict[int, int]:
+    """Numbers that may be the number of records, by the place of their call: how many times it they are."""
+    found = {}
+    for place, call in enumerate(tape.calls):
+        if not call.is_module:
+            for x in call.args:
+                if isinstance(x, int | float) and not isinstance(x, bool) and x and x % records == 0:
+                    found[place] = int(x // records)
+    return found
+
+
+@contextmanager
+def given_chance(call: Call) -> Iterator[None]:
+    """Python's and numpy's generators as they were when a call began."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
+    random.setstate(call.chance[0])
+    np.random.set_state(call.chance[1])  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+
+
+def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Run) -> list[tuple[Tensor, ...]]:
+    """What model and loss were given of the batch: as it was, and for each of ``rows`` with that record replaced.
+
+    The first is replaced by another record, the others by numbers that are larger than any: what takes the largest of a
+    batch shows itself.
+    """
+    wanted: dict[int, Tensor] = {}
+    for call in tape.calls:
+        inputs = tensors((call.args, call.kwargs))
+        if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
+            wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
+    if wanted.keys() <= {id(x) for x in tape.given}:
+        return []
+    answers = []
+    for row in (None, *rows):
+        made = {id(x): _replaced(x, row, row == rows[0]) for x in tape.given if x.dim() and x.shape[0] == records}
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(0)
+            _again(tape, list(wanted.values()), made, run)
+        answers.append([made.get(id(x), x) for x in wanted.values()])
+    return list(zip(*answers, strict=True))
+
+
+def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:
+    x = x.detach().clone()
+    if row is not None:
+        x[row] = 17 * x.abs().max() + 1 if x.is_floating_point() and not by_another else x[row - 1]
+    return x
+
+
+def _again(tape: LossTape, wanted: list[Tensor], made: dict[int, Tensor], run: Run) -> None:
+    calls = _needed(tape, wanted, lambda ids: not ids & tape.after and not ids & tape.drawn)
+    produced = {id(x) for call in calls for x in call.outputs}
+
+    def now(x: Tensor) -> Tensor:
+        if id(x) in made:
+            return made[id(x)]
+        return x.detach().clone() if id(x) in produced else x
+
+    for call in calls:
+        again = _made(call, mapped(now, call.args), mapped(now, call.kwargs), run)
+        made |= {id(a): b for a, b in zip(call.outputs, again, strict=True)}

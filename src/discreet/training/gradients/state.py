@@ -1,0 +1,190 @@
+"""What a model is beside its calls: parameters, buffers, plain attributes of its modules, and globals they use.
+
+A ``State`` is a copy of all that at one moment. It can be put back, and two can be compared: what differs between runs
+on different records was written from them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from discreet.errors import extra
+
+with extra("torch"):
+    import torch
+    from torch import Tensor, nn
+
+__all__ = ["State", "Writes"]
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+CONTAINERS = (list, tuple, dict, set, deque)
+LIBRARIES = ("torch.", "transformers.", "peft.")
+DEPTH, LONGEST = 4, 10_000  # of containers that are looked into
+_GONE = object()
+_INTERNAL = frozenset(nn.Module().__dict__)
+
+
+class State:
+    """The state of a model and all it holds, as it is now."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._tensors = {
+            place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)
+        }
+        self._owners = {
+            place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)
+        }
+        self._missing = {place: module.__dict__ for place, module in model.named_modules()}
+
+    def restore(self) -> None:
+        """Put everything back; what was not changed is not touched."""
+        with torch.no_grad():
+            for owner, key, x, before in self._tensors.values():
+                if owner.get(key) is not x:
+                    owner[key] = x
+                if not _same(x, before):
+                    x.detach().copy_(before)
+        for owner, key, value, before in self._owners.values():
+            if key not in owner or owner[key] is not value or not _same(value, before):
+                owner[key] = _copied(before) if isinstance(value, CONTAINERS) else _put_back(value, before)
+        for place, owner in self._missing.items():
+            for key in self._new(place, owner):
+                del owner[key]
+
+    def changed_now(self) -> list[str]:
+        """What differs at this moment, by name."""
+        found = [
+            _named(place)
+            for place, (owner, key, x, before) in self._tensors.items()
+            if not _same(owner.get(key), before)
+        ]
+        for place, (owner, key, value, before) in self._owners.items():
+            now = owner.get(key, _GONE)
+            if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
+                found.append(_named(place))
+        for place, owner in self._missing.items():
+            found += [_named((place, key)) for key in self._new(place, owner)]
+        return found
+
+    def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
+        return [
+            k for k, value in owner.items() if k not in _INTERNAL and (place, k) not in self._owners and _plain(value)
+        ]
+
+    def changed_since(self, other: State) -> list[str]:
+        """What differs from another state, by name: parameters, buffers, attributes."""
+        found = [_named(place) for place, one in self._tensors.items() if not _same(one[3], other._tensors[place][3])]
+        for place, (*_, value) in self._owners.items():
+            if place not in other._owners or not _same(value, other._owners[place][3]):
+                found.append(_named(place))
+        return found + [_named(place) for place in other._owners if place not in self._owners]
+
+
+class Writes:
+    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
+
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self._owners = [] if model is None else list(_tensors(model))
+        self._before: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """From now on."""
+        self._before = self._versions()
+
+    def changed(self) -> list[str]:
+        """The names of what was written over."""
+        now = self._versions()
+        if now == self._before or not self._before:
+            return []
+        return [_named(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+
+    def _versions(self) -> list[tuple[int, int]]:
+        found = [owner.get(key) for _, owner, key in self._owners]
+        return [(id(x), 0 if x is None else x._version) for x in found]
+
+
+def _named(place: tuple[str, str]) -> str:
+    return ".".join(part for part in place if part)
+
+
+Place = tuple[tuple[str, str], dict[str, Any], str]
+
+
+def _tensors(model: nn.Module) -> Iterator[Place]:
+    for path, module in model.named_modules():
+        for owner in (module._parameters, module._buffers):
+            for key, x in owner.items():
+                if x is not None:
+                    yield (path, key), owner, key
+
+
+def _attributes(model: nn.Module) -> Iterator[Place]:
+    """Plain attributes of modules, and the globals that their own ``forward`` names."""
+    for path, module in model.named_modules():
+        for key, value in module.__dict__.items():
+            if key not in _INTERNAL and _plain(value):
+                yield (path, key), module.__dict__, key
+        function = getattr(type(module).forward, "__code__", None)
+        if function is not None and not type(module).__module__.startswith(LIBRARIES):
+            space = type(module).forward.__globals__
+            for key in function.co_names:
+                if key in space and isinstance(space[key], (list, dict, set, deque, Tensor)):
+                    yield (f"global {space.get('__name__')}", key), space, key
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, (*PLAIN, Tensor, *CONTAINERS))
+
+
+def _copied(value: Any, depth: int = DEPTH) -> Any:
+    """A copy that later writes do not reach."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if not isinstance(value, CONTAINERS) or not depth or len(value) > LONGEST:
+        return value
+    if isinstance(value, dict):
+        return (
+            type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
+        )
+    if isinstance(value, deque):
+        return deque((_copied(v, depth - 1) for v in value), value.maxlen)
+    if hasattr(value, "_fields") or type(value) not in (list, tuple, set):
+        return value
+    return type(value)(_copied(v, depth - 1) for v in value)
+
+
+def _put_back(value: Any, before: Any) -> Any:
+    if isinstance(value, Tensor) and value.shape == before.shape and not _same(value, before):
+        with torch.no_grad():
+            value.detach().copy_(before)
+    return value
+
+
+def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
+    """Whether two values are equal; of kinds that are not known nothing is said."""
+    if isinstance(one, Tensor) or isinstance(other, Tensor):
+        if not (isinstance(one, Tensor) and isinstance(other, Tensor)):
+            return False
+        one, other = one.detach(), other.detach()
+        return one.shape == other.shape and one.dtype == other.dtype and bool(_equal(one, other))
+    if isinstance(one, PLAIN) and isinstance(other, PLAIN):
+        return type(one) is type(other) and (one == other or one != one)
+    if isinstance(one, CONTAINERS) and isinstance(other, CONTAINERS):
+        if not depth:
+            return True
+        if type(one) is not type(other) or len(one) != len(other):
+            return False
+        if isinstance(one, dict):
+            return one.keys() == other.keys() and all(_same(v, other[k], depth - 1) for k, v in one.items())
+        if isinstance(one, set):
+            return one == other
+        return all(_same(a, b, depth - 1) for a, b in zip(one, other, strict=True))
+    return not (isinstance(one, (*PLAIN, *CONTAINERS)) or isinstance(other, (*PLAIN, *CONTAINERS)))
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if torch.equal(one, other):
+        return True
+    return one.is_floating_point() and bool(((one == other) | (one.isnan() & other.isnan())).all())

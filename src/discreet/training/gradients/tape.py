@@ -1,0 +1,213 @@
+"""The loop's own code between a batch and a step, written down: calls of the model, calls of torch functions, backward
+passes.
+
+Only what happens outside modules is written down call by call; a call of the model is one entry, with what chance drew
+inside. ``replay`` computes it again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import extra
+from discreet.training.gradients.chance import CHANCE, Draws, by_chance, drawn
+from discreet.training.gradients.functions import out_of_place
+from discreet.training.gradients.trees import tensors
+from discreet.training.refusals import PrivateTrainingError
+
+with extra("torch"):
+    import torch
+    from torch import Tensor, nn
+    from torch.autograd.graph import _engine_run_backward
+    from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+__all__ = ["Call", "LossTape", "run_backward", "sweep"]
+
+_SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
+_GRAD = Tensor.grad.__get__  # type: ignore[attr-defined]
+_BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
+LONGEST = 5_000  # calls that are written down
+
+
+@dataclass(slots=True)
+class Call:
+    """An entry of the tape: a torch function, or a module called from outside."""
+
+    func: Any
+    args: Any
+    kwargs: Any
+    outputs: list[Tensor]
+    graded: bool
+    casts: tuple[bool, torch.dtype]  # whether autocast was on, and to what
+    draws: Draws = field(default_factory=list)
+    chance: Any = None  # states of Python's and numpy's generators, of a module's call
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a call of the model or of one of its modules."""
+        return isinstance(self.func, nn.Module)
+
+
+def sweep() -> None:
+    """Take every finished tape off torch's stack of modes, also from under modes that came later."""
+    above = []
+    while any(isinstance(mode, LossTape) and mode.finished for mode in _get_current_function_mode_stack()):
+        mode = _pop_mode()
+        if not (isinstance(mode, LossTape) and mode.finished):
+            above.append(mode)
+    for mode in reversed(above):
+        _push_mode(mode)
+
+
+class LossTape(TorchFunctionMode):
+    """Writes down what a loop does with a batch, from the loader's ``yielded`` tensors to ``step``.
+
+    ``data`` holds, by identity, what was computed from the batch; ``after`` what was computed from outputs of the model
+    that carry gradients.
+    """
+
+    def __init__(self, yielded: Any, parameters: Container[int], begun: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self.given, self._parameters, self._begun = tensors(yielded), parameters, begun
+        self.calls: list[Call] = []
+        self.backwards: list[tuple[Tensor, Tensor | None]] = []
+        self.drawn: set[int] = set()  # tensors that chance made outside the model: taken as they are, like the data
+        self.data: set[int] = {id(x) for x in self.given}
+        self.after: set[int] = set()
+        self.originals: dict[int, Tensor] = {}  # of tensors that were written over
+        self.counted = False  # whether Python was told a size
+        self.gradients_read = False  # whether a parameter's gradient was asked for before step
+        self.finished = self.paused = False
+        self.alone: Callable[[int], list[Tensor] | None] | None = None  # a record as it is collated alone
+        self.unjudged = ""  # why nothing can be said, if so
+        self._inside: Call | None = None
+        self._in_backward = False
+
+    def forget(self) -> None:
+        """Backward passes so far do not count."""
+        self.backwards.clear()
+
+    # --- calls of the model ----------------------------------------------------------------------------------------
+
+    def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        """A call of the model begins."""
+        if not self._in_backward and not self.finished:
+            if self._begun is not None:
+                begun, self._begun = self._begun, None
+                begun()  # the first one: the model is as the batch meets it
+            chance = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
+            self._inside = Call(module, args, kwargs, [], torch.is_grad_enabled(), _casts(), chance=chance)
+
+    def answered(self, output: Any) -> None:
+        """It ends."""
+        call, self._inside = self._inside, None
+        if call is not None:
+            call.outputs = tensors(output)
+            self._write(call)
+
+    # --- calls of torch functions ----------------------------------------------------------------------------------
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self.finished or self.paused:
+            return func(*args, **kwargs)
+        if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
+            return drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
+        if func is Tensor.backward or func is torch.autograd.backward:
+            return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
+        if func == _GRAD and self.backwards and id(args[0]) in self._parameters:
+            self.gradients_read = True
+        if func in _SIZES:
+            self.counted = True
+        inputs = tensors((args, kwargs))
+        written = self._keep_original(func, args, inputs)
+        output = func(*args, **kwargs)
+        self._write(Call(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts()), inputs)
+        return output
+
+    def _draw(self, draw: Callable[[], Tensor]) -> Tensor:
+        made = draw()
+        if self._inside is not None:
+            self._inside.draws.append(made.detach().clone())
+        return made
+
+    def _keep_original(self, func: Any, args: Any, inputs: list[Tensor]) -> list[Tensor]:
+        """What a call writes over, if it writes; kept as it was where later entries are computed from it."""
+        setting = getattr(func, "__name__", "") == "__setitem__"
+        if not setting and (out_of_place(func) is None or not args or not isinstance(args[0], Tensor)):
+            return []
+        x = args[0]
+        if id(x) not in self.after and id(x) not in self.originals and any(id(y) in self.after for y in inputs):
+            self.originals[id(x)] = x.detach().clone()
+        return [x]
+
+    def _backward(
+        self,
+        loss: Tensor | Sequence[Tensor],
+        gradient: Tensor | Sequence[Tensor | None] | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """What ``backward`` was given; a parameter is no leaf of the graph, so one among ``inputs`` would get
+        nothing."""
+        if inputs is not None:
+            raise PrivateTrainingError(
+                "backward was given inputs=, but must go through the whole graph: the gradients of "
+                "parameters are collected on the way. Call backward without it."
+            )
+        losses = [loss] if isinstance(loss, Tensor) else list(loss)
+        gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
+        self.backwards += list(zip(losses, gradients, strict=True))
+        self._in_backward = True
+        below = [
+            mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished
+        ]
+        try:
+            if below:  # another run's, which must hear of it too
+                torch.autograd.backward(losses, gradients, retain_graph, create_graph)
+                return
+            with self:
+                run_backward(losses, gradients, retain_graph=retain_graph, create_graph=create_graph)
+        finally:
+            self._in_backward = False
+
+    def _write(self, call: Call, inputs: list[Tensor] | None = None) -> None:
+        if not call.outputs:
+            return
+        ids = {id(x) for x in call.outputs}
+        inputs = tensors((call.args, call.kwargs)) if inputs is None else inputs
+        if not call.is_module and getattr(call.func, "__name__", "") in CHANCE:
+            self.drawn |= ids
+        if call.is_module or any(id(x) in self.data for x in inputs):
+            self.data |= ids
+        if (call.is_module and call.graded) or any(id(x) in self.after for x in inputs):
+            self.after |= ids
+        self.calls.append(call)
+        if len(self.calls) > LONGEST:
+            self.unjudged = f"it makes more than {LONGEST} calls"
+            self.calls.clear()
+
+
+def run_backward(
+    losses: Sequence[Tensor],
+    gradients: Sequence[Tensor | None],
+    *,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+) -> None:
+    """``torch.autograd.backward`` with modes left on, so that they see modules that run again (checkpoints)."""
+    if any(g is None and loss.numel() != 1 for loss, g in zip(losses, gradients, strict=True)):
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    weights = tuple(torch.ones_like(loss) if g is None else g for loss, g in zip(losses, gradients, strict=True))
+    retain = create_graph if retain_graph is None else retain_graph
+    _engine_run_backward(tuple(losses), weights, retain, create_graph, (), allow_unreachable=True, accumulate_grad=True)
+
+
+def _casts() -> tuple[bool, torch.dtype]:
+    return torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")

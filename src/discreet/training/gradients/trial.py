@@ -1,0 +1,46 @@
+"""A loop's batch run once more on made-up records, watched by the engine: nothing it shows is private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.gradients.lone import Claim, LoneRuns, claims
+from discreet.training.gradients.replay import READINGS, Rows, losses
+from discreet.training.gradients.tape import Call, LossTape
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["trial"]
+
+
+def trial(tape: LossTape, runs: LoneRuns, records: int, count: int) -> tuple[LossTape, list[Claim]]:
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a new tape, and the claims."""
+    again = LossTape((), ())
+    again.counted = tape.counted
+    given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
+
+    def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
+        call.func(*args, **kwargs)
+        return again.calls[-1].outputs
+
+    watch, contraction = runs.watch, runs.contraction
+    with runs.from_before(), watch.trial(count) as uses, torch.random.fork_rng(devices=[]), torch.enable_grad():
+        watch.listener = again
+        try:
+            with again:
+                found = losses(tape, given, run, READINGS[0], count, records)
+                for loss, (_, weight) in zip(found, tape.backwards, strict=True):
+                    loss.backward(None if weight is None else given(weight, False))
+        finally:
+            watch.listener, again.finished = None, True
+            for p in watch.parameters.values():
+                p.grad = None
+        uses_of = contraction.of_parameters(uses)
+    with torch.no_grad():
+        squares = contraction.squares(uses_of, count)
+        lost = ~torch.isfinite(torch.stack(squares)).all(0)
+        rows = [row for row in range(count) if not bool(lost[row])]
+        return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)

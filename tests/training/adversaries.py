@@ -1,0 +1,535 @@
+"""Models and loops that mix records, lose gradients or write state: every one of them must be refused.
+
+Each entry is a function that trains for a few steps; it is given what makes a model private, and fails by refusing.
+"""
+
+from __future__ import annotations
+
+import random
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from discreet.training import make_private
+
+D, C, N = 3, 2, 40
+KEPT: list = []
+ONES = torch.ones(D)
+
+
+def tensors(kind="numbers", n=N):
+    g = torch.Generator().manual_seed(3)
+    if kind == "words":
+        x = torch.randint(1, 6, (n, 4), generator=g)
+        return x, torch.where(torch.rand(n, 4, generator=g) < torch.rand(n, 1, generator=g), -100, x)
+    x = torch.randn(n, D, generator=g)
+    return x, (x.sum(1) > 0).long()
+
+
+class Around(nn.Module):
+    """Two layers with something done before, between or after them."""
+
+    def __init__(self, before=None, between=None, after=None, **state):
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.b = nn.Linear(D, 4), nn.Linear(4, C)
+        self.before, self.between, self.after = before, between, after
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor):
+                self.register_buffer(name, value.clone())
+            else:
+                setattr(self, name, value)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        x = self.before(self, x) if self.before else x
+        h = self.a(x)
+        h = self.between(self, h, x) if self.between else h
+        out = self.b(torch.tanh(h))
+        return self.after(self, out) if self.after else out
+
+
+class Words(nn.Module):
+    """A small language model that returns its loss."""
+
+    def __init__(self, loss):
+        super().__init__()
+        torch.manual_seed(0)
+        self.word, self.out, self.loss = nn.Embedding(6, 3), nn.Linear(3, 6), loss
+
+    def forward(self, words, labels):
+        return {"loss": self.loss(self.out(self.word(words)), labels)}
+
+
+def train(
+    model,
+    loss=F.cross_entropy,
+    *,
+    data=None,
+    steps=4,
+    change=None,
+    collate=None,
+    epochs=1,
+    batch=8,
+    around=None,
+    **options,
+):
+    """The loop everybody writes; ``change`` is done to each batch, ``around`` to the model after make_private."""
+    records = TensorDataset(*tensors()) if data is None else data
+    loader = DataLoader(records, batch, collate_fn=collate)
+    given = {"epochs": epochs, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
+    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, **given)
+    called = around(model) if around else model
+    done = 0
+    while done < steps:
+        for x, y in loader:
+            x, y = change(x, y) if change else (x, y)
+            optimizer.zero_grad()
+            loss(called(x), y).backward()
+            optimizer.step()
+            done += 1
+            if done >= steps:
+                break
+    return model, optimizer
+
+
+def words(loss, **options):
+    model = Words(loss)
+    records = TensorDataset(*tensors("words"))
+    _, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(records, 8),
+        **({"epochs": 1, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options),
+    )
+    for x, y in loader:
+        optimizer.zero_grad()
+        model(x, y)["loss"].backward()
+        optimizer.step()
+
+
+class Mixing(torch.autograd.Function):
+    """The identity, with a backward pass that mixes rows."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g + g.mean(0)
+
+
+class Dividing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g / (g.norm() + 1e-6)
+
+
+def permuted(x, h):
+    order = x[:, 0].argsort()
+    return order, h[order]
+
+
+def with_gate(m, h, x):
+    """The order is changed between two layers and back again, after a product that has no rule."""
+    order = x[:, 0].argsort()
+    h = (h * torch.sigmoid(m.gate))[order]
+    return m.inner(h)[order.argsort()]
+
+
+class Gated(Around):
+    def __init__(self):
+        super().__init__(between=with_gate)
+        self.gate, self.inner = nn.Parameter(torch.randn(4)), nn.Linear(4, 4)
+
+
+class BatchRenorm(nn.Module):
+    """Batch normalisation that is not called so."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, h):
+        return self.scale * (h - h.mean(0, keepdim=True)) / (h.var(0, keepdim=True, unbiased=False) + 0.1).sqrt()
+
+
+class Experts(nn.Module):
+    """Each expert takes at most two records: who comes later is dropped."""
+
+    def __init__(self, capacity=2):
+        super().__init__()
+        torch.manual_seed(0)
+        self.gate, self.experts, self.out = (
+            nn.Linear(D, 2),
+            nn.ModuleList([nn.Linear(D, 4), nn.Linear(D, 4)]),
+            nn.Linear(4, C),
+        )
+        self.capacity = capacity
+
+    def forward(self, x):
+        chosen = self.gate(x).softmax(1)
+        best = chosen.argmax(1)
+        h = 0
+        for i, expert in enumerate(self.experts):
+            mine = (best == i).float()
+            kept = mine * (mine.cumsum(0) <= self.capacity).float()
+            h = h + expert(x) * (kept * chosen[:, i]).unsqueeze(1)
+        return self.out(h)
+
+
+class Balanced(Experts):
+    def __init__(self):
+        super().__init__(capacity=10**6)
+
+    def forward(self, x):
+        chosen = self.gate(x).softmax(1)
+        return super().forward(x), (
+            chosen.mean(0) * (chosen.argmax(1, keepdim=True) == torch.arange(2)).float().mean(0)
+        ).sum()
+
+
+class ActNorm(nn.Module):
+    """Its first batch decides its first weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift, self.ready = nn.Parameter(torch.zeros(D)), False
+
+    def forward(self, x):
+        if not self.ready:
+            self.shift.data.copy_(-x.detach().mean(0))
+            self.ready = True
+        return x + self.shift
+
+
+class Codebook(nn.Module):
+    def __init__(self, every=1):
+        super().__init__()
+        self.register_buffer("codes", torch.randn(3, D))
+        self.every, self.passes, self.out = every, 0, nn.Linear(D, C)
+
+    def forward(self, x):
+        self.passes += 1
+        nearest = torch.cdist(x, self.codes).argmin(1)
+        if self.passes % self.every == 0:
+            self.codes[nearest] = 0.9 * self.codes[nearest] + 0.1 * x.detach()
+        return self.out(x + (self.codes[nearest] - x).detach())
+
+
+def mixup(x, y):
+    return 0.7 * x + 0.3 * x[torch.randperm(len(x))], y
+
+
+def collated(change):
+    def collate(records):
+        x, y = torch.stack([r[0] for r in records]), torch.stack([r[1] for r in records])
+        return change(x, y)
+
+    return collate
+
+
+def contrastive(out, y):
+    z = F.normalize(out, dim=1)
+    return F.cross_entropy(z @ z.T / 0.1, torch.arange(len(z)))
+
+
+def triplet(out, y):
+    return F.triplet_margin_loss(out, out.roll(1, 0), out.roll(2, 0))
+
+
+def supervised_contrastive(out, y):
+    z = F.normalize(out, dim=1)
+    same = (y[:, None] == y[None, :]).float()
+    return -(same * (z @ z.T).log_softmax(1)).sum(1).div(same.sum(1)).mean()
+
+
+def hooked(change):
+    def between(m, h, x):
+        if h.requires_grad:
+            h.register_hook(change)
+        return h
+
+    return Around(between=between)
+
+
+def remember(m, x):
+    """Adds the mean of the batch before."""
+    out = x + 0.1 * m.kept if isinstance(m.kept, torch.Tensor) else x
+    m.kept = x.detach().mean(0)
+    return out
+
+
+def global_list(m, x):
+    out = x + 0.1 * KEPT[-1] if KEPT else x
+    KEPT.append(x.detach().mean(0))
+    return out
+
+
+class GlobalState(Around):
+    """Keeps what it saw in a list of its module."""
+
+    def forward(self, x):
+        out = x + 0.1 * KEPT[-1] if KEPT else x
+        KEPT.append(x.detach().mean(0))
+        return super().forward(out)
+
+
+def queue_loop():
+    """A queue of earlier outputs in the loop itself."""
+    model = Around()
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        DataLoader(TensorDataset(*tensors()), 8),
+        epochs=1,
+        noise_multiplier=1.0,
+        loss_reduction="mean",
+        rng=1,
+    )
+    queue = torch.zeros(0, C)
+    for x, y in loader:
+        optimizer.zero_grad()
+        out = model(x)
+        (
+            F.cross_entropy(out, y) + (out.unsqueeze(1) * queue.mean(0) if len(queue) else out.unsqueeze(1)).mean()
+        ).backward()
+        queue = torch.cat([queue, out.detach()])[-16:]
+        optimizer.step()
+
+
+def loop(act, model=None, **options):
+    """A loop whose step is written out: ``act(model, optimizer, x, y)``."""
+    model = Around() if model is None else model
+    given = {"epochs": 1, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
+    model, optimizer, loader = make_private(
+        model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(TensorDataset(*tensors()), 8), **given
+    )
+    for x, y in loader:
+        act(model, optimizer, x, y)
+
+
+def sharpness_aware(model, optimizer, x, y):
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+
+def penalised(model, optimizer, x, y):
+    x.requires_grad_()
+    slope = torch.autograd.grad(F.cross_entropy(model(x), y), x, create_graph=True)[0]
+    (F.cross_entropy(model(x), y) + slope.square().sum()).backward()
+    optimizer.step()
+
+
+def by_hand(model, optimizer, x, y):
+    F.cross_entropy(model(x), y).backward()
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+
+
+def without_step(model, optimizer, x, y):
+    F.cross_entropy(model(x), y).backward()
+
+
+def halves(model, optimizer, x, y):
+    F.cross_entropy(model(x[::2]), y[::2]).backward()
+    optimizer.step()
+
+
+def record_by_record(model, optimizer, x, y):
+    for i in range(len(x)):
+        F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]).backward()
+    optimizer.step()
+
+
+def outside(model, optimizer, x, y):
+    (F.cross_entropy(model(x), y) + model.a.weight.square().sum()).backward()
+    optimizer.step()
+
+
+def distilled(model, optimizer, x, y):
+    with torch.no_grad():
+        target = model(x)
+        target = (target - target.mean(0)).softmax(1)
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), target).backward()
+    optimizer.step()
+
+
+def token_mean(scores, labels):
+    return F.cross_entropy(scores.flatten(0, 1), labels.flatten(), ignore_index=-100)
+
+
+def later(mix, step):
+    return lambda m, x: mix(x) if m.calls > step else x
+
+
+def centre(x):
+    return x - x.mean(0)
+
+
+def no_rows(m, h, x):
+    return torch.cat([h[: len(h) // 2].detach(), h[len(h) // 2 :]])
+
+
+def first_row_lost(m, h, x):
+    h = h.clone()
+    h[1] = h[1].detach()
+    return h
+
+
+def in_place_data(m, x):
+    m.a.weight.data.add_(1e-3 * x.detach().mean())
+    return x
+
+
+def weight_from_data(m, x):
+    with torch.no_grad():
+        m.a.bias.copy_(x[0, 0].expand(4))
+    return x
+
+
+MIXED = {
+    # --- the model mixes
+    "batch norm in disguise": lambda: train(nn.Sequential(nn.Linear(D, 4), BatchRenorm(), nn.Linear(4, C))),
+    "centred": lambda: train(Around(before=lambda m, x: centre(x))),
+    "scaled by the batch": lambda: train(Around(before=lambda m, x: x / x.norm())),
+    "softmax over the batch": lambda: train(Around(between=lambda m, h, x: h.softmax(0))),
+    "attention over the batch": lambda: train(Around(between=lambda m, h, x: (h @ h.T).softmax(1) @ h)),
+    "rolled": lambda: train(Around(between=lambda m, h, x: h.roll(1, 0))),
+    "flipped and flipped back": lambda: train(Around(before=lambda m, x: x.flip(0), after=lambda m, o: o.flip(0))),
+    "cumulative sum": lambda: train(Around(between=lambda m, h, x: h.cumsum(0))),
+    "neighbour added": lambda: train(Around(between=lambda m, h, x: h + 0.1 * h[torch.arange(len(h)) - 1])),
+    "einsum over the batch": lambda: train(Around(between=lambda m, h, x: torch.einsum("bi,cj->bj", h, h) / len(h))),
+    "largest of the batch": lambda: train(Around(between=lambda m, h, x: h - h.max(0).values)),
+    "median of the batch": lambda: train(Around(between=lambda m, h, x: h - h.median(0).values)),
+    "sorted columns": lambda: train(Around(between=lambda m, h, x: h.sort(0).values)),
+    "argsort and back": lambda: train(Around(between=lambda m, h, x: h[x[:, 0].argsort()])),
+    "argsort around a product without a rule": lambda: train(Gated()),
+    "whitened": lambda: train(Around(between=lambda m, h, x: h @ torch.linalg.inv(h.T @ h + torch.eye(4)))),
+    "outer mean": lambda: train(Around(between=lambda m, h, x: h + (h.T @ h).mean(0))),
+    "only in training": lambda: train(Around(before=lambda m, x: centre(x) if m.training else x)),
+    "only in evaluation": lambda: train(Around(before=lambda m, x: x if m.training else centre(x)).eval()),
+    "only after some steps": lambda: train(Around(before=later(centre, 40)), steps=118, epochs=24),
+    "only in large batches": lambda: train(Around(before=lambda m, x: centre(x) if len(x) > 5 else x)),
+    "if any record is large": lambda: train(Around(before=lambda m, x: x * (2.0 if bool(x.max() > 0.5) else 1.0))),
+    "data-dependent scale as a number": lambda: train(Around(before=lambda m, x: x * float(x.abs().mean()))),
+    "experts of a capacity": lambda: train(Experts()),
+    "balancing loss": lambda: train(Balanced(), lambda o, y: F.cross_entropy(o[0], y) + o[1]),
+    "mixup inside": lambda: train(Around(before=lambda m, x: mixup(x, x)[0])),
+    "cut and paste": lambda: train(Around(before=lambda m, x: torch.cat([x[:, :1], x[:, 1:].flip(0)], 1))),
+    "dropout of whole batches by data": lambda: train(Around(between=lambda m, h, x: h * (x.sum() > 0).float())),
+    "straight-through of the batch": lambda: train(Around(between=lambda m, h, x: h + (h.mean(0) - h).detach())),
+    # --- backward passes mix, or lose
+    "backward of one's own": lambda: train(Around(between=lambda m, h, x: Mixing.apply(h))),
+    "backward of one's own, without a rule": lambda: train(
+        Around(between=lambda m, h, x: Mixing.apply(h * m.b.weight[0]))
+    ),
+    "gradient divided by its norm": lambda: train(Around(between=lambda m, h, x: Dividing.apply(h))),
+    "hook that mixes": lambda: train(hooked(lambda g: g - g.mean(0))),
+    "hook that clips the batch": lambda: train(hooked(lambda g: g / g.norm())),
+    "hook that permutes": lambda: train(hooked(lambda g: g.flip(0))),
+    "half of the rows detached": lambda: train(Around(between=no_rows)),
+    "one row detached": lambda: train(Around(between=first_row_lost)),
+    "hook on the model": lambda: train(
+        Around(), around=lambda m: (m.register_forward_hook(lambda s, i, o: centre(o)), m)[1]
+    ),
+    "hook before the model": lambda: train(
+        Around(), around=lambda m: (m.register_forward_pre_hook(lambda s, i: (centre(i[0]),)), m)[1]
+    ),
+    "wrapped by a function": lambda: train(Around(), around=lambda m: lambda x: m(x) - m(x).mean(0)),
+    # --- the loss mixes
+    "class weights": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y, weight=torch.tensor([1.0, 9.0]))),
+    "contrastive": lambda: train(Around(), contrastive),
+    "supervised contrastive": lambda: train(Around(), supervised_contrastive),
+    "triplets of neighbours": lambda: train(Around(), triplet),
+    "batch spread": lambda: train(Around(), lambda o, y: F.cross_entropy((o - o.mean(0)) / o.std(0), y)),
+    "weights of the batch": lambda: train(
+        Around(),
+        lambda o, y: (F.cross_entropy(o, y, reduction="none") * (y + 1) / (y + 1).sum()).sum(),
+        loss_reduction="sum",
+    ),
+    "inverse frequencies": lambda: train(
+        Around(),
+        lambda o, y: (F.cross_entropy(o, y, reduction="none") / torch.bincount(y, minlength=C)[y]).sum(),
+        loss_reduction="sum",
+    ),
+    "hardest record only": lambda: train(
+        Around(), lambda o, y: F.cross_entropy(o, y, reduction="none").max(), loss_reduction="sum"
+    ),
+    "log of the mean": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y).log1p()),
+    "root of the mean square": lambda: train(Around(), lambda o, y: (o.square().sum(1)).mean().sqrt()),
+    "correlation": lambda: train(Around(), lambda o, y: -torch.corrcoef(o.T)[0, 1]),
+    "variance of outputs": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y) + o.var(0).sum()),
+    "pairwise ranking": lambda: train(Around(), lambda o, y: F.softplus(o[:, :1] - o[:, 0]).mean()),
+    "divergence from the batch": lambda: train(
+        Around(),
+        lambda o, y: F.kl_div(o.log_softmax(1), o.softmax(1).mean(0).expand_as(o).detach(), reduction="batchmean"),
+    ),
+    "sum declared a mean": lambda: train(Around(), lambda o, y: F.cross_entropy(o, y, reduction="sum")),
+    "mean declared a sum": lambda: train(Around(), loss_reduction="sum"),
+    "mean by hand declared a sum": lambda: train(
+        Around(), lambda o, y: F.cross_entropy(o, y, reduction="sum") / len(y), loss_reduction="sum", steps=8, epochs=2
+    ),
+    "token mean": lambda: words(token_mean),
+    "token mean in the loop": lambda: train(
+        nn.Sequential(nn.Embedding(6, 3), nn.Linear(3, 6)), token_mean, data=TensorDataset(*tensors("words"))
+    ),
+    "centred targets of oneself": lambda: loop(distilled),
+    # --- the loop mixes, or steps as it should not
+    "mixup": lambda: train(Around(), change=mixup),
+    "scaled by the largest": lambda: train(Around(), change=lambda x, y: (x / x.abs().max(), y)),
+    "statistics of the batch": lambda: train(Around(), change=lambda x, y: (centre(x), y)),
+    "targets in another order": lambda: train(Around(), change=lambda x, y: (x, y.flip(0))),
+    "mixup in the collate function": lambda: train(Around(), collate=collated(mixup)),
+    "statistics in the collate function": lambda: train(Around(), collate=collated(lambda x, y: (centre(x), y))),
+    "sorted in the collate function": lambda: train(
+        Around(), collate=collated(lambda x, y: (x[x[:, 0].argsort()], y[x[:, 0].argsort()]))
+    ),
+    "sharpness-aware": lambda: loop(sharpness_aware),
+    "gradient penalty": lambda: loop(penalised),
+    "gradient by hand": lambda: loop(by_hand),
+    "without a step": lambda: loop(without_step),
+    "half a batch": lambda: loop(halves),
+    "record by record": lambda: loop(record_by_record),
+    "parameter outside": lambda: loop(outside),
+    "queue of outputs": queue_loop,
+    # --- state
+    "running mean in a buffer": lambda: train(
+        Around(before=lambda m, x: (m.mean.mul_(0.9).add_(0.1 * x.detach().mean(0)), x)[1], mean=torch.zeros(D))
+    ),
+    "buffer replaced": lambda: train(
+        Around(before=lambda m, x: (setattr(m, "mean", x.detach().mean(0)), x)[1], mean=torch.zeros(D))
+    ),
+    "number kept": lambda: train(Around(before=lambda m, x: (setattr(m, "seen", float(x.sum())), x)[1], seen=0.0)),
+    "tensor kept": lambda: train(Around(before=remember, kept=None)),
+    "list kept": lambda: train(Around(before=lambda m, x: (m.seen.append(x.detach()[0]), x)[1], seen=[])),
+    "dictionary kept": lambda: train(Around(before=lambda m, x: (m.seen.update(last=float(x[0, 0])), x)[1], seen={})),
+    "global list": lambda: train(GlobalState()),
+    "first batch decides weights": lambda: train(nn.Sequential(ActNorm(), nn.Linear(D, C))),
+    "codebook of every pass": lambda: train(Codebook()),
+    "codebook of some passes": lambda: train(Codebook(every=16), steps=30, epochs=8),
+    "weight written behind autograd": lambda: train(Around(before=in_place_data)),
+    "bias written from a record": lambda: train(Around(before=weight_from_data)),
+    "rows renormalised on the way": lambda: train(
+        nn.Sequential(nn.Embedding(6, 3, max_norm=0.5), nn.Flatten(), nn.Linear(12, C)),
+        data=TensorDataset(tensors("words")[0], torch.arange(N) % 2),
+    ),
+    "count by a number of Python": lambda: train(
+        Around(before=lambda m, x: (setattr(m, "positive", m.positive + int((x[:, 0] > 0).sum())), x)[1], positive=0)
+    ),
+}
+"""By name: what must be refused."""
+
+random.seed(0)

@@ -1,0 +1,170 @@
+"""Habits of real loops: schedulers, accumulation, clipping by hand, scalers, wrappers. Each works, or is told what to
+write."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed import HashStore
+from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader
+
+from discreet.training import PrivateTrainingError, Speed, make_private
+from tests.training.loops import data, network, private, step, weights
+
+PIECES = Speed(max_physical_batch_size=3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda o: lr_scheduler.StepLR(o, 1, 0.9),
+        lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=40),
+        lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 5),
+        lambda o: lr_scheduler.SequentialLR(
+            o, [lr_scheduler.ConstantLR(o, 0.5, 2), lr_scheduler.ExponentialLR(o, 0.9)], [2]
+        ),
+    ],
+    ids=["step", "one cycle", "restarts", "sequence"],
+)
+def test_schedulers_step_once_a_private_step_whatever_the_pieces(kind):
+    rates = []
+    for speed in (None, PIECES):
+        model, optimizer, loader = private(speed=speed)
+        scheduler, seen, calls = kind(optimizer), [], 0
+        for batch in loader:
+            before = optimizer.privacy.steps
+            step(model, optimizer, batch)
+            scheduler.step()
+            calls += 1
+            if optimizer.privacy.steps > before:
+                seen.append(optimizer.param_groups[0]["lr"])
+        rates.append(seen)
+    assert calls > len(rates[1]) == len(rates[0])  # there were pieces
+    assert rates[0] == rates[1]
+    assert len(set(rates[0])) > 1
+
+
+def test_a_scheduler_of_an_ordinary_optimizer_is_as_it_was():
+    private(speed=PIECES)
+    optimizer = torch.optim.SGD(network().parameters(), lr=1.0)
+    scheduler = lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for _ in range(3):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.125
+
+
+def test_a_loop_left_between_pieces_does_not_hold_its_scheduler():
+    model, optimizer, loader = private(speed=PIECES)
+    scheduler = lr_scheduler.StepLR(optimizer, 1, 0.5)
+    for batch in loader:
+        step(model, optimizer, batch)
+        assert optimizer.privacy.between_pieces
+        break
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+def each(loader, act):
+    """A loop."""
+    for batch in loader:
+        act(*batch)
+
+
+def test_accumulation_by_hand_is_refused_with_the_line_to_write():
+    model, _, loader = private()
+    with pytest.raises(
+        PrivateTrainingError, match=r"gradient_accumulation_steps.*speed=Speed\(max_physical_batch_size"
+    ):
+        each(loader, lambda x, y: F.cross_entropy(model(x), y).backward())
+
+
+@pytest.mark.parametrize("zero", [True, False])
+def test_clipping_gradients_by_hand_changes_nothing_and_says_so(zero):
+    straight = private()
+    for batch in straight[2]:
+        step(*straight[:2], batch)
+    model, optimizer, loader = private()
+
+    def clipped(x, y):
+        if zero:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        assert float(nn.utils.clip_grad_norm_(model.parameters(), 0.01)) == 0.0
+        optimizer.step()
+
+    with pytest.warns(UserWarning, match="clip_grad_norm_") as told:
+        each(loader, clipped)
+    assert len(told) == 1
+    assert torch.equal(weights(model), weights(straight[0]))
+
+
+def test_a_gradient_scaler_is_refused_by_name():
+    model, optimizer, loader = private()
+    scaler = torch.amp.GradScaler("cpu", init_scale=128.0)
+
+    def scaled(x, y):
+        scaler.scale(F.cross_entropy(model(x), y)).backward()
+        scaler.step(optimizer)
+
+    with pytest.raises(PrivateTrainingError, match=r"GradScaler.*bfloat16"):
+        each(loader, scaled)
+    off = torch.amp.GradScaler("cpu", enabled=False)
+    model, optimizer, loader = private()
+    for x, y in loader:
+        optimizer.zero_grad()
+        off.scale(F.cross_entropy(model(x), y)).backward()
+        off.step(optimizer)
+        off.update()
+    assert optimizer.privacy.steps == 6
+
+
+@pytest.fixture
+def alone():
+    """A process group of one process."""
+    torch.distributed.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+def test_a_private_model_inside_distributed_data_parallel_is_refused_by_name(alone):
+    model, optimizer, loader = private()
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    with pytest.raises(PrivateTrainingError, match=r"DistributedDataParallel.*drift apart"):
+        each(loader, lambda *batch: step(wrapped, optimizer, batch))
+    with pytest.raises(ValueError, match="DistributedDataParallel, which splits"):
+        private(nn.parallel.DistributedDataParallel(network()))
+
+
+def sharded(model):
+    """What ``fully_shard`` does to a module's class."""
+
+    class FSDPModule:
+        """Named as torch names it."""
+
+    model.__class__ = type("FSDPSequential", (FSDPModule, type(model)), {})
+    return model
+
+
+def test_a_sharded_model_is_refused_by_name():
+    with pytest.raises(ValueError, match="FSDPSequential, which keeps its parameters in shards"):
+        private(sharded(network()))
+    model, optimizer, loader = private()
+    sharded(model)
+    with pytest.raises(PrivateTrainingError, match="FSDPSequential after make_private"):
+        each(loader, lambda *batch: step(model, optimizer, batch))
+
+
+def test_what_accelerate_prepared_is_refused_as_such():
+    accelerate = pytest.importorskip("accelerate")
+    helper = accelerate.Accelerator(cpu=True)
+    model, plain = network(), DataLoader(data(), 10)
+    optimizer, loader = helper.prepare(torch.optim.SGD(model.parameters(), lr=0.1), plain)
+    given = {"epochs": 1, "noise_multiplier": 1.0, "loss_reduction": "mean"}
+    with pytest.raises(ValueError, match="loader was prepared by accelerate"):
+        make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, **given)
+    with pytest.raises(ValueError, match="optimizer was prepared by accelerate"):
+        make_private(model, optimizer, plain, **given)
