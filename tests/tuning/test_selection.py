@@ -53,6 +53,24 @@ def test_the_number_of_runs_has_its_law(shape: float) -> None:
     assert level(Runs(5.0, shape)) < 1e-6
 
 
+@pytest.mark.parametrize("shape", [-0.9, -0.5, -0.05, 0.0, 0.7])
+def test_many_runs_are_drawn_in_about_as_many_coins(shape: float) -> None:
+    """Not in as many as the rarest success needs, which is some power of the mean."""
+
+    class Counted:
+        coins = 0
+        rng = random.as_rng(5)
+
+        def below(self, limit: int) -> int:
+            self.coins += 1
+            return int(self.rng.below(limit))
+
+    counted = Counted()
+    for _ in range(4):
+        draw_runs(Runs(300.0, shape), counted)  # type: ignore[arg-type]
+    assert counted.coins < 4 * 300 * 60
+
+
 class Fixed:
     """An operation that releases what it was told, at a stated price."""
 
