@@ -45,6 +45,8 @@ def pytest_collection() -> None:
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     if LISTED:  # a fresh process: the listed tests, in that order
+        if session.testsfailed:  # a module of tests could not be imported: what is left of them says nothing
+            _say("the tests cannot be collected")
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
     seen = Path(JOB["map"])
@@ -171,7 +173,7 @@ def _forked(work: Callable[[], Any]) -> str:
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
-        os.setsid()
+        os.setpgrp()  # a session of its own would lose the priority this one was given
         SAID = writes
         try:
             work()

@@ -44,14 +44,14 @@ class Enforced(str):
 
 
 def unit_name(unit: object) -> str:
-    """``unit`` as the name of whom something protects: printable text.
+    """``unit`` as the name of whom something protects: printable, plain text, which says nothing of who bounded it.
 
     >>> unit_name("patient")
     'patient'
     """
     if not isinstance(unit, str) or not unit.strip() or not unit.isprintable() or len(unit) > 200:
         raise ValueError(f"unit is {unit!r}, but must be 1 to 200 printable characters: the name of whom it protects.")
-    return unit
+    return str.__str__(unit)  # an Enforced is a caller's word here; only what enforces a unit may state one
 
 
 @dataclass(frozen=True, slots=True)

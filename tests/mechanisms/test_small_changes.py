@@ -1,13 +1,37 @@
 """Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
 
 import math
+from datetime import UTC, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from discreet.mechanisms import RandomizedResponse, StabilityHistogram
-from discreet.mechanisms.canonical import canonical
+from discreet.mechanisms import (
+    AboveThreshold,
+    Budget,
+    ClusteredMean,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    PermuteAndFlip,
+    RandomizedResponse,
+    SmoothSensitivity,
+    SparseVector,
+    StabilityHistogram,
+    StableMode,
+    TopK,
+)
+from discreet.mechanisms.canonical import UNKNOWN, canonical
+from discreet.mechanisms.grid import in_range, root_above
+from discreet.mechanisms.records import rows
+from discreet.random import seeded
 from discreet.statistics import Mean
+from tests.frozen import unfrozen
 
 
 def test_whole_numbers_are_digits_below_2_to_the_128_and_doubles_from_there_on():
@@ -46,3 +70,145 @@ def test_the_number_of_records_is_compared_where_it_is_public_and_nowhere_else()
     Mean(bounds=(0.0, 1.0), epsilon=1.0, adjacency="replace", n=3).release(values, rng=1)
     with pytest.raises(ValueError, match="n=2"):
         Mean(bounds=(0.0, 1.0), epsilon=1.0, adjacency="replace", n=2).release(values, rng=1)
+
+
+def test_nothing_that_was_stated_can_be_changed_afterwards():
+    assert unfrozen("mechanisms") == set()
+
+
+ERRORS = [
+    (Laplace(sensitivity=1.0, scale=1.0), {}),
+    (Gaussian(sensitivity=1.0, sigma=1.0), {}),
+    (DiscreteLaplace(scale=1.0), {}),
+    (DiscreteGaussian(sigma=1.0), {}),
+    (Exponential(sensitivity=1.0, epsilon=1.0), {"size": 3}),
+    (NoisyMax(sensitivity=1.0, epsilon=1.0), {"size": 3}),
+    (PermuteAndFlip(sensitivity=1.0, epsilon=1.0), {"size": 3}),
+    (TopK(k=1, sensitivity=1.0, epsilon=1.0), {"size": 3}),
+    (AboveThreshold(threshold=1.0, sensitivity=1.0, epsilon=1.0), {"size": 3}),
+    (SparseVector(threshold=1.0, sensitivity=1.0, epsilon=1.0, max_positives=2), {"size": 3}),
+    (RandomizedResponse(epsilon=1.0), {"size": 3}),
+    (SmoothSensitivity(epsilon=1.0, resolution=1e-9), {"smooth_bound": 1.0}),
+    (SmoothSensitivity(epsilon=1.0, delta=1e-6, resolution=1e-9), {"smooth_bound": 1.0}),
+    (StabilityHistogram(epsilon=1.0, delta=1e-6), {}),
+    (StableMode(epsilon=1.0, delta=1e-6), {}),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "facts"), ERRORS, ids=lambda value: type(value).__name__)
+def test_no_error_is_stated_with_certainty_or_less_than_none_and_none_shrinks_with_confidence(mechanism, facts):
+    for outside in (1.0, -0.01, math.nan):
+        with pytest.raises(ValueError, match="confidence"):
+            mechanism.error(outside, **facts)
+    errors = [mechanism.error(confidence, **facts) for confidence in (0.0, 0.5, 0.9, 0.99)]
+    assert errors == sorted(errors)
+    assert 0 <= errors[0] < errors[-1]
+
+
+def test_the_errors_of_smooth_noise_are_quantiles_of_cauchy_and_laplace():
+    """The scale is twice the bound over epsilon."""
+    for delta, width in ((0.0, math.tan(0.45 * math.pi)), (1e-6, math.log(10))):
+        mechanism = SmoothSensitivity(epsilon=0.5, delta=delta, resolution=1e-9)
+        assert mechanism.error(0.9, smooth_bound=3.0) == pytest.approx(12.0 * width, rel=1e-6)
+
+
+def test_the_error_of_a_session_of_questions_shares_the_doubt_among_rounds():
+    """Laplace noise of one scale on the threshold, of another on each answer; half of the doubt for either."""
+    session = SparseVector(threshold=1.0, sensitivity=1.0, epsilon=3.0, max_positives=3, monotone=True)
+    assert session.error(0.7, size=5) == session.round.error(0.9, size=5)
+    budget = session.round.epsilon / 2  # of monotone questions, threshold and answers have the same
+    assert session.round.error(0.9, size=5) == pytest.approx((math.log(20) + math.log(100)) / budget, rel=1e-6)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_threshold_questions_and_selections_spend_what_they_were_given_to_a_millionth(monotone):
+    for kind, facts in ((AboveThreshold, {"threshold": 1.0}), (NoisyMax, {}), (PermuteAndFlip, {}), (Exponential, {})):
+        mechanism = kind(sensitivity=3.0, epsilon=0.7, monotone=monotone, **facts)
+        assert 0.7 * (1 - 1e-6) < mechanism.event.epsilon <= 0.7
+
+
+def test_the_deviation_is_that_of_the_noise():
+    assert Laplace(sensitivity=1.0, scale=3.0).deviation == pytest.approx(math.sqrt(2) * 3)
+    assert Gaussian(sensitivity=1.0, sigma=3.0).deviation == pytest.approx(3)
+    weights = {x: math.exp(-abs(x) / 3) for x in range(-200, 201)}
+    variance = sum(x**2 * w for x, w in weights.items()) / sum(weights.values())
+    assert DiscreteLaplace(scale=3.0).deviation == pytest.approx(math.sqrt(variance))
+
+
+def test_scales_and_sensitivities_range_over_doubles_whose_grids_are_ordinary():
+    assert [in_range("scale", 2.0**-900), in_range("scale", 2.0**900)] == [2.0**-900, 2.0**900]
+    for outside in (2.0**-901, 2.0**901):
+        with pytest.raises(ValueError, match="scale"):
+            in_range("scale", outside)
+
+
+def test_roots_are_a_little_above():
+    for x in (1, 2, 3, 4, 10**6, 2**70 + 1):
+        assert x <= root_above(x) ** 2 <= x * (1 + Fraction(1, 1 << 31)) ** 2
+
+
+def test_points_on_a_line_have_a_mean_too():
+    mechanism = ClusteredMean(radius=1.0, dimension=1, size=400, epsilon=2.0, delta=1e-6)
+    assert mechanism.release([[5.0]] * 400, rng=1).value == pytest.approx(5.0, abs=0.5)
+    with pytest.raises(ValueError, match="dimension"):
+        ClusteredMean(radius=1.0, dimension=0, size=400, epsilon=2.0, delta=1e-6)
+
+
+def test_rows_are_lists_of_pairs_arrays_of_pairs_or_objects_and_nothing_else():
+    ragged = np.array([None, None], object)
+    ragged[:] = [(1.0, 2.0), (3.0,)]
+    assert rows([(1.0, 2.0)], 2).tolist() == rows(np.array([[1.0, 2.0]]), 2).tolist() == [[1.0, 2.0]]
+    assert np.isnan(rows(ragged, 2)).tolist() == [[False, False], [True, True]]
+    for wrong in (np.zeros((2, 3)), np.zeros(2), np.zeros((2, 2, 2))):
+        with pytest.raises(ValueError, match="shape"):
+            rows(wrong, 2)
+
+
+def test_a_budget_is_divided_into_equal_parts_of_all_that_it_states():
+    assert Budget(epsilon=1.0, delta=1e-6).divided(4) == [Budget(epsilon=0.25, delta=2.5e-7)] * 4
+    assert Budget(rho=1.0).divided(4) == [Budget(rho=0.25)] * 4
+    with pytest.raises(ValueError, match="delta given with rho"):
+        Budget(rho=1.0, delta=1e-6)
+    assert Budget(rho=1.0, delta=0.0) == Budget(rho=1.0)
+
+
+def test_counts_have_whole_noise_where_that_is_proved_and_better():
+    """Below a deviation of one; for one count of a whole reach, for several of any."""
+    kinds = [
+        type(Budget(rho=4.0).additive(1, size, square=square, whole=True))
+        for size, square in ((1, Fraction(1)), (1, Fraction(2)), (2, Fraction(2)), (1, Fraction(9)))
+    ]
+    assert kinds == [DiscreteGaussian, Gaussian, DiscreteGaussian, Gaussian]
+
+
+def test_decimals_and_times_have_one_form_for_each_value():
+    assert canonical(Decimal("2.50")) == canonical(2.5) == 2.5
+    assert canonical(Decimal("1e-9")) == canonical(Decimal("0.000000001"))
+    assert canonical(Decimal("1e999999")) is UNKNOWN
+    assert canonical(time(9, 30)) == time(9, 30)
+    assert canonical(time(9, 30, tzinfo=timezone(timedelta(hours=2)))) == time(7, 30, tzinfo=UTC)
+    assert canonical(-0.0) == 0.0
+    assert math.copysign(1.0, canonical(-0.0)) == 1.0
+    assert type(canonical(True)) is type(canonical(1))
+
+
+def test_bins_have_a_width_or_are_the_values():
+    counted = [
+        StabilityHistogram(epsilon=50.0, delta=1e-3, width=w).release([0.25] * 40, rng=1).value for w in (None, 1)
+    ]
+    assert counted == [{0.25: 40}, {0.0: 40}]
+
+
+def test_candidates_are_accepted_by_how_far_their_score_lies_below_the_highest():
+    """Odds of e to one for a score of 1 instead of 0 at epsilon = 2: of 300, 219 expected, deviation 8; at 6 of them
+    the false-alarm rate is 2e-9, and even odds (150) are 9 away.
+    """
+    mechanism, coins = Exponential(sensitivity=1.0, epsilon=2.0), seeded(1)
+    draw = lambda: int(coins.generator.integers(0, 2))  # noqa: E731
+    chosen = [mechanism.release_by_sampling(draw, float, 1.0, rng=seeded(i)).value for i in range(300)]
+    assert abs(sum(chosen) - 300 * math.e / (1 + math.e)) < 6 * 7.7
+
+
+def test_the_unit_of_reports_and_shown_bins_is_the_callers():
+    assert RandomizedResponse(epsilon=1.0, unit="patient").release([0, 1], rng=1).unit == "patient"
+    assert StabilityHistogram(epsilon=1.0, delta=1e-6, unit="patient").mode(["a"], rng=1).unit == "patient"

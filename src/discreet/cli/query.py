@@ -17,7 +17,7 @@ from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
 from discreet.cli.help import LEARN
 from discreet.schema import read_schema
 
-__all__ = ["query", "register"]
+__all__ = ["JsonOption", "SchemaFile", "bar", "query", "register"]
 
 Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)]
 SchemaFile = Annotated[
@@ -82,23 +82,23 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    with charged(ledger, book, no_book) as account, _bar() as progress:
+    with charged(ledger, book, no_book) as account, bar() as progress:
         answer = asked.release(epsilon, delta, rho=rho, book=account, label=sql, progress=progress)
     _print(answer.value, answer.event.to_dict() if json else None)
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[float], None] | None]:
-    """A progress bar on standard error, for a person who waits there."""
+def bar(doing: str = "reading") -> Iterator[Callable[..., None] | None]:
+    """A progress bar on standard error, for a person who waits there: called with a share, and what is being done."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(doing, total=1.0)
+        yield lambda share, stage=doing: shown.update(task, completed=share, description=stage)
 
 
 def _print(value: Any, event: dict[str, Any] | None) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import json
 import sys
-import tomllib
 import zipfile
 from collections.abc import Callable
 from itertools import pairwise
@@ -20,6 +19,7 @@ from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
 from discreet.cli.books import charged as charged_book
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.toml import read_sections
 from discreet.errors import extra
 from discreet.release import charged
 
@@ -84,7 +84,7 @@ def train(
     with extra("torch"):
         import torch
 
-    asked = _read(file)
+    asked = read_sections(file, _SECTIONS)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
         torch.manual_seed(seed)  # for a data factory; the run has streams of its own
@@ -130,19 +130,6 @@ def _operation(
         **training,
         **privacy,
     )
-
-
-def _read(file: Path) -> dict[str, dict[str, Any]]:
-    try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{file.name} is not TOML: {error}.") from None
-    for section, values in found.items():
-        if section not in _SECTIONS or not isinstance(values, dict):
-            raise ValueError(f"{file.name} has a section {section!r}, but there are {', '.join(_SECTIONS)}.")
-        if unknown := sorted(set(values) - _SECTIONS[section]):
-            raise ValueError(f"{section}.{unknown[0]} is not known; there are {', '.join(sorted(_SECTIONS[section]))}.")
-    return {section: dict(found.get(section, {})) for section in _SECTIONS}
 
 
 def _loss(name: Any) -> Any:

@@ -52,21 +52,19 @@ class Charged:
 
 def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
-    asked = unit_name(unit)
-    if isinstance(asked, Enforced) and asked == ONE_RECORD:
+    asked, enforced = unit_name(unit), isinstance(unit, Enforced)
+    if enforced and asked == ONE_RECORD:
         raise UnitMismatch(
             f"{label!r} protects a unit whose column is called {ONE_RECORD!r}, which is what books call a row. "
             "Nothing was released. Rename the column."
         )
     if asked == terms.unit:
-        return Charged(
-            str(asked), "record" if asked == ONE_RECORD else "enforced" if isinstance(asked, Enforced) else "said"
-        )
+        return Charged(asked, "record" if asked == ONE_RECORD else "enforced" if enforced else "said")
     if asked == ONE_RECORD and terms.rows_per_unit is not None:
         return Charged(ONE_RECORD, "converted", terms.rows_per_unit)
     raise UnitMismatch(
         f"{label!r} protects {_whom(asked)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
-        + (_row_remedy(terms.unit) if asked == ONE_RECORD else f"Charge a book of unit {str(asked)!r}.")
+        + (_row_remedy(terms.unit) if asked == ONE_RECORD else f"Charge a book of unit {asked!r}.")
     )
 
 

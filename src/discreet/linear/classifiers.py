@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import UnreadColumn, kind_of
+from discreet.encoding.containers import UnreadColumn
 from discreet.errors import extra
 from discreet.linear.base import PrivateLinearModel
+from discreet.linear.labels import Labels
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
 from discreet.release import ONE_RECORD
 
@@ -56,34 +57,13 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         self.classes = classes
 
     def _declared(self) -> NDArray[Any]:
-        labels = np.asarray(self.classes)
-        if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
-            raise ValueError(
-                f"classes is {self.classes!r}, but must list at least two different labels; they are declared, "
-                "never read off the data."
-            )
-        return labels
+        return Labels(self.classes).declared
 
     def _check_targets(self, y: UnreadColumn) -> None:
-        declared = kind_of(self._declared().dtype)
-        if "objects" not in (y.kind, declared) and y.kind != declared:
-            raise ValueError(
-                f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
-                "Convert y, or declare the classes as they stand in it."
-            )
+        Labels(self.classes).check(y)
 
     def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        self._check_targets(y)
-        labels, values = self._declared(), y.read()
-        codes = np.full(len(values), -1)
-        if "O" not in (values.dtype.kind, labels.dtype.kind):
-            for number, label in enumerate(labels):
-                codes[values == label] = number
-        else:
-            places: dict[Any, int] = {}
-            for number, label in enumerate(labels.tolist()):
-                places |= {label: number, str(label): number}  # text among objects is the label it spells
-            codes[:] = [_place(places, value) for value in values.tolist()]
+        codes = Labels(self.classes).codes(y)
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:
@@ -105,14 +85,6 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         scores = self.decision_function(X)
         at = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[at])
-
-
-def _place(places: dict[Any, int], label: Any) -> int:
-    """Which label it is: -1 for none of them."""
-    try:
-        return places.get(label, -1)
-    except Exception:  # whatever it does when it is hashed or compared is its own record's matter
-        return -1
 
 
 class LogisticRegression(_Classifier):

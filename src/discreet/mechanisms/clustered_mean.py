@@ -39,7 +39,7 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
-from discreet.mechanisms.records import rows
+from discreet.mechanisms.records import check_rows, rows
 
 __all__ = ["ClusteredMean"]
 
@@ -110,12 +110,20 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
         """What the noise on one coordinate stays within, given an answer."""
         return self._noise.error(confidence)
 
+    def check(self, data: Any) -> None:
+        """Refuse what are publicly not ``size`` rows of ``dimension`` numbers."""
+        check_rows(data, self.dimension)
+        self._check_count(len(data) if hasattr(data, "__len__") else self.size)
+
+    def _check_count(self, count: int) -> None:
+        if count != self.size:
+            raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
+
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.float64] | None:
         """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or
         too many of them, counts as an outlier."""
         x = rows(data, self.dimension)
-        if x.shape != (self.size, self.dimension):
-            raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
+        self._check_count(len(x))
         near, noise = self._near(x), self._noise
         test = replace(
             self._test,

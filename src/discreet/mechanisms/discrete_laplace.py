@@ -10,10 +10,11 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, above
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, above, check_entries
 from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
+from discreet.mechanisms.records import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["DiscreteLaplace", "Geometric"]
@@ -82,6 +83,10 @@ class DiscreteLaplace(Mechanism[Any]):
     def stated_error(self) -> float:
         """The error of one entry, with 95 % confidence."""
         return usual_error(self)
+
+    def check(self, data: Any) -> None:
+        """Refuse what are publicly no whole numbers, or more than ``max_size`` of them."""
+        check_entries(check_numbers(data, whole=True), self.max_size)
 
     def draw(self, data: Any, rng: random.Rng) -> Any:
         """A noisy ``data``: an int for a scalar, otherwise int64 of the same shape. Floats are refused."""

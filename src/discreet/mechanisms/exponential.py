@@ -74,11 +74,14 @@ class Exponential(Selection[int]):
         grid = self._grid
         return float(grid.step) * (grid.scale * math.log(candidates / (1 - confidence)) + 1)
 
+    def _check_count(self, count: int) -> None:
+        if self.base_measure is not None and len(self.base_measure) != count:
+            raise ValueError(f"scores has {count} entries, but base_measure has {len(self.base_measure)}.")
+
     def _offsets(self, size: int) -> NDArray[np.int64] | None:
         if self.base_measure is None:
             return None
-        if len(self.base_measure) != size:
-            raise ValueError(f"scores has {size} entries, but base_measure has {len(self.base_measure)}.")
+        self._check_count(size)
         logs = np.log(np.array(self.base_measure))
         return np.asarray(np.rint(self._grid.scale * (logs - logs.max())), dtype=np.int64)
 

@@ -11,9 +11,10 @@ from typing import Any, Literal
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range, root_above
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, check_entries, in_range, root_above
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import noise_asked_for, slack, store
+from discreet.mechanisms.records import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["Gaussian", "classic_noise_multiplier"]
@@ -101,6 +102,10 @@ class Gaussian(Mechanism[Any]):
     def stated_error(self) -> float:
         """The error of one entry, with 95 % confidence."""
         return usual_error(self)
+
+    def check(self, data: Any) -> None:
+        """Refuse what are publicly no real numbers, or more than ``max_size`` of them."""
+        check_entries(check_numbers(data), self.max_size)
 
     def draw(self, data: Any, rng: random.Rng) -> Any:
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""

@@ -39,6 +39,7 @@ __all__ = [
     "Grid",
     "above",
     "below",
+    "check_entries",
     "double_root_above",
     "exact_number",
     "floor_log2",
@@ -94,8 +95,7 @@ class Grid:
     def place(self, value: Any, max_size: int) -> Any:
         """``value`` on the grid: an array of doubles, or, for a scalar or exact entries, of fractions."""
         array = _numbers(value)
-        if array.size > max_size:
-            raise ValueError(f"value has {array.size} entries, but at most max_size={max_size} were declared.")
+        check_entries(array.shape, max_size)
         if array.dtype == object:
             return _each(lambda x: round(x / self.step) * self.step, array)
         step = float(self.step)
@@ -117,6 +117,12 @@ class Grid:
 
     def _middle(self, cell: Any) -> Fraction:
         return (int(cell) + Fraction(1, 2)) * self.step
+
+
+def check_entries(shape: tuple[int, ...], max_size: int) -> None:
+    """Refuse more entries than were declared."""
+    if (size := math.prod(shape)) > max_size:
+        raise ValueError(f"value has {size} entries, but at most max_size={max_size} were declared.")
 
 
 def _finite(x: Fraction) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.mechanisms.grid import check_entries
 from discreet.mechanisms.records import numbers
 
 __all__ = ["add_integers", "integers"]
@@ -19,8 +20,7 @@ def integers(value: Any, max_size: int) -> NDArray[Any]:
     array = numbers(value)
     if array.dtype.kind not in "iub" and not (array.dtype == object and all(_is_whole(x) for x in array.flat)):
         raise ValueError("value must be whole numbers, of an integer dtype: round floats, or use a grid mechanism.")
-    if array.size > max_size:
-        raise ValueError(f"value has {array.size} entries, but at most max_size={max_size} were declared.")
+    check_entries(array.shape, max_size)
     if array.dtype.kind == "O" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
         return array.astype(object)
     return array.astype(np.int64)

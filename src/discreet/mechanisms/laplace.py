@@ -10,9 +10,10 @@ from typing import Any
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, in_range
+from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, check_entries, in_range
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
+from discreet.mechanisms.records import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["Laplace"]
@@ -95,6 +96,10 @@ class Laplace(Mechanism[Any]):
     def stated_error(self) -> float:
         """The error of one entry, with 95 % confidence."""
         return usual_error(self)
+
+    def check(self, data: Any) -> None:
+        """Refuse what are publicly no real numbers, or more than ``max_size`` of them."""
+        check_entries(check_numbers(data), self.max_size)
 
     def draw(self, data: Any, rng: random.Rng) -> Any:
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.adjacency import Adjacency
-from discreet.release import ONE_RECORD, unit_name
+from discreet.release import unit_name
 
 __all__ = ["noise_asked_for", "one_of", "slack", "spent_delta", "store"]
 
@@ -20,8 +20,9 @@ def spent_delta(delta: float) -> float:
 
 
 def store(frozen: Any, /, **values: Any) -> None:
-    """Set fields of a frozen value while it is being made; its unit, if it states one, must be a name."""
-    unit_name(getattr(frozen, "unit", ONE_RECORD))
+    """Set fields of a frozen value while it is being made; its unit, if it states one, is the caller's: plain text."""
+    if "unit" in frozen.__dataclass_fields__:
+        values["unit"] = unit_name(frozen.unit)
     if "adjacency" in values:
         values["adjacency"] = Adjacency(values["adjacency"])
     for name, value in values.items():

@@ -16,6 +16,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.canonical import canonical
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_container
 from discreet.random.bounds import Interval, exp_bounds
 from discreet.random.tap import noised
 
@@ -72,6 +73,14 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
         lie = (1 - self.truth) / (self.categories - 1)
         return math.sqrt(math.log(2 / (1 - confidence)) / (2 * whole("size", size, low=1))) / (self.truth - lie)
 
+    def check(self, data: Any) -> None:
+        """Refuse what publicly lists no records, or none of whole numbers."""
+        if isinstance(data, (str, bytes, Mapping)):
+            raise ValueError("records is text or a mapping, but must list one record an entry.")
+        check_container(data)
+        if isinstance(getattr(data, "dtype", None), np.dtype) and data.dtype.kind not in "iubO":
+            raise ValueError(f"records has dtype {data.dtype}, but must be whole numbers: encode categories first.")
+
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
         coded = self._coded(data)
@@ -79,14 +88,8 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
 
     def _coded(self, records: Any) -> NDArray[np.int64]:
         """The category of each record, -1 for none."""
-        if isinstance(records, (str, bytes, Mapping)):
-            raise ValueError("records is text or a mapping, but must list one record an entry.")
         if isinstance(getattr(records, "dtype", None), np.dtype) and records.dtype != object:
             array = np.asarray(records)
-            if array.dtype.kind not in "iub":
-                raise ValueError(
-                    f"records has dtype {array.dtype}, but must be whole numbers: encode categories first."
-                )
             known = (array >= 0) & (array < self.categories)
             return np.where(known, np.where(known, array, 0).astype(np.int64), -1)
         forms = [canonical(x) for x in records]

@@ -12,9 +12,10 @@ missing records would look like one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 __all__ = [
     "check_column",
     "check_container",
+    "check_numbers",
     "check_rows",
     "check_size",
     "column",
@@ -34,7 +36,9 @@ __all__ = [
     "rows",
 ]
 
-_REAL = (int, float, np.bool_, np.integer, np.floating, Decimal, Fraction)
+_WHOLE = (int, np.bool_, np.integer)
+_REAL = (*_WHOLE, float, np.floating, Decimal, Fraction)
+_FRACTIONAL = ("float", "double", "half", "decimal")
 
 
 def numbers(value: Any) -> NDArray[Any]:
@@ -92,6 +96,43 @@ def check_rows(values: Any, dimension: int) -> None:
         raise ValueError(f"values must have shape (records, {dimension}), as declared by the public dimension.")
 
 
+def check_numbers(value: Any, name: str = "value", *, whole: bool = False) -> tuple[int, ...]:
+    """The shape of what is to be noised or scored: one real number, or an array or (nested) list of them.
+
+    Refuses, by types and shapes alone, what is none: text, a mapping, a frame, an iterator, a ragged list, an array of
+    another type; with ``whole``, floats too. What an entry of a list is, is not looked at, but for lists in lists.
+
+    >>> check_numbers(3.0), check_numbers([[1, 2], [3, 4]])
+    ((), (2, 2))
+    """
+    problem = "whole numbers, of an integer dtype" if whole else "finite real numbers of at most 64 bits"
+    if isinstance(value, (Real, *_REAL)) and not isinstance(value, np.timedelta64):
+        if whole and not isinstance(value, _WHOLE):
+            raise ValueError(f"{name} is a {type(value).__name__}, but must be {problem}: round it before.")
+        return ()
+    if getattr(value, "shape", None) != ():
+        _check_listing(value, name, problem)
+    if not holds_numbers(value) or (whole and _stated(value).lower().startswith(_FRACTIONAL)):
+        raise ValueError(f"{name} has dtype {element_type(value)}, but must be {problem}.")
+    return _shape(value, name)
+
+
+def _check_listing(value: Any, name: str, problem: str) -> None:
+    """Refuse what NumPy would not read entry by entry."""
+    if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence) or hasattr(value, "__array__")):
+        raise ValueError(f"{name} is a {type(value).__name__}, but must be {problem}: one, or a list or array of them.")
+    check_container(value)
+
+
+def _shape(value: Any, name: str) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)):
+        return tuple(value.shape) if hasattr(value, "shape") else (len(value),)
+    inner = {_shape(x, name) if isinstance(x, (list, tuple)) else tuple(getattr(x, "shape", ())) for x in value}
+    if len(inner) > 1:
+        raise ValueError(f"{name} is a list whose entries have different shapes, but must be rectangular.")
+    return (len(value), *next(iter(inner), ()))
+
+
 def check_size(values: Any, n: int | None) -> None:
     """Refuse a number of records that is not the public one."""
     if n is not None and hasattr(values, "__len__") and len(values) != n:
@@ -103,6 +144,10 @@ def element_type(values: Any) -> Any:
     return getattr(values, "dtype", getattr(values, "type", None))
 
 
+def _stated(values: Any) -> str:
+    return str(element_type(values)).removeprefix("torch.")
+
+
 def holds_numbers(values: Any) -> bool:
     """Whether a container's stated type is one of numbers, or states nothing (a list, objects)."""
     kind = element_type(values)
@@ -112,7 +157,7 @@ def holds_numbers(values: Any) -> bool:
         return bool(kind.is_numeric()) or str(kind) in ("Boolean", "Object", "Null")
     if hasattr(kind, "_is_numeric"):  # pandas' own types and Arrow's in pandas
         return bool(kind._is_numeric or kind._is_boolean)
-    return str(kind).startswith(("int", "uint", "half", "float", "double", "decimal", "bool", "null"))  # Arrow
+    return _stated(values).startswith(("int", "uint", *_FRACTIONAL, "bool", "null"))  # Arrow, torch
 
 
 def column(values: Any) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from discreet.errors import number, positive
 from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power, wide
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
-from discreet.mechanisms.records import numbers
+from discreet.mechanisms.records import check_numbers, numbers
 
 __all__ = ["ScoreGrid", "Selection"]
 
@@ -82,8 +82,7 @@ class ScoreGrid:
         and both of these move by at most ``reach``.
         """
         array = numbers(scores)
-        if array.ndim != 1 or not array.size:
-            raise ValueError(f"scores has shape {array.shape}, but must be one-dimensional with at least one entry.")
+        _check_line(array.shape)
         mixed = array.dtype == object
         if not mixed and (array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all()):
             raise ValueError("scores must be finite real numbers: no NaN, infinity or text.")
@@ -99,6 +98,13 @@ class ScoreGrid:
         return np.array([min(best - w, _SAFE) for w in whole], np.int64)
 
 
+def _check_line(shape: tuple[int, ...]) -> int:
+    """How many scores there are."""
+    if len(shape) != 1 or not shape[0]:
+        raise ValueError(f"scores has shape {shape}, but must be one-dimensional with at least one entry.")
+    return shape[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection(Mechanism[T]):
     """A choice by scores, each of which one record moves by at most ``sensitivity``; ``monotone``: all the same way."""
@@ -111,6 +117,13 @@ class Selection(Mechanism[T]):
     def __post_init__(self) -> None:
         store(self, epsilon=positive("epsilon", self.epsilon), adjacency=self.adjacency, monotone=bool(self.monotone))
         store(self, sensitivity=float(self.sensitivity) if self._grid else 0.0)
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no line of scores, or has too few of them."""
+        self._check_count(_check_line(check_numbers(data, "scores")))
+
+    def _check_count(self, count: int) -> None:
+        """Refuse a public number of scores that does not suit."""
 
     @property
     def _grid(self) -> ScoreGrid:

@@ -22,6 +22,7 @@ Reference: Nissim, Raskhodnikova and Smith (2007), Definitions 2.1 and 2.5, Lemm
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -35,7 +36,7 @@ from discreet.errors import number
 from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import spent_delta, store
-from discreet.mechanisms.records import check_column, column
+from discreet.mechanisms.records import check_column, check_numbers, column, holds_numbers
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 
@@ -106,6 +107,21 @@ class SmoothSensitivity(Mechanism[float]):
             return max(_FLOOR, math.ceil((exact_number(bound) / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
         except (TypeError, ValueError, OverflowError):
             raise ValueError("The smooth bound is not a finite number, but must be one.") from None
+
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no pair of numbers."""
+        other = (
+            isinstance(data, (str, bytes, Mapping, Set)) or hasattr(data, "columns") or hasattr(data, "column_names")
+        )
+        pair = (
+            not other
+            and holds_numbers(data)
+            and hasattr(data, "__len__")
+            and getattr(data, "ndim", 1) == 1
+            and len(data) == 2
+        )
+        if not pair or (isinstance(data, (tuple, list)) and any(check_numbers(x) for x in data)):
+            raise ValueError("data must be a pair of numbers: a value, and a smooth bound of its local sensitivity.")
 
     def draw(self, data: tuple[Any, Any], rng: random.Rng) -> float:
         """A noisy value, from (value, a smooth bound of its local sensitivity). Both are private."""

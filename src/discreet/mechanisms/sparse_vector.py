@@ -35,7 +35,7 @@ from discreet.mechanisms.records import check_container
 from discreet.random.tap import noised
 from discreet.release import Chargeable, pay
 
-__all__ = ["AboveThreshold", "Round", "Session", "SparseVector"]
+__all__ = ["AboveThreshold", "PaidOnce", "Round", "Session", "SparseVector"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class AboveThreshold(Mechanism[int | None]):
         return next((i for i, value in enumerate(data) if asked.ask(value)), None)
 
 
-class _PaidOnce:
+class PaidOnce:
     """What holds noise that was paid for once: neither a copy nor a forked process may use it again."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _PaidOnce:
         raise TypeError("What was started and paid for cannot be copied or pickled: the copy would answer for nothing.")
 
 
-class Round(_PaidOnce):
+class Round(PaidOnce):
     """One run of AboveThreshold: it has its own threshold noise, and ends at the first yes."""
 
     def __init__(self, mechanism: AboveThreshold, rng: random.Rng) -> None:
@@ -250,7 +250,7 @@ class SparseVector(Mechanism[list[int]]):
         return found
 
 
-class Session(_PaidOnce):
+class Session(PaidOnce):
     """A run of the sparse vector technique."""
 
     def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Chargeable | None, label: str) -> None:

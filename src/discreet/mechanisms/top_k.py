@@ -53,12 +53,15 @@ class TopK(Selection[NDArray[np.int64]]):
         grid, cases = self._grid, self.k * whole("size", size, low=1)
         return float(grid.step) * (grid.scale * math.log(cases / (1 - confidence)) + 1)
 
+    def _check_count(self, count: int) -> None:
+        if count < self.k:
+            raise ValueError(f"scores has {count} entries, but at least k={self.k} are needed.")
+
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """The chosen indices, in the order of choice."""
         grid = self._grid
         gaps = grid.gaps(data)
-        if gaps.size < self.k:
-            raise ValueError(f"scores has {gaps.size} entries, but at least k={self.k} are needed.")
+        self._check_count(gaps.size)
         return noised(self, grid.placed(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
 
 

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from discreet.reporting.document import Report, report
 from discreet.reporting.findings import Finding
+from discreet.reporting.quality import QualityReport, private_quality_report, quality_report
 
-__all__ = ["Finding", "Report", "report"]
+__all__ = ["Finding", "QualityReport", "Report", "private_quality_report", "quality_report", "report"]

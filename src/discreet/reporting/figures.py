@@ -18,7 +18,7 @@ with extra("report"):
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-__all__ = ["burn_down", "epsilon_of_delta", "finding", "trade_off"]
+__all__ = ["blank", "burn_down", "epsilon_of_delta", "finding", "svg", "trade_off"]
 
 INK, QUIET, NOW, LIMIT = "#22303c", "#8a97a3", "#0f6e84", "#b4532a"
 LONGEST = 30  # letters of a label
@@ -44,7 +44,7 @@ def burn_down(facts: dict[str, Any]) -> str:
     """Epsilon proved after each charge, against the limit."""
     trail = [point for point in facts["trail"] if point["epsilon"] is not None]
     numbers = range(len(trail) + 1)
-    figure, axes = _blank()
+    figure, axes = blank()
     axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, lw=2, label="proved")
     axes.plot(numbers[-1], trail[-1]["epsilon"] if trail else 0.0, "o", color=NOW, markersize=5, clip_on=False)
     axes.axhline(facts["limit"]["epsilon"], color=LIMIT, linewidth=1.6, linestyle=(0, (5, 3)), label="limit")
@@ -55,13 +55,13 @@ def burn_down(facts: dict[str, Any]) -> str:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("ε")
     axes.legend(loc="lower right", handlelength=1.6, frameon=False)
-    return _svg(figure, "burn")
+    return svg(figure, "burn")
 
 
 def epsilon_of_delta(facts: dict[str, Any]) -> str:
     """The proved epsilon at every delta, and the limit as a point."""
     points = [p for p in facts["curve"] if p["epsilon"] is not None and p["delta"] > 0]
-    figure, axes = _blank()
+    figure, axes = blank()
     axes.plot([p["delta"] for p in points], [p["epsilon"] for p in points], color=NOW, linewidth=2, label="proved now")
     limit = facts["limit"]
     axes.plot([limit["delta"] or 1e-12], [limit["epsilon"]], "D", color=LIMIT, markersize=7, label="limit")
@@ -71,14 +71,14 @@ def epsilon_of_delta(facts: dict[str, Any]) -> str:
     axes.set_xlabel("δ")
     axes.set_ylabel("ε")
     axes.legend(loc="lower left", handlelength=1.6, frameon=False)
-    return _svg(figure, "curve")
+    return svg(figure, "curve")
 
 
 def trade_off(facts: dict[str, Any]) -> str:
     """The attacker's errors: between no privacy (the corner) and perfect privacy (the diagonal)."""
     curve = facts["trade_off"]
     rates = curve["false_positive_rate"]
-    figure, axes = _blank()
+    figure, axes = blank()
     axes.plot([0, 1], [1, 0], color=QUIET, linewidth=1.4, linestyle=(0, (5, 3)), label="perfect privacy")
     axes.plot(rates, curve["false_negative_rate_now"], color=NOW, linewidth=2, label="proved now")
     axes.plot(rates, curve["false_negative_rate_at_limit"], color=LIMIT, linewidth=1.6, label="at the limit")
@@ -88,12 +88,12 @@ def trade_off(facts: dict[str, Any]) -> str:
     axes.set_xlabel("false positives")
     axes.set_ylabel("false negatives")
     axes.legend(loc="upper right", handlelength=1.6, frameon=False)
-    return _svg(figure, "trade")
+    return svg(figure, "trade")
 
 
 def finding(facts: dict[str, Any], prefix: str) -> str:
     """Released numbers as points with error bars, the first on top; hollow where a number is not private."""
-    figure, axes = _blank(height=0.9 + 0.27 * max(6, len(facts["labels"])))
+    figure, axes = blank(height=0.9 + 0.27 * max(6, len(facts["labels"])))
     errors = facts["errors"] or [0.0] * len(facts["labels"])
     rows = zip(facts["labels"], facts["values"], errors, alike(facts["values"]), strict=True)
     for place, (label, value, error, text) in enumerate(rows):
@@ -119,16 +119,18 @@ def finding(facts: dict[str, Any], prefix: str) -> str:
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.xaxis.set_major_formatter("{x:,g}")
-    return _svg(figure, prefix)
+    return svg(figure, prefix)
 
 
-def _blank(height: float = 3.3) -> tuple[Figure, Axes]:
+def blank(height: float = 3.3) -> tuple[Figure, Axes]:
+    """An empty figure in the report's style."""
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(4.6, height), layout="constrained")
         return figure, figure.add_subplot()
 
 
-def _svg(figure: Figure, prefix: str) -> str:
+def svg(figure: Figure, prefix: str) -> str:
+    """A figure as text for a page; ``prefix`` is its own there."""
     buffer = io.StringIO()
     with matplotlib.rc_context(_STYLE | {"svg.hashsalt": prefix}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

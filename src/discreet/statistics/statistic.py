@@ -36,9 +36,7 @@ class Statistic(Mechanism[Any]):
 
     def _check(self) -> None:
         budget = Budget(self.epsilon, self.delta, self.rho)  # not the kept one: True equals 1.0 there
-        store(
-            self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency, unit=self.unit
-        )
+        store(self, epsilon=budget.epsilon, delta=budget.delta, rho=budget.rho, adjacency=self.adjacency)
 
     @property
     def budget(self) -> Budget:

@@ -1,0 +1,108 @@
+"""``discreet synth``: a synthetic table of a file, that may be published."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from discreet.errors import extra, whole
+
+with extra("cli"):
+    import typer
+
+from discreet.adjacency import Adjacency
+from discreet.cli import show
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.fit import Data, EpsilonOption, Seed
+from discreet.cli.help import LEARN
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.query import ExplainOption, JsonOption, SchemaFile, bar
+from discreet.schema import read_schema
+
+__all__ = ["register", "synth"]
+
+DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
+Out = Annotated[
+    str, typer.Option("--out", metavar="FILE", help="Where the rows go: a .parquet or .csv file.", show_default=False)
+]
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows", help="How many rows to draw; without it, as many as the model's noisy total.", show_default=False
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="FILE", help="Save the fitted model too, to draw again.", show_default=False),
+]
+Engine = Annotated[Literal["residual", "mbi"], typer.Option("--engine", help="mbi needs the extra of that name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(synth)
+
+
+def synth(
+    data: Data,
+    schema: SchemaFile,
+    epsilon: EpsilonOption,
+    out: Out = "",
+    delta: DeltaOption = 1e-9,
+    rows: Rows = None,
+    model: Model = None,
+    engine: Engine = "residual",
+    ledger: LedgerOption = None,
+    book: BookOption = None,
+    no_book: NoBookOption = False,
+    explain: ExplainOption = False,
+    seed: Seed = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Draw a synthetic table that may be published: fit a private model to a file, and draw rows from it."""
+    from discreet.synthesis import AIM
+
+    declared = read_schema(schema)
+    estimator = AIM(epsilon, delta, engine=engine)
+    if explain:
+        if rows is None:
+            raise ValueError("--rows is missing, but the error to expect depends on how many records there are: guess.")
+        show.say(*str(estimator.explain(declared, n=rows)).splitlines())
+        return
+    write = _writer(out)
+    if rows is not None:
+        whole("rows", rows, low=1)
+    with ExitStack() as files:
+        file = files.enter_context(claimed(out, force=force, inputs=[data, schema]))
+        kept = files.enter_context(claimed(model, force=force, inputs=[data, schema])) if model else None
+        with charged(ledger, book, no_book) as account, bar("fitting") as progress:
+            payer = Recorded(account)
+            fitted = estimator.fit(data, schema=declared, book=payer, label=f"synth {out}", rng=seed, progress=progress)
+        drawn = fitted.sample(rows, rng=None if seed is None else seed + 1)
+        write(drawn, file)
+        if kept is not None:
+            fitted.save(kept)
+    if json:
+        told = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
+        show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | told)
+        return
+    unit = declared.unit or "one record"
+    show.say(
+        f"wrote {out}: {len(drawn):,} synthetic rows",
+        f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({Adjacency.ADD_REMOVE}) for {unit}",
+    )
+    if seed is not None:
+        show.say("made with a seed: for tests, not private")
+
+
+def _writer(out: str) -> Any:
+    """What writes a frame, by the ending of the file."""
+    with extra("tables"):
+        import narwhals as nw
+
+    kinds = {".csv": "write_csv", ".parquet": "write_parquet"}
+    if (ending := Path(out).suffix) not in kinds:
+        raise ValueError(f"--out is {out!r}, but must name a file that ends in {' or '.join(kinds)}.")
+    return lambda frame, file: getattr(nw.from_native(frame, eager_only=True), kinds[ending])(str(file))

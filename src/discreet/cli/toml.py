@@ -1,0 +1,24 @@
+"""Runs described by a TOML file: its sections, with the keys that a command knows."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["read_sections"]
+
+
+def read_sections(file: Path, known: Mapping[str, set[str]]) -> dict[str, dict[str, Any]]:
+    """Every known section of the file, empty where it is missing; another section, or another key, is refused."""
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{file.name} is not TOML: {error}.") from None
+    for section, values in found.items():
+        if section not in known or not isinstance(values, dict):
+            raise ValueError(f"{file.name} has a section {section!r}, but there are {', '.join(known)}.")
+        if unknown := sorted(set(values) - known[section]):
+            raise ValueError(f"{section}.{unknown[0]} is not known; there are {', '.join(sorted(known[section]))}.")
+    return {section: dict(found.get(section, {})) for section in known}

@@ -1,0 +1,67 @@
+"""Labels against declared classes: each record's by itself, and none of them decides which classes there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding.containers import UnreadColumn, kind_of
+
+__all__ = ["Labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a classifier's ``classes`` declare.
+
+    >>> Labels(("no", "yes")).codes(UnreadColumn(["yes", "no", "perhaps"], "objects")).tolist()
+    [1, 0, -1]
+    """
+
+    classes: Any
+
+    @property
+    def declared(self) -> NDArray[Any]:
+        """The classes, in the order in which they were given."""
+        labels = np.asarray(self.classes)
+        if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
+            raise ValueError(
+                f"classes is {self.classes!r}, but must list at least two different labels; they are declared, "
+                "never read off the data."
+            )
+        return labels
+
+    def check(self, y: UnreadColumn) -> None:
+        """Refuse targets whose type is not that of the classes; no value is looked at."""
+        declared = kind_of(self.declared.dtype)
+        if "objects" not in (y.kind, declared) and y.kind != declared:
+            raise ValueError(
+                f"y holds {y.kind}, but classes is {self.classes!r}: {declared}. No label would ever be found. "
+                "Convert y, or declare the classes as they stand in it."
+            )
+
+    def codes(self, y: UnreadColumn) -> NDArray[Any]:
+        """Which class each label is, -1 for none of them."""
+        self.check(y)
+        labels, values = self.declared, y.read()
+        codes = np.full(len(values), -1)
+        if "O" not in (values.dtype.kind, labels.dtype.kind):
+            for number, label in enumerate(labels):
+                codes[values == label] = number
+        else:
+            places: dict[Any, int] = {}
+            for number, label in enumerate(labels.tolist()):
+                places |= {label: number, str(label): number}  # text among objects is the label it spells
+            codes[:] = [_place(places, value) for value in values.tolist()]
+        return codes
+
+
+def _place(places: dict[Any, int], label: Any) -> int:
+    """Which label it is: -1 for none of them."""
+    try:
+        return places.get(label, -1)
+    except Exception:  # whatever it does when it is hashed or compared is its own record's matter
+        return -1

@@ -1,0 +1,38 @@
+"""The experiments on SmallDB and MWEM, made small: they show what they claim."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments import mwem, small_db
+
+
+def test_small_db_is_within_its_bound_until_it_is_refused():
+    cells, alpha, m, candidates, bound, error, _ = small_db.row(4, 0.4, runs=3)
+    assert (cells, alpha, m, candidates) == ("4", "0.4", "7", "120")
+    assert float(error) <= float(bound)
+    assert small_db.row(32, 0.1, runs=1)[3:] == ("10^38.9", "refused")
+    assert small_db.feasible((2, 64), (0.5,), runs=1).row_count == 2
+
+
+def test_range_errors_are_those_of_every_range():
+    choose = np.random.default_rng(0)
+    one, two = choose.normal(size=9), choose.normal(size=9)
+    gaps = [(one - two)[a:b].sum() for a in range(9) for b in range(a + 1, 10)]
+    found = mwem.range_errors(one, two)
+    assert found == pytest.approx((np.sqrt(np.mean(np.square(gaps))), np.abs(gaps).max()))
+
+
+def test_mwem_beats_noise_on_cells_where_records_are_few():
+    """256 cells and 1,000 records in a heap, ε = 0.1, as on the four histograms of 4,096 cells."""
+    x = mwem.thinned(np.r_[np.zeros(200), np.full(8, 100.0), np.zeros(48)])
+    assert x.sum() == 1000
+    operations = mwem.ways(256)
+    assert mwem.measured(operations["MWEM"], x, 3)[0] < mwem.measured(operations["identity"], x, 3)[0]
+
+
+def test_the_theorem_s_table_has_a_bound_above_every_run():
+    grid = mwem.theorem(runs=2, cells=8, records=1000)
+    bounds, largest = (list(grid.columns[i].cells) for i in (2, 4))
+    assert all(float(b.replace(",", "")) > float(e.replace(",", "")) for b, e in zip(bounds, largest, strict=True))

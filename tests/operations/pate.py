@@ -1,0 +1,95 @@
+"""The operations of ``discreet.pate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet import pate
+from discreet.pate.tabular import TablePATE
+from tests.operations.contract import Case, Log, Spied
+from tests.operations.linear import COLUMNS, FACTS, SpiedList, spied_columns
+
+COUNTS = np.array([[9, 1, 0], [4, 3, 3], [0, 2, 8], [0, 0, 10]])
+MOVED = np.array([[8, 1, 1], [3, 4, 3], [1, 2, 7], [0, 1, 9]])  # one teacher says something else to every query
+SHARES = np.array([[0.9, 0.1, 0.0], [0.1, 0.5, 0.4], [0.4, 0.3, 0.3], [0.0, 0.0, 1.0]])
+TEST: dict[str, Any] = {"sigma": 2.0, "threshold": 5.0, "sigma_threshold": 1.5, "queries": 4}
+
+
+class SpiedArray(Spied):
+    """An array whose shape and type are public."""
+
+    def __init__(self, inside: Any, log: Log) -> None:
+        super().__init__(inside, log)
+        self.shape, self.dtype = inside.shape, inside.dtype
+
+
+def spied_pair(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
+    return SpiedArray(data[0], log), data[1]
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2)).round(3)
+RECORDS = (X, (X[:, 0] > 0).astype(int).tolist())
+PUBLIC = X[:6] + 0.01
+
+
+def spied_records(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
+    return data[0], SpiedList(data[1], log)
+
+
+def fit() -> Any:
+    return pate.PATEClassifier(n_teachers=4, aggregation=pate.GNMax(sigma=2.0)).operation(PUBLIC)
+
+
+def answers(tested: bool = False) -> pate.Answers:
+    every = np.ones(4, bool)
+    return pate.Answers(np.array([0, 0, 2, 2]), every & tested, every)
+
+
+OPERATIONS: list[Case] = [
+    Case("LNMax", lambda: pate.LNMax(scale=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
+    Case("GNMax", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
+    Case("GNMax, soft votes", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS * 0.5, MOVED * 0.5, spy=SpiedArray),
+    Case("ConfidentGNMax", lambda: pate.ConfidentGNMax(answers=2, **TEST), COUNTS, MOVED, spy=SpiedArray),
+    Case(
+        "InteractiveGNMax",
+        lambda: pate.InteractiveGNMax(n_teachers=10, **TEST),
+        (COUNTS, SHARES),
+        (MOVED, SHARES),
+        spy=spied_pair,
+    ),
+    Case(
+        "SanitisedCost",
+        lambda: pate.SanitisedCost(aggregator=pate.GNMax(sigma=1.0, queries=4), answers=answers(), order=3.0),
+        COUNTS,
+        MOVED,
+        spy=SpiedArray,
+    ),
+    Case(
+        "SanitisedCost, tested",
+        lambda: pate.SanitisedCost(aggregator=pate.ConfidentGNMax(**TEST), answers=answers(True), order=3.0),
+        COUNTS,
+        MOVED,
+        spy=SpiedArray,
+    ),
+    Case(
+        "PATEFit",
+        fit,
+        RECORDS,
+        (X[1:], RECORDS[1][1:]),
+        spy=spied_records,
+        sized=True,
+        result=lambda model: (model.answers_.labels, model.predict(PUBLIC)),
+    ),
+    Case(
+        "TablePATE",
+        lambda: TablePATE(FACTS, "y", {"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]}, pate.GNMax(sigma=2.0), n_teachers=4),
+        COLUMNS,
+        {name: values[1:] for name, values in COLUMNS.items()},
+        spy=spied_columns,
+        sized=True,
+        result=lambda model: (model.estimator.coef_, model.estimator.intercept_),
+    ),
+]

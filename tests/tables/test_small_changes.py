@@ -1,0 +1,80 @@
+"""Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import discreet as dp
+from discreet.tables.bounding import Field
+from tests.frozen import unfrozen
+
+FRAME = pd.DataFrame(
+    {
+        "a": [0.0, 2.5, 5.0, 7.5, 10.0, None],
+        "c": [1.0, 1.5, 2.0, 3.0, 9.0, None],
+        "n": [1, 2, 2, 3, 9, 3],
+        "t": ["x", "y", "y", "z", "w", None],
+        "who": [1, 1, 1, 2, 2, 3],
+    }
+)
+SCHEMA = dp.Schema(
+    a=dp.Bounded(0, 10),
+    c=dp.Categories([1, 2, 3]),
+    n=dp.Categories([1, 2, 3]),
+    t=dp.Categories(["x", "y", "z"]),
+)
+ROWS = dp.table(FRAME, schema=SCHEMA)
+
+
+def answers(query, column):
+    return query.release(epsilon=200.0, rng=1).value[column].tolist()
+
+
+def test_nothing_that_was_stated_can_be_changed_afterwards():
+    assert unfrozen("tables") == {"Stats"}  # what a scan adds up
+
+
+def test_groups_are_the_declared_ones_of_numbers_and_texts_and_nothing_between():
+    assert answers(ROWS.group_by("c").count(), "count") == [1, 1, 1]  # 1.5 is no category
+    assert answers(ROWS.group_by("n").count(), "count") == [1, 2, 2]
+    assert answers(ROWS.group_by("t").count(), "count") == [1, 2, 1]
+    assert answers(ROWS.group_by("n").count("a"), "a_count") == [1, 2, 1]  # one of two has a value
+
+
+def test_bounding_units_of_one_row_changes_no_group():
+    units = dp.table(FRAME.assign(who=range(6)), schema=SCHEMA, unit="who", max_rows_per_unit=2)
+    assert answers(units.group_by("n").count(), "count") == [1, 2, 2]
+    assert answers(units.group_by("n", "t").count(), "count") == [1, 0, 0, 0, 2, 0, 0, 0, 1]
+
+
+def test_what_is_below_the_first_bin_or_above_the_last_counts_there():
+    assert answers(ROWS.histogram("a", [2, 4, 6, 8]), "a_histogram")[0] == [2, 1, 2]
+    assert answers(ROWS.histogram("a", [2, 4, 7, 8]), "a_histogram")[0] == [2, 1, 2]
+    assert answers(ROWS.histogram("a", 2), "a_histogram")[0] == [2, 3]
+
+
+@pytest.mark.parametrize(("rows", "groups", "kept"), [(1, None, 3), (2, 1, 5), (2, 2, 5), (3, 1, 5), (9, 9, 6)])
+def test_a_unit_keeps_so_many_rows_of_so_many_groups(rows, groups, kept):
+    table = dp.table(FRAME, schema=SCHEMA, unit="who", max_rows_per_unit=rows, max_groups_per_unit=groups)
+    assert answers(table.count(), "count") == [{1: 3, 2: 5}.get(rows, 6)]
+    by_group = answers(table.group_by("n").count(), "count")
+    assert sum(by_group) <= kept
+    assert groups != 1 or 0 in by_group[:2]  # the first unit has rows in both
+
+
+def test_sums_are_exact_beyond_the_whole_numbers_of_doubles():
+    huge = dp.table(pd.DataFrame({"a": [2.0**60, 1.0]}), schema=dp.Schema(a=dp.Bounded(0, 2.0**60)))
+    assert answers(huge.sum("a"), "a_sum")[0] == pytest.approx(2.0**60, rel=1e-2)
+
+
+def test_a_field_has_bits_for_its_values_and_one_more_for_none():
+    assert [Field("f", size=8, nullable=nullable).bits for nullable in (False, True)] == [3, 4]
+    assert [Field("f", size=1, nullable=nullable).bits for nullable in (False, True)] == [0, 1]
+    assert Field("f").bits > 63
+
+
+def test_the_stated_error_of_a_histogram_is_that_of_one_count():
+    query = ROWS.histogram("a", 4)
+    stated = query.explain(epsilon=0.5).errors["a_histogram"]
+    assert stated == f"±{dp.mechanisms.DiscreteLaplace(epsilon=0.5).error(0.95):.4g} in each of 4 bins"

@@ -1,0 +1,59 @@
+"""Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
+
+import math
+
+import pytest
+
+from discreet import events
+from discreet.training import Clipping, Quantile, TruncatedPoisson
+from discreet.training.noise import Independent
+from discreet.training.participation import PoissonSampling
+from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Shuffled
+from tests.frozen import unfrozen
+
+SAMPLERS = [BallsInBins, FixedSize, PerUser, Poisson, Shuffled, TruncatedPoisson]
+
+
+def test_nothing_that_was_stated_can_be_changed_afterwards():
+    assert not unfrozen("training") & {kind.__name__ for kind in [*SAMPLERS, Clipping, Quantile, Independent]}
+
+
+@pytest.mark.parametrize("kind", SAMPLERS, ids=lambda kind: kind.__name__)
+def test_sizes_of_a_sampler_are_given_by_name(kind):
+    """Two whole numbers side by side: swapped, they would be another rate."""
+    with pytest.raises(TypeError, match="positional"):
+        kind(10, 100)
+    assert kind(batch_size=10, dataset_size=100).dataset_size == 100
+
+
+@pytest.mark.parametrize(("batch", "limit"), [(10, 30), (100, 161)])
+def test_batches_are_cut_six_deviations_above_their_mean_or_never(batch, limit):
+    """⌈B + 6√B + 1⌉ records, but no more than there are."""
+    sampler = TruncatedPoisson(batch_size=batch, dataset_size=10**6)
+    assert sampler.limit == limit
+    assert TruncatedPoisson(batch_size=batch, dataset_size=batch + 1).limit == batch + 1
+
+
+def test_the_adaptive_clip_norm_learns_at_the_papers_rate():
+    """Andrew et al. (2021), Section 3: a fifth; C·exp(-0.2(b - γ))."""
+    assert Quantile().next_norm(2.0, 50.0, 100.0) == pytest.approx(2.0 * math.exp(-0.2 * 0.5))
+    assert Quantile().next_norm(2.0, -50.0, 100.0) == pytest.approx(2.0 * math.exp(0.2 * 0.5))
+
+
+@pytest.mark.parametrize("stability", [0.0, -0.5, -1.0, math.inf, math.nan])
+def test_a_stability_that_is_not_positive_is_refused(stability):
+    with pytest.raises(ValueError, match="stability"):
+        Clipping(max_grad_norm=1.0, factor="automatic", stability=stability)
+
+
+def test_every_parameter_is_in_one_group_of_norms_the_most_particular_one():
+    clipping = Clipping(scope={"a": 3.0, "a.b": 4.0})
+    assert clipping.max_grad_norm == 5.0
+    assert clipping.blocks(["a.weight", "a.b.weight", "a.b"]) == ([0, 1, 1], [0.6, 0.8])
+    with pytest.raises(ValueError, match=r"no group for parameter 'c\.weight'"):
+        clipping.blocks(["a.weight", "c.weight"])
+
+
+def test_steps_of_the_same_noise_are_one_event_so_many_times():
+    step = {z: events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=z)) for z in (1.0, 2.0)}
+    assert events.leaves(Independent().event(PoissonSampling(0.1), [2.0, 1.0, 2.0])) == {step[1.0]: 1, step[2.0]: 2}
