@@ -55,7 +55,7 @@ def divergence(p: np.ndarray, q: np.ndarray, orders: np.ndarray) -> np.ndarray:
 def best_of(law: np.ndarray, runs: Runs) -> np.ndarray:
     """The law of the best of K outputs, ranked by their index; for Poisson, none at all comes first."""
     heads = np.concatenate([[0.0], np.cumsum(law)])
-    values = np.array([runs._generating(min(1.0, float(q))) for q in heads])
+    values = np.array([np.real(generating(runs, min(1.0, float(q)))) for q in heads])
     values[-1] = 1.0
     return np.diff(values) if math.isfinite(runs.shape) else np.concatenate([values[:1], np.diff(values)])
 
@@ -190,6 +190,41 @@ def test_success_gives_the_mean_back(shape: float) -> None:
         assert mean_runs(success(mean, shape), shape) == pytest.approx(mean, rel=1e-9) if mean > 1 else True
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"law": 1e300}, {"law": math.nan}, {"law": -1.0}, {"mean": 1e308}, {"cap": 10**400}, {"cap": 0}],
+    ids=range(6),
+)
+def test_what_no_search_can_draw_is_no_event(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} is "):
+        Selected(**({"event": PureDP(epsilon=1.0), "mean": 3.0} | wrong))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", SHAPES[:-1])
+@pytest.mark.parametrize("more", [3e-16, 1e-12, 1e-9, 1e-6])
+def test_a_mean_hardly_above_one_has_a_law(shape: float, more: float) -> None:
+    """From three terms of the law: Pr[K > 1] is about mean - 1."""
+    gamma = success(1 + more, shape)
+    assert (1 + shape) / 2 * (1 - gamma) == pytest.approx(more, rel=1e-3, abs=2e-16)
+    assert dp.epsilon(Selected(event=PureDP(epsilon=1.0), mean=1 + more, law=shape), 0.0) < 1.001
+
+
+def test_the_distance_of_rare_differences_is_that_of_exact_arithmetic() -> None:
+    import mpmath as mp
+
+    class Tiny:
+        def delta(self, epsilon: float) -> float:
+            return 1e-15
+
+    with mp.workdps(60):
+        for shape in (-0.9, -0.6, -0.1, 0.0, 0.5, 3.0):
+            runs = Runs(1e4 if shape > -0.9 else 100.0, shape)
+            gamma, eta = mp.mpf(success(runs.mean, shape)), mp.mpf(shape)
+            rest = gamma + (1 - gamma) * mp.mpf(1e-15)
+            same = mp.log(rest) / mp.log(gamma) if eta == 0 else (rest**-eta - 1) / (gamma**-eta - 1)
+            assert 1 - same <= runs.distance(Tiny()) <= (1 - same) * (1 + 1e-7)
+
+
 def test_the_curve_alone_grows_with_the_order() -> None:
     event = Selected(event=Gaussian(noise_multiplier=4.0), mean=10)
     assert rdp_curve(event, [8.0, 64.0]).shape == (2,)
@@ -212,6 +247,8 @@ def generating(runs: Runs, z: complex) -> complex:
     if math.isinf(runs.shape):
         return np.exp(runs.mean * (z - 1))
     gamma = success(runs.mean, runs.shape)
+    if gamma == 1:
+        return z
     rest = 1 - (1 - gamma) * z
     return np.log(rest) / math.log(gamma) if runs.shape == 0 else (rest**-runs.shape - 1) / (gamma**-runs.shape - 1)
 

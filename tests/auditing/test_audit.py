@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,3 +128,52 @@ def test_one_run_bounds_stay_below_a_true_epsilon_and_above_zero() -> None:
     bounds = [auditing.epsilon_one_run(each, 1000, 1000, alarm=0.01) for each in right]
     assert sum(bound > 2.0 for bound in bounds) <= 4
     assert np.median(bounds) > 1.6
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [{"right": 101}, {"right": -1}, {"guessed": 0}, {"canaries": 99}, {"alarm": 0.0}, {"alarm": 2.0}],
+    ids=range(6),
+)
+def test_counts_that_no_run_can_have_bound_nothing(counts: dict[str, Any]) -> None:
+    given = {"right": 90, "guessed": 100, "canaries": 100, "alarm": 0.05} | counts
+    right, guessed, canaries = (given.pop(name) for name in ("right", "guessed", "canaries"))
+    for bound, more in (
+        (auditing.epsilon_one_run, {}),
+        (auditing.epsilon_one_run_gaussian, {"delta": 1e-5}),
+        (auditing.falsified, {"curve": lambda x: 1 - x}),
+    ):
+        with pytest.raises(ValueError, match=r"^(right|guessed|canaries|alarm) is "):
+            bound(right, guessed, canaries, **given, **more)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf])
+def test_outputs_that_cannot_be_compared_are_no_consistent_audit(odd: float) -> None:
+    """An output that only one of the neighbours can have, and that no threshold would find."""
+
+    class Tells:
+        unit, event = "one record", events.PureDP(epsilon=0.1)
+
+        def release(self, data: Any = None, rng: Any = None) -> Release[float]:
+            return Release(odd if data else 0.0, self.event)
+
+    with pytest.raises(ValueError, match="not a finite number"):
+        auditing.audit(Tells(), 0, 1, trials=100, delta=0.0)
+    found = auditing.audit(Tells(), 0, 1, trials=400, delta=0.0, read=lambda value: float(np.isfinite(value)))
+    assert found.violated
+
+
+@pytest.mark.parametrize("sides", [(0.0, 1.0), (1.0, 0.0)], ids=["falls", "rises"])
+@pytest.mark.parametrize("leak", ["always", "with some noise", "one time in fifty"])
+def test_outputs_that_only_one_neighbour_has_are_found_on_either_side(leak: str, sides: tuple[float, float]) -> None:
+    """No output of the other neighbour lies beyond the threshold: there is nothing of it to count in a pilot."""
+
+    class Leaks:
+        unit, event = "one record", events.PureDP(epsilon=0.1)
+
+        def release(self, data: Any = None, rng: Any = None) -> Release[float]:
+            drawn = rng.below(50)
+            noisy = {"always": data, "with some noise": data + drawn / 60, "one time in fifty": data * (drawn == 0)}
+            return Release(float(noisy[leak]), self.event)
+
+    assert auditing.audit(Leaks(), *sides, trials=4000, delta=0.0, rng=1).violated

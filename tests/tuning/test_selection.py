@@ -53,6 +53,24 @@ def test_the_number_of_runs_has_its_law(shape: float) -> None:
     assert level(Runs(5.0, shape)) < 1e-6
 
 
+@pytest.mark.parametrize("shape", [-0.9, -0.5, -0.05, 0.0, 0.7])
+def test_many_runs_are_drawn_in_about_as_many_coins(shape: float) -> None:
+    """Not in as many as the rarest success needs, which is some power of the mean."""
+
+    class Counted:
+        coins = 0
+        rng = random.as_rng(5)
+
+        def below(self, limit: int) -> int:
+            self.coins += 1
+            return int(self.rng.below(limit))
+
+    counted = Counted()
+    for _ in range(4):
+        draw_runs(Runs(300.0, shape), counted)  # type: ignore[arg-type]
+    assert counted.coins < 4 * 300 * 60
+
+
 class Fixed:
     """An operation that releases what it was told, at a stated price."""
 
@@ -206,6 +224,84 @@ def test_one_record_that_no_model_can_predict_moves_the_count_by_one() -> None:
     objects = targets.astype(object)
     objects[3] = np.array([1, 2])  # comparing gives an array, whose truth is an error
     assert _agreeing(row_by_row(Strict().predict, rows, 50), objects) == 49
+
+
+def predicted(answer: Any, frame: Any) -> int:
+    """How many of a frame's targets, all of them one, a model gets right that fails on any text."""
+    from discreet.tuning.scores import _agreeing, row_by_row
+
+    def predict(rows: Any) -> Any:
+        if any(isinstance(entry, str) for entry in rows["x"]):
+            raise TypeError
+        return answer(rows)
+
+    return _agreeing(row_by_row(predict, frame, len(frame)), np.ones(len(frame)))
+
+
+@pytest.mark.parametrize("form", ["series", "frame", "column", "squeezed", "wide frame"])
+def test_one_record_moves_the_count_by_one_whatever_holds_the_predictions(form: str) -> None:
+    import pandas as pd
+
+    answers: dict[str, Any] = {
+        "series": lambda rows: pd.Series(1.0, index=rows.index),
+        "frame": lambda rows: pd.DataFrame({"y": 1.0}, index=rows.index),
+        "column": lambda rows: np.ones((len(rows), 1)),
+        "squeezed": lambda rows: np.squeeze(np.ones(len(rows))),
+        "wide frame": lambda rows: pd.DataFrame({"no": 0.0, "yes": 1.0}, index=rows.index),
+    }
+    for size in (1, 2, 20):
+        rows = pd.DataFrame({"x": np.zeros(size)})
+        odd = pd.concat([rows, pd.DataFrame({"x": ["text"]})], ignore_index=True)
+        right = 0 if form == "wide frame" else size
+        assert predicted(answers[form], rows) == predicted(answers[form], odd) == right
+
+
+@pytest.mark.parametrize("odd", ["text", None, [1.0, 2.0], complex(1), object()], ids=lambda odd: type(odd).__name__)
+def test_a_value_that_is_no_number_counts_nothing_in_a_total(odd: Any) -> None:
+    score = tuning.Total(values=lambda model, records: records, bounds=(-1.0, 0.0), epsilon=1e6)
+    assert score.release((None, [-0.5] * 3 + [odd]), rng=1).value == pytest.approx(-1.5, abs=0.01)
+
+
+def test_targets_may_be_a_frame_of_one_column_of_any_length() -> None:
+    import pandas as pd
+
+    class Ones:
+        def predict(self, X: Any) -> Any:
+            return np.ones(len(X))
+
+    for size in (1, 2, 5):
+        data = np.zeros((size, 1)), pd.DataFrame({"y": [1.0] * size})
+        assert tuning.Correct(epsilon=1e6).release((Ones(), data), rng=1).value == size
+
+
+def test_runs_share_neither_an_operation_nor_its_parameters() -> None:
+    """An operation that trains in place must not train on, nor the best model change after it was scored."""
+
+    class InPlace(Fixed):
+        def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+            self.value.append(1)
+            return Release(self.value, self.event)
+
+    class Length(ByValue):
+        def release(self, data: Any = None, rng: Any = None) -> Release[float]:
+            return Release(float(len(data[0])), self.event)
+
+    def train(params: dict[str, Any]) -> Any:
+        return InPlace(params["layers"], events.PureDP(epsilon=0.5))
+
+    space = [{"layers": []}]
+    chosen = tuning.select(train, space, None, score=Length(), mean=20.0, law="geometric", cap=30, rng=8)
+    assert (chosen.model, chosen.score, chosen.params, space) == ([1], 1.0, {"layers": []}, [{"layers": []}])
+
+
+def test_a_run_that_would_cost_more_than_was_charged_does_not_happen() -> None:
+    made: list[float] = []
+
+    def train(params: dict[str, Any]) -> Any:
+        made.append(1.0)
+        return Fixed(5.0, events.PureDP(epsilon=0.5 * len(made)))
+
+    assert tuning.select(train, [{}], None, score=ByValue(), mean=5.0, law="geometric", rng=8).failed
 
 
 def test_spaces_are_public_lists() -> None:

@@ -44,9 +44,12 @@ _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 
 def mean_runs(gamma: float, shape: float) -> float:
     """The mean of a truncated negative binomial: η(1-γ)/(γ(1-γ^η)), with its limit at shape zero."""
-    log = -math.log(gamma)
-    share = log if shape == 0 else -math.expm1(-shape * log) / shape
-    return (1 - gamma) / gamma / share
+    return _mean_at(-math.log(gamma), shape)
+
+
+def _mean_at(log: float, shape: float) -> float:
+    """The same by log 1/γ, precise where γ is near one."""
+    return math.expm1(log) / (log if shape == 0 else -math.expm1(-shape * log) / shape)
 
 
 def success(mean: float, shape: float) -> float:
@@ -60,13 +63,13 @@ def success(mean: float, shape: float) -> float:
     if shape == 1:
         return 1 / mean
     # the mean falls from infinity to one as gamma grows to one
-    log = brentq(lambda x: mean_runs(math.exp(-x), shape) - mean, 1e-9, _farthest(mean, shape), xtol=1e-14, rtol=1e-13)
+    log = brentq(lambda x: _mean_at(x, shape) - mean, 1e-17, _farthest(mean, shape), xtol=1e-30, rtol=1e-13)
     return math.exp(-float(log))
 
 
 def _farthest(mean: float, shape: float) -> float:
     log = 1.0
-    while mean_runs(math.exp(-log), shape) < mean:
+    while _mean_at(log, shape) < mean:
         log *= 2
         if log > 600:
             raise ValueError(
@@ -116,19 +119,18 @@ class Runs:
         return selected
 
     def distance(self, account: Account) -> float:
-        """Total variation of the selected run: all K runs agree with probability f(1 - δ(0)), and then the best do."""
-        none = 1 - min(1.0, account.delta(0.0) * _UP)
-        return min(1.0, (1 - self._generating(none)) * _UP + 1e-12)
+        """Total variation of the selected run: the best of K differ only if some of them do, each with chance δ(0)."""
+        return min(1.0, self._some(min(1.0, account.delta(0.0) * _UP)) * _UP)
 
-    def _generating(self, q: float) -> float:
-        """f(q) = E[q^K]."""
+    def _some(self, chance: float) -> float:
+        """1 - E[(1-x)^K]: that any of the runs does what one does with chance x."""
         if math.isinf(self.shape):
-            return math.exp(self.mean * (q - 1))
-        gamma = success(self.mean, self.shape)
-        if gamma == 1:
-            return q
-        fall, whole = -math.log1p(-(1 - gamma) * q), -math.log(gamma)
-        return fall / whole if self.shape == 0 else math.expm1(self.shape * fall) / math.expm1(self.shape * whole)
+            return -math.expm1(-self.mean * chance)
+        odds = self.odds
+        if odds == 0:
+            return chance
+        reached, most = math.log1p(odds * chance), math.log1p(odds)
+        return reached / most if self.shape == 0 else math.expm1(-self.shape * reached) / math.expm1(-self.shape * most)
 
     def beyond(self, cap: int) -> float:
         """Pr[K > cap], rounded up: the first term, and a geometric series above the rest."""

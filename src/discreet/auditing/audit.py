@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ __all__ = ["Audit", "audit"]
 Scores = NDArray[np.float64]
 _PILOT = 0.1
 _SIDES = ((False, False), (False, True), (True, False), (True, True))
-_FEWEST = 24  # outputs of a pilot on each side of a threshold that it may recommend
+_FEWEST = 24  # outputs of a pilot on each side of a threshold, of which as many more are expected
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,10 @@ def _numbers(value: Any, read: Callable[[Any], Any] | None) -> Scores:
     found = value if read is None else read(value)
     if isinstance(found, Mapping):
         found = list(found.values())
-    return np.atleast_1d(np.asarray(found, dtype=np.float64))
+    numbers = np.atleast_1d(np.asarray(found, dtype=np.float64))
+    if not np.isfinite(numbers).all():  # no threshold tells it from anything, so nothing would be found
+        raise ValueError("An output is not a finite number, which an audit cannot compare: make it one by read=.")
+    return numbers
 
 
 def _projected(outputs: list[Scores], pilot: int) -> list[Scores]:
@@ -149,8 +152,9 @@ def _projected(outputs: list[Scores], pilot: int) -> list[Scores]:
 
 def _is_gaussian(event: Any, adjacency: Adjacency) -> bool:
     """Whether everything claimed is a Gaussian's curve."""
-    parts = resolve(event, adjacency).ideal
-    return bool(parts) and all(isinstance(part, Leaf) and stated_mu(part) is not None for part in parts)
+    resolved = resolve(event, adjacency)
+    gaussian = all(isinstance(part, Leaf) and stated_mu(part) is not None for part in resolved.ideal)
+    return bool(resolved.ideal) and gaussian and not resolved.slack
 
 
 @dataclass(frozen=True)
@@ -164,11 +168,15 @@ class _Question:
 
     def bound(self, counts: list[int], side: tuple[bool, bool]) -> float:
         """The bound on one side: outputs above the threshold or below it, and on whose behalf."""
-        below, exchanged = side
-        likely, rare = (self.trials - n for n in counts) if below else counts
-        likely, rare = (rare, likely) if exchanged else (likely, rare)
+        likely, rare = self.sided(counts, side)
         p, q = clopper_pearson(likely, self.trials, self.alarm)[0], clopper_pearson(rare, self.trials, self.alarm)[1]
         return self._gaussian(p, q) if self.gaussian else self._raw(p, q)
+
+    def sided(self, counts: list[int], side: tuple[bool, bool]) -> tuple[int, int]:
+        """How often the set of this side was hit: by the neighbour it is to be likely for, and by the other."""
+        below, exchanged = side
+        first, second = (self.trials - n for n in counts) if below else counts
+        return (second, first) if exchanged else (first, second)
 
     def _raw(self, p: float, q: float) -> float:
         return math.log((p - self.delta) / q) if p - self.delta > q else 0.0
@@ -186,13 +194,16 @@ def _promising(pilot: list[Scores], asked: _Question) -> tuple[float, tuple[bool
     if asked.gaussian:  # between the means is best, nearly; what a pilot counts is noisier than that
         first, second = (float(each.mean()) for each in pilot)
         return (first + second) / 2, (False, first < second)
-    best, chosen = -1.0, (float(np.median(everything)), (False, False))
+    best, chosen = (-1.0, 0.0), (float(np.median(everything)), (False, False))
     for threshold in np.unique(np.quantile(everything, np.linspace(0.01, 0.99, 50))):
         above = [int((each > threshold).sum()) for each in pilot]
-        if min(min(above), size - max(above)) < min(_FEWEST, size // 20):
-            continue  # so few say little of what is to come
-        expected = [round(asked.trials * count / size) for count in above]
+        few = min(min(above), size - max(above)) < min(_FEWEST, size // 20)
+        # so few say little of what is to come: only what they prove by themselves counts
+        question = replace(asked, trials=size) if few else asked
+        expected = above if few else [round(asked.trials * count / size) for count in above]
         for side in _SIDES:
-            if (bound := asked.bound(expected, side)) > best:
-                best, chosen = bound, (float(threshold), side)
+            likely, rare = question.sided(expected, side)
+            promise = question.bound(expected, side), (likely - rare) / math.sqrt(likely + rare + 1)
+            if promise > best:  # where nothing is proved yet, what stands out most
+                best, chosen = promise, (float(threshold), side)
     return chosen

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.gaussian import gaussian_epsilon
-from discreet.errors import probability, whole
+from discreet.errors import number, probability, whole
 
 __all__ = ["chance_of", "epsilon_one_run", "epsilon_one_run_gaussian", "falsified", "guesses"]
 
@@ -47,9 +47,16 @@ def epsilon_one_run(right: int, guessed: int, canaries: int, *, delta: float = 0
     >>> round(epsilon_one_run(80, 100, 1000, alarm=0.05), 3)
     0.958
     """
-    right, guessed = whole("right", right), whole("guessed", guessed, low=1)
-    canaries, delta = whole("canaries", canaries, low=guessed), probability("delta", delta)
+    _check(right, guessed, canaries, alarm)
+    delta = probability("delta", delta)
     return _largest(lambda e: chance_of(right, guessed, canaries, e, delta) <= alarm)
+
+
+def _check(right: int, guessed: int, canaries: int, alarm: float) -> None:
+    whole("canaries", canaries, low=whole("guessed", guessed, low=1))
+    if whole("right", right) > guessed:
+        raise ValueError(f"right is {right}, but only {guessed} guesses were made.")
+    number("alarm", alarm, low=0, high=1, open_low=True, open_high=True)
 
 
 def falsified(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: float = 0.05) -> bool:
@@ -62,6 +69,7 @@ def falsified(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: f
     >>> falsified(70, 100, 1000, curve=claimed), falsified(99, 100, 1000, curve=claimed)
     (False, True)
     """
+    _check(right, guessed, canaries, alarm)
     return _ruled_out(right, guessed, canaries, lambda hit: _inverse(curve, hit), alarm)
 
 
@@ -89,6 +97,8 @@ def _inverse(curve: Curve, hit: float) -> float:
 def epsilon_one_run_gaussian(right: int, guessed: int, canaries: int, *, delta: float, alarm: float = 0.05) -> float:
     """The same bound for a run that is known to be Gaussian: the largest mu that is ruled out, as epsilon at delta."""
     from scipy.special import ndtr, ndtri
+
+    _check(right, guessed, canaries, alarm)
 
     def least_wrong(mu: float) -> Curve:
         return lambda hit: float(ndtr(ndtri(hit) - mu))

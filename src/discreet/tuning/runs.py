@@ -1,7 +1,8 @@
 r"""How many runs: an exact draw from the laws that private selection is proved for.
 
 A truncated negative binomial of shape η ≤ 1 has terms :math:`(1-\gamma)^k \prod_{i<k} (i+\eta)/(i+1)`, up to a factor:
-a geometric proposal, kept with a probability that is a product of rational numbers. A larger shape is a sum of smaller
+a geometric proposal, kept with a probability that is a product of rational numbers, each tried on the way, so that the
+steps in all are about as many as the runs. A larger shape is a sum of smaller
 ones, drawn again where it is zero. A Poisson law is a sum of Poisson laws of mean at most one half, whose terms
 :math:`\lambda^k/k!` are a geometric law's, kept with probability :math:`(2\lambda)^k/k!`. Every coin is a rational
 number, decided exactly; the number of coins depends on nothing private.
@@ -17,6 +18,8 @@ from discreet import random
 from discreet.accounting.selection import Runs, success
 
 __all__ = ["draw_runs"]
+
+_STEEP = -0.1  # shapes below it are drawn by stopping, which is given up rarely there
 
 
 def draw_runs(runs: Runs, rng: random.Rng) -> int:
@@ -47,11 +50,32 @@ def _pieces(shape: float) -> Iterator[Fraction]:
 
 def _negative_binomial(gamma: Fraction, shape: Fraction, rng: random.Rng) -> int:
     """Of a positive shape of at most one; of a shape of at most zero, truncated: it has no terms at zero."""
-    first = 0 if shape > 0 else 1
-    while True:
-        k = first + _failures(gamma, rng)
-        if all(_coin((i + shape) / (i + 1), rng) for i in range(first, k)):
-            return k
+    if shape == 1:
+        return _failures(gamma, rng)
+    attempt = _stopping if shape < _STEEP else _surviving
+    while (k := attempt(gamma, shape, rng)) is None:
+        pass
+    return k
+
+
+def _surviving(gamma: Fraction, shape: Fraction, rng: random.Rng) -> int | None:
+    """A geometric law's k, given up at the first of its factors (i+η)/(i+1) that fails: most fail early."""
+    k = 0 if shape > 0 else 1
+    while not _coin(gamma, rng):
+        if not _coin((k + shape) / (k + 1), rng):
+            return None
+        k += 1
+    return k
+
+
+def _stopping(gamma: Fraction, shape: Fraction, rng: random.Rng) -> int | None:
+    """For negative η: stopping at k with chance -η/k gives the law at γ = 0; it is given up with chance γ a step."""
+    k = 1
+    while not _coin(-shape / k, rng):
+        if _coin(gamma, rng):
+            return None
+        k += 1
+    return k
 
 
 def _failures(gamma: Fraction, rng: random.Rng) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet import mechanisms, random, statistics
 from discreet.adjacency import Adjacency
+from discreet.encoding.containers import column_types, framed
 from discreet.errors import positive
 from discreet.events import Event
 from discreet.mechanisms.mechanism import Mechanism
@@ -93,6 +94,7 @@ class Total(Mechanism[float]):
     """The sum of a bounded number a record, such as minus its loss, with noise; data is (model, records).
 
     ``values(model, records)`` gives one number a record, each from its own record alone; they are cut to ``bounds``.
+    What is no number counts nothing.
     """
 
     values: Callable[[Any, Any], Any]
@@ -118,7 +120,7 @@ class Total(Mechanism[float]):
     def draw(self, data: Any, rng: random.Rng) -> float:
         """The noisy sum."""
         model, records = data
-        values = np.asarray(self.values(model, records), dtype=np.float64)
+        values = np.array([_number(x) for x in entries(self.values(model, records))])
         return float(self._sum.release(values, rng).value)
 
 
@@ -132,7 +134,7 @@ def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predi
     def errors(model: Any, data: Any) -> NDArray[np.float64]:
         rows, targets = data
         found = row_by_row(lambda x: predict(model, x), rows, len(targets))
-        predicted, wanted = (np.clip([_number(x) for x in values], low, high) for values in (found, targets))
+        predicted, wanted = (np.clip([_number(x) for x in values], low, high) for values in (found, entries(targets)))
         return np.asarray(-(((predicted - wanted) / (high - low)) ** 2))
 
     return Total(values=errors, bounds=(-1.0, 0.0), **budget)
@@ -141,24 +143,25 @@ def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predi
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # an odd record is no number by itself
         return math.nan
 
 
-def row_by_row(predict: Callable[[Any], Any], rows: Any, size: int) -> Sequence[Any]:
+def row_by_row(predict: Callable[[Any], Any], rows: Any, size: int) -> list[Any]:
     """Predictions for all rows at once, or, where that fails or has another length, one row at a time."""
     try:
-        found = predict(rows)
-        if len(found) == size:
-            return found  # type: ignore[no-any-return]
+        found = entries(predict(rows))
     except Exception:  # one record must not decide what is said of all others
-        found = None
+        found = []
+    if len(found) == size:
+        return found
     return [_one(predict, rows, i) for i in range(size)]
 
 
 def _one(predict: Callable[[Any], Any], rows: Any, i: int) -> Any:
     try:
-        return predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1])[0]
+        [found] = entries(predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1]))
+        return found
     except Exception:  # counts as wrong, whatever it was
         return _Nothing
 
@@ -167,9 +170,19 @@ class _Nothing:
     """A prediction that equals no target."""
 
 
+def entries(values: Any) -> list[Any]:
+    """One entry a row, in order: of a column, or of a table with a single one. Nothing is asked by an index's label."""
+    if framed(values):
+        [(name, _)] = column_types(values)  # more columns are no column, however many rows there are
+        values = values[name]
+    elif getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found if isinstance(found, list) else [found]  # a single row's answer may have lost its dimension
+
+
 def _agreeing(found: Sequence[Any], targets: Any) -> int:
-    left, right = (values.tolist() if hasattr(values, "tolist") else list(values) for values in (found, targets))
-    return sum(_equal(a, b) for a, b in zip(left, right, strict=True))
+    return sum(_equal(a, b) for a, b in zip(found, entries(targets), strict=True))
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -52,8 +53,9 @@ class Chosen:
 class Selection:
     """A private search, as an operation: ``release(data)`` gives the ``Chosen`` one.
 
-    ``train(params)`` is an operation, made from public facts; its release is the model. ``score`` is an operation on
-    (model, data). Candidates may cost different amounts: each run is priced as the costliest.
+    ``train(params)`` is an operation, made from public facts; its release is the model. It is called again for every
+    run, with parameters of its own, and must make anew whatever training changes: runs share nothing. ``score`` is an
+    operation on (model, data). Candidates may cost different amounts: each run is priced as the costliest.
 
     ``default`` is what a Poisson law returns when it makes no run at all. The time a search takes tells how many runs
     it made: with a ``cap`` that many are always made, and what exceeds it is charged for.
@@ -93,7 +95,7 @@ class Selection:
 
     @cached_property
     def _operations(self) -> list[Operation]:
-        return [self.train(dict(params)) for params in self.candidates]
+        return [self.train(deepcopy(params)) for params in self.candidates]
 
     @property
     def run_event(self) -> events.Event:
@@ -148,13 +150,20 @@ class Selection:
         draw = streams.sampling(1, run)
         index = noised("candidate", 0, "l1", 0, lambda: draw.below(len(self.candidates)))
         try:
-            model = self._operations[index].release(data, streams.noise(run, 0)).value
+            model = self._afresh(index).release(data, streams.noise(run, 0)).value
             score = float(self.score.release((model, data), streams.noise(run, 1)).value)
         except Exception:  # a failure is a result like any other, and the worst
             score = math.nan
         if math.isnan(score):
             model, score = None, -math.inf
-        return Chosen(dict(self.candidates[index]), model, score, self.event)
+        return Chosen(deepcopy(self.candidates[index]), model, score, self.event)
+
+    def _afresh(self, index: int) -> Operation:
+        """A candidate's operation that no other run has touched, at the price that was charged."""
+        made, priced = self.train(deepcopy(self.candidates[index])), self._operations[index]
+        if made.event != priced.event or made.unit != priced.unit:
+            raise ValueError("train gave another operation for the same parameters than the one that was charged for.")
+        return made
 
 
 def _spinner(shown: bool) -> Any:
