@@ -94,7 +94,9 @@ def test_more_budget_gives_a_smaller_error():
     assert errors[0] > 2 * errors[1] > 4 * errors[2]
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).to_arrow()], ids=str)
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).to_arrow()], ids=["pandas", "polars", "arrow"]
+)
 def test_a_sample_is_the_kind_of_frame_that_was_given(frame):
     given = frame(table(200))
     drawn = fitted(given).sample(20, rng=1)

@@ -121,7 +121,7 @@ class _Run:
         self.rounds += 1
         drawn = draw_codes(self.tree, self.tables, _DRAWN, self.streams.public(self.rounds))
         sizes, scale = self.domain.sizes, self.evidence.size / _DRAWN
-        exact = [error_of(self.codes, c, sizes, counts(drawn, c, sizes) * scale) for c in candidates]
+        exact = [error_of(self.codes, c, sizes, np.float64(scale) * counts(drawn, c, sizes)) for c in candidates]
         return dict(zip(candidates, self.spending.errors(exact, rho).tolist(), strict=True))
 
     def improve(self, errors: dict[Columns, float], rho: float, last: bool = False) -> None:

@@ -158,9 +158,9 @@ class PrivateLoader:
             timeout=self._loader.timeout,
         )
         for batch in batches:
-            piece = waiting.popleft()
-            alone = None if self.collate_fn is default_collate else partial(self._alone, piece.indices, tensors(batch))
-            self.run.hand_out(piece, batch, loop, alone)
+            handed = waiting.popleft()
+            alone = None if self.collate_fn is default_collate else partial(self._alone, handed.indices, tensors(batch))
+            self.run.hand_out(handed, batch, loop, alone)
             yield batch
 
     def _alone(self, indices: Sequence[int], yielded: list[Tensor], row: int) -> list[Tensor] | None:

@@ -48,7 +48,7 @@ def refuse(claim: Claim, tape: LossTape, runs: LoneRuns, records: int, reading: 
     )
 
 
-def _outputs(call: Call, args: Any, kwargs: Any, runs: LoneRuns, row: int, records: int, reading: Reading) -> list[Any]:
+def _outputs(call: Call, given: Any, runs: LoneRuns, row: int, records: int, reading: Reading) -> list[Any]:
     """What each module was given and gave in a call of the model, innermost first, without the engine."""
     found: list[Any] = []
 
@@ -58,7 +58,7 @@ def _outputs(call: Call, args: Any, kwargs: Any, runs: LoneRuns, row: int, recor
     handle = register_module_forward_hook(keep)
     try:
         with torch.no_grad(), runs.from_before(), torch.random.fork_rng(devices=[]):
-            runs.run(call, args, kwargs, runs.chance(row, records, reading))
+            runs.run(call, *given, runs.chance(row, records, reading))
     finally:
         handle.remove()
     return found
@@ -72,11 +72,8 @@ def _first_difference(row: int, tape: LossTape, runs: LoneRuns, records: int, re
     alone = mapped(lambda x: of(x, True), (call.args, call.kwargs))
     together = mapped(Tensor.detach, (call.args, call.kwargs))
     try:
-        pairs = zip(
-            _outputs(call, *together, runs, row, records, reading),
-            _outputs(call, *alone, runs, row, records, reading),
-            strict=True,
-        )
+        whole_run, lone_run = (_outputs(call, given, runs, row, records, reading) for given in (together, alone))
+        pairs = zip(whole_run, lone_run, strict=True)
         for (module, *whole), (_, *one) in pairs:
             given, gave = (
                 [_differs(x, y, row, records) for x, y in zip(*both, strict=True)]

@@ -176,7 +176,7 @@ def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
             return True
         if type(one) is not type(other) or len(one) != len(other):
             return False
-        if isinstance(one, dict):
+        if isinstance(one, dict) and isinstance(other, dict):
             return one.keys() == other.keys() and all(_same(v, other[k], depth - 1) for k, v in one.items())
         if isinstance(one, set):
             return one == other

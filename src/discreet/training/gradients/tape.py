@@ -29,7 +29,7 @@ with extra("torch"):
 __all__ = ["Call", "LossTape", "run_backward", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
-_GRAD = Tensor.grad.__get__  # type: ignore[attr-defined]
+_GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
 _BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
 LONGEST = 5_000  # calls that are written down
 
