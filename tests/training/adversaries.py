@@ -139,15 +139,16 @@ def permuted(x, h):
 
 
 def with_gate(m, h, x):
-    """The order is changed between two layers and back again, after a product that has no rule."""
+    """The order is changed between two layers, and back again if ``m.back`` says so."""
     order = x[:, 0].argsort()
     h = (h * torch.sigmoid(m.gate))[order]
-    return m.inner(h)[order.argsort()]
+    return m.inner(h)[order.argsort()] if m.back else m.inner(h)
 
 
 class Gated(Around):
-    def __init__(self):
+    def __init__(self, back=True):
         super().__init__(between=with_gate)
+        self.back = back
         self.gate, self.inner = nn.Parameter(torch.randn(4)), nn.Linear(4, 4)
 
 
@@ -416,7 +417,7 @@ MIXED = {
     "median of the batch": lambda: train(Around(between=lambda m, h, x: h - h.median(0).values)),
     "sorted columns": lambda: train(Around(between=lambda m, h, x: h.sort(0).values)),
     "argsort and back": lambda: train(Around(between=lambda m, h, x: h[x[:, 0].argsort()])),
-    "argsort around a product without a rule": lambda: train(Gated()),
+    "argsort after a gate, and not back": lambda: train(Gated(back=False)),
     "whitened": lambda: train(Around(between=lambda m, h, x: h @ torch.linalg.inv(h.T @ h + torch.eye(4)))),
     "outer mean": lambda: train(Around(between=lambda m, h, x: h + (h.T @ h).mean(0))),
     "only in training": lambda: train(Around(before=lambda m, x: centre(x) if m.training else x)),

@@ -40,7 +40,10 @@ def test_both_lists_are_long_enough():
     assert len(honest.APART) >= 60
 
 
-@pytest.mark.parametrize("sampler", sensitivity.SAMPLERS)
+@pytest.mark.parametrize(
+    "sampler",
+    [name if name == "poisson" else pytest.param(name, marks=pytest.mark.slow) for name in sensitivity.SAMPLERS],
+)
 def test_a_worst_case_record_moves_the_released_sum_by_at_most_the_clip_norm(sampler):
     moved = []
     for name, case in honest.APART.items():
@@ -70,10 +73,11 @@ def test_a_token_mean_inside_the_model_is_refused_also_where_all_losses_are_alik
         words(quiet)
 
 
-def test_nothing_turns_verification_off_where_a_call_has_no_rule():
-    """An order that is changed between two layers, after a product that no handler answers for."""
-    with pytest.raises(MixedRecords, match=r"'\w+\.(weight|bias)'"):
-        train(adversaries.Gated())
+def test_an_order_that_is_changed_between_two_layers_must_be_changed_back():
+    """Rows that were picked keep their owners (exactly: see the zoo's "sorted"); answers in another order mix records."""
+    train(adversaries.Gated(back=True))
+    with pytest.raises(MixedRecords):
+        train(adversaries.Gated(back=False))
 
 
 def test_weights_that_the_first_batch_decides_are_refused_by_name():

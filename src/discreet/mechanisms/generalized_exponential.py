@@ -35,7 +35,7 @@ class GeneralizedExponential(Mechanism[int]):
     Reference: Raskhodnikova and Smith (2016).
 
     >>> mechanism = GeneralizedExponential(sensitivities=(1.0, 1.0, 1000.0), epsilon=1.0)
-    >>> mechanism.release([0.0, 60.0, 61.0], rng=1).value
+    >>> mechanism.release([0.0, 60.0, 61.0], rng=2).value
     1
     """
 

@@ -58,7 +58,8 @@ def _outputs(call: Call, given: Any, runs: LoneRuns, row: int, records: int, rea
     handle = register_module_forward_hook(keep)
     try:
         with torch.no_grad(), runs.from_before(), torch.random.fork_rng(devices=[]):
-            runs.run(call, *given, runs.chance(row, records, reading))
+            args, kwargs = given
+            runs.run(call, args, kwargs, runs.chance(row, records, reading))
     finally:
         handle.remove()
     return found
