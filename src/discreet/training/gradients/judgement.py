@@ -29,7 +29,7 @@ with extra("torch"):
 
 __all__ = ["Judgement", "Memory"]
 
-FEW = 4  # made-up records
+FEW = 4  # made-up records that are judged
 
 
 @dataclass(slots=True)
@@ -126,7 +126,7 @@ class Judgement:
         """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
         count = self.records if self.tape.counted else min(self.records, FEW)
         try:
-            made, claimed = trial(self.tape, self.runs, self.records, count)
+            made, claimed = trial(self.tape, self.runs, self.records, count, FEW)
         except PrivateTrainingError:
             raise
         except Exception:  # shapes or values that only records have: the private ones are judged in any case

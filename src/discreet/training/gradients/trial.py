@@ -16,8 +16,8 @@ with extra("torch"):
 __all__ = ["trial"]
 
 
-def trial(tape: LossTape, runs: LoneRuns, records: int, count: int) -> tuple[LossTape, list[Claim]]:
-    """The calls of a tape on ``count`` made-up records in place of its ``records``: a new tape, and the claims."""
+def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a new tape, and a ``few`` claims."""
     again = LossTape((), ())
     again.counted = tape.counted
     given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
@@ -42,5 +42,5 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int) -> tuple[Los
     with torch.no_grad():
         squares = contraction.squares(uses_of, count)
         lost = ~torch.isfinite(torch.stack(squares)).all(0)
-        rows = [row for row in range(count) if not bool(lost[row])]
+        rows = [row for row in range(count) if not bool(lost[row])][:few]
         return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)
