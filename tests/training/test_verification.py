@@ -74,7 +74,7 @@ def test_a_token_mean_inside_the_model_is_refused_also_where_all_losses_are_alik
 
 
 def test_an_order_that_is_changed_between_two_layers_must_be_changed_back():
-    """Rows that were picked keep their owners (exactly: see the zoo's "sorted"); answers in another order mix records."""
+    """Rows that were picked keep their owners (the zoo has that exactly); answers in another order mix records."""
     train(adversaries.Gated(back=True))
     with pytest.raises(MixedRecords):
         train(adversaries.Gated(back=False))

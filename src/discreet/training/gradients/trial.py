@@ -17,7 +17,7 @@ __all__ = ["trial"]
 
 
 def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
-    """The calls of a tape on ``count`` made-up records in place of its ``records``: a new tape, and a ``few`` claims."""
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and a ``few`` claims."""
     again = LossTape((), ())
     again.counted = tape.counted
     given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
