@@ -40,7 +40,7 @@ __all__ = ["Target", "rake"]
 
 Floats = NDArray[np.float64]
 
-_SOFTNESS = 1.0  # η: with the number of sweeps it decides how closely noisy counts are met; decision 0220
+_SOFTNESS = 1.0  # η: with the number of sweeps it decides how closely noisy counts are met; decision 0360
 _ALONE = 0.05  # of single columns, which are measured well: they are hardly shrunk
 _LEAST = 1e-250  # a cell below this is empty for good
 
