@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from discreet.auditing.audit import Audit, audit
 from discreet.auditing.exposure import Exposure, exposure, extract
+from discreet.auditing.inversion import Inversion, invert, normal_errors
 from discreet.auditing.lower_bounds import clopper_pearson, epsilon_lower_bound, mu_lower_bound
 from discreet.auditing.membership import ATTACKS, Membership, membership
 from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, falsified, guesses
@@ -18,6 +19,7 @@ __all__ = [
     "ROC",
     "Audit",
     "Exposure",
+    "Inversion",
     "Membership",
     "ReplayError",
     "Transcript",
@@ -30,8 +32,10 @@ __all__ = [
     "extract",
     "falsified",
     "guesses",
+    "invert",
     "membership",
     "mu_lower_bound",
+    "normal_errors",
     "record",
     "replay",
 ]
