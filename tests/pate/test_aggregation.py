@@ -114,6 +114,22 @@ def test_a_session_charges_each_test_and_each_answer_before_it_is_made():
     assert book.spent().epsilon <= 1.0
 
 
+@pytest.mark.parametrize(
+    "votes", [np.ones(1), np.ones((2, 3)), ["a", "b"], 5.0], ids=["one class", "table", "text", "number"]
+)
+def test_a_session_charges_nothing_for_what_is_publicly_no_query(votes):
+    class Refusing:
+        def charge(self, *args, **kwargs):
+            raise AssertionError("charged")
+
+    with pytest.raises(ValueError, match=r"votes|counts"):
+        pate.GNMax(sigma=1.0).start(book=Refusing()).ask(votes)
+    with pytest.raises(ValueError, match="pair"):
+        pate.InteractiveGNMax(sigma=1.0, threshold=1.0, sigma_threshold=1.0, n_teachers=3).start(book=Refusing()).ask(
+            votes
+        )
+
+
 def test_a_session_stops_at_its_queries_and_cannot_be_copied():
     session = pate.GNMax(sigma=2.0, queries=1).start(rng=1)
     assert session.ask(COUNTS[0]) == 0

@@ -114,6 +114,10 @@ class Aggregator(Mechanism[Answers]):
         """Refuse what is publicly no array of votes."""
         check_counts(data, self.queries)
 
+    def check_query(self, votes: Any) -> None:
+        """Refuse what is publicly no array of votes for one query, before it is charged for."""
+        check_counts(np.asarray(votes)[None], 1)
+
     def start(
         self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "teachers' answer"
     ) -> Session:
@@ -162,6 +166,7 @@ class Session(PaidOnce):
         self._refuse_elsewhere()
         if not self.left:
             raise ValueError(f"The session is over: its {self._aggregator.queries} queries were put.")
+        self._aggregator.check_query(votes)
         before = self._tests, self._answers
         label = NONE if self.over else self._aggregator.put(self, votes)
         self._told.append((label, self._tests > before[0], self._answers > before[1]))

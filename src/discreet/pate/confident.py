@@ -122,6 +122,12 @@ class InteractiveGNMax(Tested):
         if np.shape(shares) != counts.shape or not np.isfinite(shares).all():
             raise ValueError(f"The student's probabilities must be finite numbers of the counts' shape {counts.shape}.")
 
+    def check_query(self, votes: Any) -> None:
+        """Refuse what is publicly no pair of votes and shares for one query."""
+        if not isinstance(votes, tuple) or len(votes) != 2:
+            raise ValueError("votes must be the pair (counts, the student's probabilities).")
+        self.check(tuple(np.asarray(part)[None] for part in votes))
+
     def each(self, data: Any) -> list[Any]:
         """The counts of a query with the student's probabilities for it."""
         return list(zip(np.asarray(data[0]), np.asarray(data[1]), strict=True))
