@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 STAMPS := $(VENV)/stamps
 SHELL := /bin/bash
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# two processes for two cores: more threads in each would only wait for one another
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
 TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 

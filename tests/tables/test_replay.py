@@ -162,3 +162,12 @@ def test_replay_has_power_here(monkeypatch):
     )
     with pytest.raises(ReplayError, match="differs by 3"):
         replay(lambda records: answer(QUESTIONS["count"], records, unit="unit"), one, none)
+
+
+def test_a_unit_with_a_row_in_each_of_two_groups_pays_for_both_choices_together():
+    """Each group's median is chosen at the price of two rows in it; one row in each costs half of that twice."""
+    rest = [(0, (1, None, None, "p", 0.0, None))]
+    more = [(77, (place, "a", 10.0, "p", 0.0, 0)) for place in (0, 1)]
+    ask = lambda records: answer(QUESTIONS["median"], records, unit="unit", max_rows_per_unit=2)  # noqa: E731
+    replay(ask, rest, more + rest)
+    replay(ask, more + rest, rest)

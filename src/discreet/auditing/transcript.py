@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.auditing._distance import between
 from discreet.auditing._outside import Traces
-from discreet.events import Event
+from discreet.events import Event, Exponential
 from discreet.random.source import drawn_from
 from discreet.random.tap import Norm
 
@@ -136,12 +136,20 @@ class Replayer(Recorder):
         self.transcript.steps.append(before)
         if moved and before.releases and (once is None or not any(once is paid for paid in self._paid)):
             self._paid += [] if once is None else [once]
-            self.cost.append(before.event)
+            self.cost.append(_of_a_move(before.event, moved))
         return _kept(before.output)
 
 
-def _compare(position: int, before: Step, now: Step) -> bool:
-    """Whether the value differs on the neighbour; an error if it does by too much."""
+def _of_a_move(event: Event | None, share: float) -> Event | None:
+    """What a selection costs whose scores moved by a share of their sensitivity only: that share of its range.
+
+    A unit may have a row in each of several groups, all of which choose at the price of all rows in one.
+    """
+    return replace(event, epsilon=event.epsilon * min(share, 1.0)) if isinstance(event, Exponential) else event
+
+
+def _compare(position: int, before: Step, now: Step) -> float:
+    """How far the value moves on the neighbour, as a share of what is declared; an error if it is too far."""
     head = f"Step {position} ({before.what})"
     if (before.what, before.norm) != (now.what, now.norm):
         raise ReplayError(
@@ -157,7 +165,7 @@ def _compare(position: int, before: Step, now: Step) -> bool:
             f"{head}: the value to be noised differs by {float(distance):.6g} in {before.norm}, but the "
             f"declared sensitivity is {float(limit):.6g}."
         )
-    return bool(distance > 0)
+    return float(distance / limit) if distance else 0.0
 
 
 def _kept(value: Any) -> Any:
