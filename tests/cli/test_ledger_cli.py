@@ -11,9 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+import discreet as dp
 from discreet import events
 from discreet.cli.ledger import app
 from discreet.cli.report import report
+from discreet.errors import BudgetExceeded
 from discreet.ledger import ChainBroken, Ledger, LedgerError
 
 
@@ -84,7 +86,7 @@ def test_verify_against_a_head_in_a_file(url: str, tmp_path: Path) -> None:
 def test_export_gives_every_column(url: str, tmp_path: Path) -> None:
     data = json.loads(run("export", "-l", url).output)
     assert len(data["entries"]) == 4
-    run("export", "census", "--format", "csv", "--output", str(tmp_path / "out.csv"), "-l", url)
+    run("export", "census", "--format", "csv", "--out", str(tmp_path / "out.csv"), "-l", url)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8"), newline="")))
     assert len(rows) == 4
     assert rows[1]["label"] == "'=income mean", "a spreadsheet must not run a label as a formula"
@@ -92,13 +94,13 @@ def test_export_gives_every_column(url: str, tmp_path: Path) -> None:
 
 
 def test_plot_writes_a_figure(url: str, tmp_path: Path) -> None:
-    run("plot", "census", "--output", str(tmp_path / "figure.svg"), "-l", url)
+    run("plot", "census", "--out", str(tmp_path / "figure.svg"), "-l", url)
     assert (tmp_path / "figure.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_report_writes_html_or_json_and_prints_the_head(url: str, tmp_path: Path) -> None:
     for name in ("report.html", "report.json"):
-        printed = run("census", "--output", str(tmp_path / name), "--entries", "2", "-l", url, on=reporter()).output
+        printed = run("census", "--out", str(tmp_path / name), "--entries", "2", "-l", url, on=reporter()).output
         with Ledger(url, create=False) as ledger:
             assert ledger.head() in printed
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -111,3 +113,25 @@ def test_looking_at_a_ledger_never_makes_one(tmp_path: Path) -> None:
         with pytest.raises(LedgerError, match="There is no ledger"):
             run(*command, "-l", missing)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_release_made_elsewhere_is_charged_by_hand_or_refused(url: str) -> None:
+    said = run("charge", "census", "laplace(2)", "--label", "incomes", "-l", url).output
+    assert "charged Laplace(noise_multiplier=2)" in said
+    assert "epsilon=1.25 of 3 proved, epsilon=1.75 left" in said
+    with pytest.raises(BudgetExceeded):
+        run("charge", "census", "laplace(0.1)", "-l", url)
+    with Ledger(url, create=False) as ledger:
+        assert ledger.book("census").entries(newest=1)[0].label == "incomes"
+
+
+def test_history_says_what_each_charge_would_cost_by_itself(url: str) -> None:
+    run("charge", "census", "gaussian(10)", "-l", url)
+    rows = json.loads(run("history", "census", "--json", "-l", url).output)
+    alone = {row["seq"]: row["epsilon_alone"] for row in rows}
+    tight = [
+        dp.epsilon(event, delta=1e-6)
+        for event in (events.Laplace(noise_multiplier=4), events.Gaussian(noise_multiplier=10))
+    ]
+    assert [alone[seq] for seq in sorted(alone)] == [None, tight[0], None, pytest.approx(0.5, abs=1e-5), tight[1]]
+    assert "not to be added up" in run("history", "census", "-l", url).output

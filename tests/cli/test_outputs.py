@@ -27,9 +27,9 @@ def run(*arguments):
 
 
 WRITERS = {
-    "report": ("report", "census", "--output"),
-    "export": ("ledger", "export", "--output"),
-    "plot": ("ledger", "plot", "census", "--output"),
+    "report": ("report", "census", "--out"),
+    "export": ("ledger", "export", "--out"),
+    "plot": ("ledger", "plot", "census", "--out"),
     "tradeoff": ("tradeoff", "gaussian(1)", "--out"),
 }
 

@@ -24,7 +24,7 @@ from discreet.ledger import Book, Ledger, pricing, tree
 from discreet.ledger.amounts import exact
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
-from discreet.reporting import Finding, attacker, figures, report
+from discreet.reporting import Finding, attacker, figures, pdf, report
 from tests.reporting.browser import Browser
 
 CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
@@ -364,3 +364,35 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
         "One unit has at most 4 rows, as was declared",
     ):
         assert words in html
+
+
+def test_the_page_says_in_one_sentence_what_was_released_from_what(book: Book) -> None:
+    """The verdict, the data and the purpose are in the page and in the JSON; markup in them stays text."""
+    made = report(book, dataset="the <census>", purpose="wages & hours")
+    assert made.facts["verdict"].startswith("All ")
+    assert "from the <census> together are differentially private" in made.facts["verdict"]
+    page = made.html()
+    assert "the &lt;census&gt;" in page
+    assert "wages &amp; hours" in page
+    assert all(word in page for word in ("odometer", "filter", "head"))
+
+
+def test_a_report_of_an_unknown_ending_is_refused(book: Book, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.html, \.json or \.pdf"):
+        report(book).save(tmp_path / "report.docx")
+    assert not list(tmp_path.glob("report*"))
+
+
+def test_without_a_browser_a_pdf_is_refused_with_what_to_do(
+    book: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    with pytest.raises(ValueError, match=r"Save the report as \.html"):
+        report(book).save(tmp_path / "report.pdf")
+    assert not (tmp_path / "report.pdf").exists()
+
+
+def test_a_pdf_is_printed_by_the_browser(book: Book, tmp_path: Path) -> None:
+    if not CHROMIUM:
+        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
+    assert report(book).save(tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")

@@ -29,11 +29,11 @@ def app() -> typer.Typer:
     with extra("cli"):
         import typer
 
-        from discreet.cli.help import EXAMPLES, SUMMARY, Sections
+        from discreet.cli.help import EXAMPLES, SUMMARY, Sections, front_door
     commands = typer.Typer(
         name="discreet",
         cls=Sections,
-        add_completion=False,
+        callback=front_door,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         help=SUMMARY,

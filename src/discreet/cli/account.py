@@ -181,7 +181,11 @@ def tradeoff(
     out: Annotated[
         str | None,
         typer.Option(
-            "--out", metavar="FILE", help="Write a PNG there instead of drawing in the terminal.", show_default=False
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write a PNG there instead of drawing in the terminal.",
+            show_default=False,
         ),
     ] = None,
     force: ForceOption = False,

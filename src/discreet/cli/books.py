@@ -19,9 +19,21 @@ with extra("cli"):
     from discreet.cli.show import warn
 
 if TYPE_CHECKING:
-    from discreet.ledger import Book
+    from discreet.ledger import Book, Ledger
 
-__all__ = ["VARIABLE", "BookOption", "LedgerOption", "NoBookOption", "Recorded", "charged"]
+__all__ = [
+    "DEFAULT",
+    "VARIABLE",
+    "Address",
+    "BookOption",
+    "Json",
+    "LedgerOption",
+    "Name",
+    "NoBookOption",
+    "Recorded",
+    "charged",
+    "opened",
+]
 
 VARIABLE = "DISCREET_LEDGER"
 LedgerOption = Annotated[
@@ -37,9 +49,19 @@ LedgerOption = Annotated[
 ]
 BookOption = Annotated[
     str | None,
-    typer.Option("--book", help="The book in the ledger; not needed where it has only one.", show_default=False),
+    typer.Option(
+        "--book", metavar="BOOK", help="The book in the ledger; not needed where it has only one.", show_default=False
+    ),
 ]
 NoBookOption = Annotated[bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, quietly.")]
+
+# what commands take that read a ledger, or write to it by hand
+DEFAULT = "budget.db"
+Address = Annotated[
+    str, typer.Option("--ledger", "-l", envvar=VARIABLE, metavar="FILE", help="The ledger: a file, or a URL.")
+]
+Name = Annotated[str, typer.Argument(metavar="BOOK", help="The book, by name or path: 'census', 'census/alice'.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 NOT_CHARGED = (
     "NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
@@ -59,10 +81,15 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
         if not no_book:
             warn(NOT_CHARGED)
         return
+    with opened(ledger) as books:
+        yield books.book(_only(books) if book is None else book)
+
+
+def opened(address: str, create: bool = False) -> Ledger:
+    """The ledger, which is an extra of its own."""
     from discreet.ledger import Ledger
 
-    with Ledger(ledger, create=False) as books:
-        yield books.book(_only(books) if book is None else book)
+    return Ledger(address, create=create)
 
 
 class Recorded:

@@ -29,7 +29,9 @@ Target = Annotated[
 ]
 EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
 DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
-Out = Annotated[str, typer.Option("--out", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)]
+Out = Annotated[
+    str, typer.Option("--out", "-o", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)
+]
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.", show_default=False)
 ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 from discreet.errors import extra
 
 with extra("cli"):
+    import typer
     from typer.core import TyperGroup
 
-__all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Sections"]
+__all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Sections", "front_door"]
 
 SUMMARY = "Learn from sensitive data under differential privacy, and know what it cost."
 
@@ -20,11 +22,25 @@ LEARN, BOOKS, CLAIMS, PRICES = "Ask and learn", "Keep the books", "Check a claim
 EXAMPLES = """\b
 Examples:
   discreet ledger open census --epsilon 3 --delta 1e-6
-  discreet fit people.csv --schema people.toml --target income --epsilon 1
+  discreet fit people.csv --schema people.toml --target income --epsilon 1 --out income.json
   discreet report census
   discreet epsilon --noise-multiplier 4 --rate 0.01 --steps 10000 --delta 1e-5
   discreet COMMAND --help
 """
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"discreet {version('discreet')}")
+        raise typer.Exit
+
+
+def front_door(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and stop.")
+    ] = False,
+) -> None:
+    """Take what is said before a command."""
 
 
 class Sections(TyperGroup):

@@ -1,13 +1,7 @@
-"""``discreet ledger``: open, show, history, verify, export, plot. Each command parses, calls the library and prints."""
+"""``discreet ledger``: open, charge, raise, show, history; and what checks a ledger, in ``ledger_files``."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from dataclasses import fields
-from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
@@ -16,14 +10,15 @@ from discreet.release import ONE_RECORD
 with extra("cli"):
     import typer
 
-from discreet.cli.books import VARIABLE
+from discreet.cli.books import DEFAULT, Address, Json, Name, opened
 from discreet.cli.help import BOOKS
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.ledger_files import export, plot, verify
+from discreet.cli.options import Description, EventFile, Expression
 from discreet.cli.show import as_json as print_json
-from discreet.cli.show import data, say, table
+from discreet.cli.show import say, table
 
 if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
-    from discreet.ledger import Book, Entry, Ledger, Standing
+    from discreet.ledger import Book, Entry, Standing
 
 __all__ = ["app", "register"]
 
@@ -35,24 +30,11 @@ def register(commands: typer.Typer) -> None:
     commands.add_typer(app, name="ledger", rich_help_panel=BOOKS)
 
 
-Address = Annotated[
-    str, typer.Option("--ledger", "-l", envvar=VARIABLE, help="The ledger: a file, or a URL.", show_default=True)
-]
-Name = Annotated[str, typer.Argument(help="The book, by name or path: 'census', 'census/alice'.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DEFAULT = "budget.db"
-
-
-class Format(StrEnum):
-    """How history is exported."""
-
-    JSON = "json"
-    CSV = "csv"
-
-
 @app.command("open")
 def open_book(
-    name: Annotated[str, typer.Argument(help="Name of the book; 'census/alice' makes a sub-book of 'census'.")],
+    name: Annotated[
+        str, typer.Argument(metavar="BOOK", help="Name of the book; 'census/alice' makes a sub-book of 'census'.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Limit on epsilon.")],
     delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
@@ -73,7 +55,7 @@ def open_book(
     ledger: Address = DEFAULT,
 ) -> None:
     """Open a book; only a raise changes its limits. A sub-book takes adjacency, unit and filter from the book above."""
-    with _ledger(ledger, create=True) as books:
+    with opened(ledger, create=True) as books:
         if "/" in name:
             above, inner = name.rsplit("/", 1)
             holder = books.book(above)
@@ -106,7 +88,7 @@ def raise_limit(
     """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
     from discreet.reporting import words
 
-    with _ledger(ledger) as books:
+    with opened(ledger) as books:
         books.book(name).raise_limit(epsilon=epsilon, delta=delta, why=why)
         seen = books.overview(name)
     (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
@@ -119,15 +101,35 @@ def raise_limit(
 
 
 @app.command()
+def charge(
+    name: Name,
+    expression: Expression = None,
+    event: EventFile = None,
+    label: Annotated[str, typer.Option(help="What was released, in the history and the report.")] = "",
+    unit: Annotated[str, typer.Option(help="Whom the release protects.")] = ONE_RECORD,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Charge a release that another program will make: run this first, and release only if it succeeds."""
+    from discreet.reporting import words
+
+    cost = Description(expression, event).event()
+    with opened(ledger) as books:
+        books.book(name).charge(cost, label, unit=unit)
+        seen = books.overview(name)
+    spent, limit, left = words.balance(seen.books[0].spent.epsilon, seen.books[0].limit[0])
+    say(f"{name}: charged {cost}", f"epsilon={spent} of {limit} proved, epsilon={left} left", f"head {seen.head}")
+
+
+@app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(help="A book; without it, all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book; without it, all of them.")] = None,
     as_json: Json = False,
     ledger: Address = DEFAULT,
 ) -> None:
     """What each book has proved, and what is left."""
     from discreet.reporting import words
 
-    with _ledger(ledger) as books:
+    with opened(ledger) as books:
         seen = books.overview(name)
     rows = [_state(book) for book in seen.books]
     if as_json:
@@ -160,82 +162,38 @@ def history(
     ledger: Address = DEFAULT,
 ) -> None:
     """The last entries of a book and of the books inside it."""
+    from discreet.reporting.charges import alone
+
+    with opened(ledger) as books:
+        book = books.book(name)
+        entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
+    own = [alone(entry, adjacency, delta) for entry in entries]
+    if as_json:
+        print_json([entry.to_dict() | {"epsilon_alone": cost} for entry, cost in zip(entries, own, strict=True)])
+        return
+    table(
+        "",
+        ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε alone", "ε after"),
+        [_line(entry, cost) for entry, cost in zip(entries, own, strict=True)],
+    )
+    say(f"ε alone: what each charge would cost by itself, at delta = {delta:g}; they are not to be added up")
+
+
+def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
     from discreet.reporting import words
 
-    with _ledger(ledger) as books:
-        entries = books.book(name).entries(newest=newest)
-    if as_json:
-        print_json([entry.to_dict() for entry in entries])
-        return
-    rows = []
-    for entry in entries:
-        what = str(entry.cost) if entry.cost else words.agreed(entry)
-        after = words.number(float(entry.epsilon)) if entry.epsilon else ""
-        rows.append(
-            (
-                str(entry.seq),
-                f"{entry.time:%Y-%m-%d %H:%M:%S}",
-                entry.who,
-                entry.book,
-                entry.kind,
-                entry.label,
-                words.protected(entry),
-                what,
-                after,
-            )
-        )
-    table("", ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε after"), rows)
-
-
-@app.command()
-def verify(
-    head: Annotated[str | None, typer.Option(help="An anchored head, 'number:hash', or a file that holds one.")] = None,
-    ledger: Address = DEFAULT,
-) -> None:
-    """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
-    if head is not None and ":" not in head and Path(head).is_file():
-        head = Path(head).read_text(encoding="utf-8").strip()
-    with _ledger(ledger) as books:
-        found = books.verify(head)
-    against = " against the anchored head" if found.anchored else ""
-    say(f"{found.entries:,} entries in {found.books:,} books verified{against}", f"head {found.head}")
-
-
-@app.command()
-def export(
-    name: Annotated[str | None, typer.Argument(help="A book; without it, the whole ledger.")] = None,
-    format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of the terminal.")] = None,
-    force: ForceOption = False,
-    ledger: Address = DEFAULT,
-) -> None:
-    """Every entry, with every column, for other programs."""
-    with _ledger(ledger) as books:
-        entries = books.entries() if name is None else books.book(name).entries()
-        head = books.head()
-    text = _csv(entries) if format is Format.CSV else _json(entries, head)
-    if output is None:
-        data(text)
-        return
-    with claimed(output, force=force) as file:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
-
-
-@app.command()
-def plot(
-    name: Name,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the SVG figure goes.")] = Path("burn-down.svg"),
-    force: ForceOption = False,
-    ledger: Address = DEFAULT,
-) -> None:
-    """Draw how the budget was used, as SVG."""
-    from discreet.reporting import figures, report
-
-    with _ledger(ledger) as books:
-        facts = report(books.book(name), entries=1).facts
-    with claimed(output, force=force) as file:
-        file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
-    say(str(output))
+    return (
+        str(entry.seq),
+        f"{entry.time:%Y-%m-%d %H:%M:%S}",
+        entry.who,
+        entry.book,
+        entry.kind,
+        entry.label,
+        words.protected(entry),
+        str(entry.cost) if entry.cost else words.agreed(entry),
+        "" if own is None else words.number(own),
+        words.number(float(entry.epsilon)) if entry.epsilon else "",
+    )
 
 
 def _refuse_own(asked: dict[str, object], holder: Book) -> None:
@@ -250,12 +208,6 @@ def _refuse_own(asked: dict[str, object], holder: Book) -> None:
                 f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and filter from "
                 f"{holder.name!r}, and has no ceiling of its own: leave it out."
             )
-
-
-def _ledger(address: str, create: bool = False) -> Ledger:
-    from discreet.ledger import Ledger
-
-    return Ledger(address, create=create)
 
 
 def _state(book: Standing) -> dict[str, Any]:
@@ -276,22 +228,5 @@ def _state(book: Standing) -> dict[str, Any]:
     }
 
 
-def _json(entries: list[Entry], head: str) -> str:
-    return json.dumps({"head": head, "entries": [entry.to_dict() for entry in entries]}, indent=2) + "\n"
-
-
-def _csv(entries: list[Entry]) -> str:
-    """Columns as written. A cell that a spreadsheet would run as a formula gets a quote in front."""
-    from discreet.ledger import Entry
-
-    columns = [field.name for field in fields(Entry)]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(columns)
-    for entry in entries:
-        writer.writerow(_inert(getattr(entry, column)) for column in columns)
-    return buffer.getvalue()
-
-
-def _inert(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else value
+for check in (verify, export, plot):
+    app.command()(check)

@@ -44,10 +44,12 @@ def pate(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A TOML file with the sections data, teachers, aggregation and privacy.", show_default=False
+            metavar="RUN",
+            help="A TOML file with the sections data, teachers, aggregation and privacy.",
+            show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the student goes, as JSON.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the student goes, as JSON.")] = Path(
         "student.json"
     ),
     ledger: LedgerOption = None,

@@ -23,7 +23,8 @@ SHOWN = 10  # numbers of lines in a warning
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
 Out = Annotated[
-    str | None, typer.Option("--out", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False)
+    str | None,
+    typer.Option("--out", "-o", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False),
 ]
 Statement = Annotated[
     bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")

@@ -19,7 +19,9 @@ from discreet.schema import read_schema
 
 __all__ = ["JsonOption", "SchemaFile", "bar", "query", "register"]
 
-Source = Annotated[str, typer.Argument(help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)]
+Source = Annotated[
+    str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)
+]
 SchemaFile = Annotated[
     str,
     typer.Option(

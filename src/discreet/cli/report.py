@@ -10,8 +10,8 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
+from discreet.cli.books import DEFAULT, Address, Name
 from discreet.cli.help import BOOKS
-from discreet.cli.ledger import DEFAULT, Address
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import say
 
@@ -24,11 +24,16 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    name: Annotated[str, typer.Argument(help="The book, by name or path: 'census', 'census/alice'.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; .json gives JSON. Default: the book's name, .html.")
+    name: Name,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file: .html, .json or .pdf. Default: the book's name, .html."
+        ),
     ] = None,
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
+    dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", help="What they were made for.")] = "",
     force: ForceOption = False,
     ledger: Address = DEFAULT,
 ) -> None:
@@ -36,8 +41,8 @@ def report(
     from discreet.ledger import Ledger
     from discreet.reporting import report as make
 
-    target = output or Path(f"{name.replace('/', '-')}.html")
+    target = out or Path(f"{name.replace('/', '-')}.html")
     with claimed(target, force=force) as page, Ledger(ledger, create=False) as books:
-        made = make(books.book(name), entries=entries)
+        made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
         made.save(page)
     say(str(target), f"head {made.facts['ledger']['head']}")

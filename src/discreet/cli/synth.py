@@ -24,7 +24,8 @@ __all__ = ["register", "synth"]
 
 DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
 Out = Annotated[
-    str, typer.Option("--out", metavar="FILE", help="Where the rows go: a .parquet or .csv file.", show_default=False)
+    str,
+    typer.Option("--out", "-o", metavar="FILE", help="Where the rows go: a .parquet or .csv file.", show_default=False),
 ]
 Rows = Annotated[
     int | None,

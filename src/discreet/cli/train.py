@@ -57,11 +57,13 @@ def register(app: typer.Typer) -> None:
 def train(
     file: Annotated[
         Path,
-        typer.Argument(help="A TOML file with the sections model, data, training and privacy.", show_default=False),
+        typer.Argument(
+            metavar="RUN", help="A TOML file with the sections model, data, training and privacy.", show_default=False
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the trained weights.")] = Path(
-        "model.pt"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the trained weights.")
+    ] = Path("model.pt"),
     seed: Annotated[
         int | None, typer.Option("--seed", help="Make the run repeatable, and not private.", show_default=False)
     ] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.errors import extra, whole
+from discreet.errors import extra, is_whole_text, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
 from discreet.reporting.findings import Finding
@@ -31,11 +31,21 @@ class Report(Page):
         return rendered("report.html.j2", figures=drawn, **self.facts)
 
 
-def report(book: Book, *, entries: int = 500, findings: Sequence[Finding] = ()) -> Report:
+def report(
+    book: Book, *, entries: int = 500, findings: Sequence[Finding] = (), dataset: str = "", purpose: str = ""
+) -> Report:
     """The privacy report of a book: what was released, at what cost, and what an attacker could learn.
 
     Lists the newest ``entries`` lines of the history; the totals cover all of it. Every number is what the book's
     filters prove, not a recount of the events that happened to be charged. ``findings`` are released numbers to show
-    beside it; the book does not keep answers, so that they are taken at their word.
+    beside it; the book does not keep answers, so that they are taken at their word. ``dataset`` and ``purpose`` say
+    what the releases were made from and what for, in words of yours.
     """
-    return Report(_facts.gather(book.snapshot(newest=whole("entries", entries, low=1)), findings))
+    seen = book.snapshot(newest=whole("entries", entries, low=1))
+    return Report(_facts.gather(seen, findings, dataset=_said("dataset", dataset), purpose=_said("purpose", purpose)))
+
+
+def _said(name: str, value: str) -> str:
+    if not is_whole_text(value):
+        raise ValueError(f"{name} is a {type(value).__name__}, but must be text, of whole characters.")
+    return value.strip()

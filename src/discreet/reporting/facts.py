@@ -16,6 +16,7 @@ from discreet.ledger.filters import POLICIES
 from discreet.ledger.snapshot import Snapshot, Standing
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
+from discreet.reporting.charges import alone
 from discreet.reporting.findings import Finding
 
 __all__ = ["gather"]
@@ -34,12 +35,16 @@ ASSUMPTIONS = (
 )
 
 
-def gather(seen: Snapshot, findings: Sequence[Finding] = ()) -> dict[str, Any]:
+def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "", purpose: str = "") -> dict[str, Any]:
     """The facts, JSON-ready; infinities become null."""
     book, terms = seen.book, seen.book.terms
     most, delta = book.limit
+    balance = words.balance(book.spent.epsilon, most)
     return {
         "book": book.name,
+        "dataset": dataset,
+        "purpose": purpose,
+        "verdict": words.verdict(dataset, balance, book.spent.delta, terms.unit, book.spent.entries),
         "generated": seen.at.isoformat(timespec="seconds"),
         "ledger": {"address": seen.ledger, "head": seen.head},
         "unit": terms.unit,
@@ -60,12 +65,13 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = ()) -> dict[str, Any]:
         "findings": [asdict(found) for found in findings],
         "books": [_inner(inner) for inner in seen.inside],
         "theorems": _theorems(book),
-        "entries": [_entry(entry) for entry in seen.entries],
+        "entries": [_entry(entry, book) for entry in seen.entries],
         "assumptions": [
             *ASSUMPTIONS,
             *_said(seen),
             *([words.raised(terms.max_epsilon is not None)] if seen.raises else []),
         ],
+        "glossary": words.GLOSSARY,
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -186,8 +192,8 @@ def _inner(book: Standing) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    event = entry.cost
+def _entry(entry: Entry, book: Standing) -> dict[str, Any]:
+    event, own = entry.cost, alone(entry, book.terms.adjacency, book.limit[1])
     return {
         "seq": entry.seq,
         "at": entry.at,
@@ -198,6 +204,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "unit": words.protected(entry),
         "what": str(event) if event else words.agreed(entry),
         "event": event.to_dict() if event else None,
+        "epsilon_alone": None if own is None else _finite(own),
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
         "delta": float(entry.delta) if entry.delta else None,
         "proof": entry.proof,

@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.reporting import words
+from discreet.reporting.pdf import print_pdf
 
 __all__ = ["Page", "rendered"]
 
@@ -29,9 +30,20 @@ class Page(ABC):
         return json.dumps(self.facts, indent=2, ensure_ascii=False, allow_nan=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write HTML, or JSON if the name ends in ``.json``."""
+        """Write HTML, JSON or a PDF, as the name ends in ``.html``, ``.json`` or ``.pdf``; another ending is refused.
+
+        A PDF is printed by a browser of this machine (Chromium or Chrome), without a network.
+        """
         target = Path(path)
-        target.write_text(self.json() if target.suffix == ".json" else self.html(), encoding="utf-8")
+        match target.suffix.lower():
+            case ".json":
+                target.write_text(self.json(), encoding="utf-8")
+            case ".html" | ".htm":
+                target.write_text(self.html(), encoding="utf-8")
+            case ".pdf":
+                print_pdf(self.html(), target)
+            case other:
+                raise ValueError(f"The file ends in {other!r}, but a report is .html, .json or .pdf.")
         return target
 
 

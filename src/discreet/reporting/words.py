@@ -10,7 +10,20 @@ from discreet.adjacency import Adjacency
 from discreet.ledger.chain import Entry
 from discreet.release import ONE_RECORD
 
-__all__ = ["agreed", "alike", "balance", "neighbours", "number", "percent", "protected", "raised", "theorem", "whom"]
+__all__ = [
+    "GLOSSARY",
+    "agreed",
+    "alike",
+    "balance",
+    "neighbours",
+    "number",
+    "percent",
+    "protected",
+    "raised",
+    "theorem",
+    "verdict",
+    "whom",
+]
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -31,6 +44,22 @@ _THEOREMS = {
     "above are set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",
+}
+
+# What a reader who is no mathematician meets on the page, in the order in which one would ask.
+GLOSSARY = {
+    "ε (epsilon)": "How much everything released can tell about one unit, at most. 0 is nothing; each further 1 lets "
+    "the odds of any guess about the unit grow by a factor of at most 2.7.",
+    "δ (delta)": "The chance, at most, that the limit on ε fails. It is kept far below one over the number of people.",
+    "unit": "Whom the guarantee protects: one record, or all records of one person.",
+    "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",
+    "event": "What a release does, exactly, from which its cost is computed: which noise, how much, on what sample.",
+    "charge": "An event written into the book, before the data is read. Nothing is ever refunded.",
+    "proved": "What a theorem guarantees for everything charged so far, whatever was chosen when.",
+    "filter": "The rule that admits charges up to a limit fixed in advance, and refuses the one that would cross it.",
+    "odometer": "The reading of what is proved so far, valid at any moment.",
+    "plan": "Events declared together before any answer was seen; they may be priced more tightly.",
+    "head": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it shows whether history was changed.",
 }
 
 
@@ -137,3 +166,23 @@ def raised(ceiling: bool) -> str:
 def theorem(kind: str) -> str:
     """What was applied, with its reference."""
     return _THEOREMS[kind]
+
+
+def verdict(dataset: str, balance: tuple[str, str, str], delta: float, unit: str, charges: int) -> str:
+    """The report in one sentence.
+
+    >>> print(verdict("the census", ("2.156", "3", "0.844"), 1e-6, "one record", 4))
+    All 4 releases from the census together are differentially private for one record, with ε = 2.156 at δ = 1e-6,
+    within the limit of 3.
+    >>> print(verdict("", ("0", "3", "3"), 0.0, "patient", 0))
+    Nothing was released from the data.
+    """
+    source = dataset or "the data"
+    if not charges:
+        return f"Nothing was released from {source}."
+    many = "The one release" if charges == 1 else f"All {charges:,} releases"
+    price = f"ε = {balance[0]}" + (f" at δ = {number(delta)}" if delta else "")
+    return (
+        f"{many} from {source} {'is' if charges == 1 else 'together are'} differentially private for {whom(unit)}, "
+        f"with {price}, within the limit of {balance[1]}."
+    )

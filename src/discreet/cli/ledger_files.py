@@ -1,0 +1,105 @@
+"""``discreet ledger verify``, ``export`` and ``plot``: what a ledger gives to those who check it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+
+from discreet.cli.books import DEFAULT, Address, Name, opened
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.show import data, say
+
+if TYPE_CHECKING:
+    from discreet.ledger import Entry
+
+__all__ = ["export", "plot", "verify"]
+
+
+class Format(StrEnum):
+    """How history is exported."""
+
+    JSON = "json"
+    CSV = "csv"
+
+
+def verify(
+    head: Annotated[str | None, typer.Option(help="An anchored head, 'number:hash', or a file that holds one.")] = None,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
+    if head is not None and ":" not in head and Path(head).is_file():
+        head = Path(head).read_text(encoding="utf-8").strip()
+    with opened(ledger) as books:
+        found = books.verify(head)
+    against = " against the anchored head" if found.anchored else ""
+    say(f"{found.entries:,} entries in {found.books:,} books verified{against}", f"head {found.head}")
+
+
+def export(
+    name: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book; without it, the whole ledger.")] = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file instead of the terminal.")
+    ] = None,
+    force: ForceOption = False,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Every entry, with every column, for other programs."""
+    with opened(ledger) as books:
+        entries = books.entries() if name is None else books.book(name).entries()
+        head = books.head()
+    text = _csv(entries) if format is Format.CSV else _json(entries, head)
+    if out is None:
+        data(text)
+        return
+    with claimed(out, force=force) as file:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+
+
+def plot(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the SVG figure goes.")] = Path(
+        "burn-down.svg"
+    ),
+    force: ForceOption = False,
+    ledger: Address = DEFAULT,
+) -> None:
+    """Draw how the budget was used, as SVG."""
+    from discreet.reporting import figures, report
+
+    with opened(ledger) as books:
+        facts = report(books.book(name), entries=1).facts
+    with claimed(out, force=force) as file:
+        file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
+    say(str(out))
+
+
+def _json(entries: list[Entry], head: str) -> str:
+    return json.dumps({"head": head, "entries": [entry.to_dict() for entry in entries]}, indent=2) + "\n"
+
+
+def _csv(entries: list[Entry]) -> str:
+    """Columns as written. A cell that a spreadsheet would run as a formula gets a quote in front."""
+    from discreet.ledger import Entry
+
+    columns = [field.name for field in fields(Entry)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    writer.writerow(columns)
+    for entry in entries:
+        writer.writerow(_inert(getattr(entry, column)) for column in columns)
+    return buffer.getvalue()
+
+
+def _inert(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else value

@@ -1,0 +1,40 @@
+"""What one charge costs by itself: the epsilon that its event alone would have, at the book's delta.
+
+These figures are for reading, not for adding up. The book proves less than their sum, because it composes events and
+not epsilons; and each speaks of its own release alone, as if nothing else had been published.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from discreet import accounting
+from discreet.adjacency import Adjacency
+from discreet.errors import UnsupportedEvent
+from discreet.events import Event
+from discreet.ledger.chain import Entry
+
+__all__ = ["alone"]
+
+
+def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
+    """The epsilon of an entry's own event, for as many rows as it was charged for; none where nothing is charged or
+    no account prices the event for these neighbours.
+
+    Infinite where the event has no pure guarantee and the book no delta.
+    """
+    if not entry.event:
+        return None
+    rows = entry.unit.rows if entry.unit else 1
+    return _priced(entry.event, adjacency, delta, rows)
+
+
+@lru_cache(maxsize=4096)  # a report lists many charges of few kinds
+def _priced(event: str, adjacency: Adjacency, delta: float, rows: int) -> float | None:
+    try:
+        guarantee = accounting.guarantee(Event.from_json(event), adjacency=adjacency, group_size=rows)
+        found = guarantee.epsilon(delta)
+    except UnsupportedEvent:
+        return None
+    return found if not math.isnan(found) else None

@@ -1,0 +1,65 @@
+"""One vocabulary: an option has one form, and an argument one name, in whatever command it stands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.metadata import version
+
+import pytest
+import typer
+
+from discreet import cli
+from discreet.cli.help import EXAMPLES
+
+ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL"}
+
+
+def leaves(command, path=()):
+    """Every command with its words."""
+    inside = getattr(command, "commands", {})
+    if not inside:
+        yield " ".join(path), command
+    for name, child in inside.items():
+        yield from leaves(child, (*path, name))
+
+
+@pytest.fixture(scope="module")
+def commands():
+    return dict(leaves(typer.main.get_command(cli.app())))
+
+
+def test_an_option_has_the_same_short_form_metavar_and_variable_in_every_command(commands):
+    forms = defaultdict(set)
+    for command in commands.values():
+        for option in (given for given in command.params if given.param_type_name == "option"):
+            forms[option.opts[0]].add((tuple(option.opts), option.metavar, option.envvar))
+    assert {name: seen for name, seen in forms.items() if len(seen) > 1} == {}
+    assert forms["--out"] == {(("--out", "-o"), "FILE", None)}
+    assert len(forms) > 30
+
+
+def test_arguments_have_names_that_are_known(commands):
+    named = {
+        given.metavar.strip("[]") if given.metavar else given.name
+        for command in commands.values()
+        for given in command.params
+        if given.param_type_name == "argument"
+    }
+    assert named <= ARGUMENTS
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"discreet {version('discreet')}\n"
+
+
+def test_examples_of_the_help_have_what_their_commands_require(commands):
+    examples = [line.split()[1:] for line in EXAMPLES.splitlines() if line.startswith("  discreet ")]
+    for words in (words for words in examples if words[0] != "COMMAND"):
+        name = next(known for known in sorted(commands, key=len, reverse=True) if " ".join(words).startswith(known))
+        required = {
+            given.opts[0] for given in commands[name].params if given.required and given.opts[0].startswith("--")
+        }
+        assert required <= set(words), words
