@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.encoding.features import MOST
 from discreet.linear import LinearRegression, LogisticRegression, kernels
 from discreet.linear.losses import Logistic, Squared
 from discreet.linear.problem import Problem, clip_norm, noise_multiplier
-from discreet.linear.rows import MOST, Map
+from discreet.linear.rows import Map
 from tests.frozen import unfrozen
 
 

@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.adjacency import Adjacency
+from discreet.encoding import features
+from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadColumn
 from discreet.errors import extra
-from discreet.linear import reading, solvers
+from discreet.linear import solvers
 from discreet.linear.fitting import Fit
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
-from discreet.linear.rows import Map, declared_features
+from discreet.linear.rows import Map
 from discreet.linear.solvers import Solver
 from discreet.release import ONE_RECORD, Chargeable, charged
 
@@ -147,7 +149,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        rows = reading.held(self, X, declared=declared_features(self.bounds))
+        rows = features.held(self, X, declared=declared_features(self.bounds))
         charged(Fit(self, rows.columns, in_place=True), (rows, y), book=book)
         return self
 
@@ -177,7 +179,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        rows = reading.table(self, X)
+        rows = features.table(self, X)
         # what is missing says nothing: the middle of its bounds
         rows = np.where(np.isfinite(rows), rows, self._map.shift)
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none

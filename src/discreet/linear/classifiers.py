@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.linear.base import PrivateLinearModel
-from discreet.linear.labels import Labels
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
 from discreet.release import ONE_RECORD
 

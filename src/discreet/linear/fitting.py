@@ -5,48 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from discreet import events, random
+from discreet.encoding import features
+from discreet.encoding.bounds import declared_features
+from discreet.encoding.features import pair
 from discreet.errors import extra
-from discreet.linear import reading
-from discreet.linear.rows import declared_features
 from discreet.release import Release, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Fit", "pair", "source"]
+__all__ = ["Fit"]
 
 _UNDECLARED = (
     "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
     "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features."
 )
-
-
-def source(random_state: Any) -> random.Rng:
-    """The source a ``random_state`` means: none is the operating system's, a seed or a generator is reproducible."""
-    if random_state is None or isinstance(random_state, random.Rng):
-        return random.as_rng(random_state)
-    if isinstance(random_state, Integral):
-        return random.seeded(int(random_state))
-    if isinstance(random_state, np.random.RandomState):
-        return random.seeded(int(random_state.randint(2**31 - 1)))
-    if isinstance(random_state, np.random.Generator):
-        return random.seeded(int(random_state.integers(2**63 - 1)))
-    raise ValueError(
-        f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator."
-    )
-
-
-def pair(data: Any) -> tuple[Any, Any]:
-    """X and y."""
-    if not isinstance(data, tuple) or len(data) != 2:
-        raise ValueError("data must be the pair (X, y).")
-    return data
 
 
 @dataclass(frozen=True)
@@ -88,13 +64,13 @@ class Fit:
     def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse X and y whose types or shapes do not suit; no value is looked at before what is returned is called."""
         model, (X, y) = self.estimator if self.in_place else clone(self.estimator), pair(data)
-        rows = reading.held(model, X, declared=declared_features(model.bounds))
+        rows = features.held(model, X, declared=declared_features(model.bounds))
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
-        targets = reading.column(y, len(rows))
+        targets = features.column(y, len(rows))
         model._check_targets(targets)
         choice, mapping = model._choice(self.n_features), model._mapping(self.n_features)
-        noise, unit = source(model.random_state if rng is None else rng), self.unit
+        noise, unit = random.from_state(model.random_state if rng is None else rng), self.unit
         if model.feature_norm is None and model.bounds is None:
             warnings.warn(_UNDECLARED, UserWarning, stacklevel=4)
 

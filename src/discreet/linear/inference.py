@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from discreet import events
+from discreet import events, random
+from discreet.encoding import features
+from discreet.encoding.bounds import declared_features
+from discreet.encoding.features import pair
 from discreet.errors import extra, number
-from discreet.linear import reading
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.fitting import pair, source
 from discreet.linear.inference_logistic import LogisticIntervals
 from discreet.linear.inference_parts import Array
 from discreet.linear.inference_squares import SquaresIntervals
 from discreet.linear.regressors import LinearRegression
-from discreet.linear.rows import Map, declared_features
+from discreet.linear.rows import Map
 from discreet.release import Chargeable, Release, charged, unit_name
 
 with extra("sklearn"):
@@ -91,12 +92,12 @@ class Inference:
     def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Coefficients]]:
         """Refuse X and y whose types or shapes do not suit; no value is looked at before what is returned is called."""
         (X, y), probe = pair(data), clone(self.model)
-        table = reading.held(probe, X, declared=declared_features(probe.bounds))
+        table = features.held(probe, X, declared=declared_features(probe.bounds))
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
-        targets, intervals = reading.column(y, len(table)), _intervals(self.model, self.n_features)
+        targets, intervals = features.column(y, len(table)), _intervals(self.model, self.n_features)
         probe._check_targets(targets)
-        noise = source(self.model.random_state if rng is None else rng)
+        noise = random.from_state(self.model.random_state if rng is None else rng)
 
         def run() -> Release[Coefficients]:
             rows, (read, usable) = table.read(), probe._read_targets(targets)
@@ -140,7 +141,7 @@ def coefficients(
     (True, True)
     """
     _check(model)
-    rows = reading.held(clone(model), X, declared=declared_features(model.bounds))
+    rows = features.held(clone(model), X, declared=declared_features(model.bounds))
     found: Coefficients = charged(Inference(model, rows.columns, confidence), (rows, y), book=book).value
     return found
 

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.encoding.bounds import per_feature
 from discreet.errors import number
 from discreet.linear import kernels
 
-__all__ = ["MOST", "Map", "Records", "declared_features"]
+__all__ = ["Map", "Records"]
 
-# records: so many clipped gradients add up in 64 bits (``kernels``), and certificates are proved for them
-MOST = 1 << 29
 _INSIDE = 1 - 2.0**-30  # rows are shrunk to this, so that no rounding of a norm can leave the unit ball
 
 
@@ -83,13 +82,7 @@ class Map:
         """The map that ``feature_norm`` and ``bounds`` declare for so many features."""
         if bounds is None:
             return Map(0.0, 1.0, _norm(1.0 if feature_norm is None else feature_norm), False, intercept)
-        low, high = (_per_feature(side, features) for side in _pair(bounds))
-        with np.errstate(over="ignore", invalid="ignore"):
-            usable = np.isfinite(low + high).all() and np.isfinite(high - low).all() and (low < high).all()
-        if not usable:
-            raise ValueError(
-                "bounds must be finite, each lower one below its upper one: (lower, upper), numbers or one a feature."
-            )
+        low, high = per_feature(bounds, features)
         scale, norm = (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm)
         if not (scale * norm >= 2.0**-960).all():  # or no double holds the coefficients
             raise ValueError(
@@ -132,31 +125,5 @@ class Map:
         return coefficients.T, intercept - np.broadcast_to(self.shift, (features,)) @ coefficients
 
 
-def declared_features(bounds: Any) -> int | None:
-    """How many features ``bounds`` with one number a feature declares; None for two numbers, or no bounds.
-
-    >>> declared_features((0.0, [1.0, 2.0])), declared_features((0, 1))
-    (2, None)
-    """
-    return None if bounds is None else next((len(side) for side in _pair(bounds) if np.ndim(side)), None)
-
-
 def _norm(value: object) -> float:
     return number("feature_norm", value, low=2.0**-500, high=2.0**500)
-
-
-def _pair(bounds: Any) -> tuple[Any, Any]:
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise ValueError("bounds must be a pair (lower, upper) of numbers, or of one number a feature.") from None
-    return low, high
-
-
-def _per_feature(side: Any, features: int) -> NDArray[np.float64]:
-    try:
-        return np.broadcast_to(np.asarray(side, np.float64), (features,))
-    except ValueError:
-        raise ValueError(
-            f"bounds has {np.size(side)} entries on a side, but the data has {features} features."
-        ) from None

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from discreet import events, mechanisms, random
 from discreet.adjacency import Adjacency
+from discreet.encoding import features
+from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadRows
 from discreet.errors import extra
-from discreet.linear import reading
-from discreet.linear.fitting import source
-from discreet.linear.rows import Map, declared_features
+from discreet.linear.rows import Map
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.release import ONE_RECORD, Chargeable, charged
@@ -119,9 +119,9 @@ class PrivateScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, book: Chargeable | None = None) -> PrivateScaler:
         """Learn privately; the book is charged before a value is read."""
-        rows = reading.held(self, X, declared=declared_features(self.bounds))
+        rows = features.held(self, X, declared=declared_features(self.bounds))
         operation = self.operation(rows.columns)
-        _, mean, square = charged(operation, rows, book=book, rng=source(self.random_state)).value
+        _, mean, square = charged(operation, rows, book=book, rng=random.from_state(self.random_state)).value
         spread = np.sqrt(np.clip(square - mean**2, 1e-4, 1.0))
         self.mean_ = np.clip(mean, -1, 1) * operation.map.scale + operation.map.shift
         self.scale_ = spread * operation.map.scale
@@ -132,7 +132,7 @@ class PrivateScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Each record by itself, cut to the bounds first."""
         check_is_fitted(self)
         low, high = (np.asarray(side, dtype=np.float64) for side in self.bounds)
-        return np.asarray((np.clip(reading.table(self, X), low, high) - self.mean_) / self.scale_)
+        return np.asarray((np.clip(features.table(self, X), low, high) - self.mean_) / self.scale_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import random
 from discreet.encoding import Encoded, Encoder
 from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.fitting import Fit, source
+from discreet.linear.fitting import Fit
 from discreet.linear.regressors import LinearRegression
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
 from discreet.schema import Bounded, Categories, Column, Declaration
@@ -185,7 +186,7 @@ class TableFit:
         )
         encoder = Encoder(model.declaration, (*model.features, model.target))
         read, goal = encoder.prepared(data), model.declaration.schema[model.target]
-        noise = source(model.random_state if rng is None else rng)
+        noise = random.from_state(model.random_state if rng is None else rng)
 
         def run() -> Release[TableModel]:
             rows = read()

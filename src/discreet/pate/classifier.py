@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
+from discreet.encoding import features
 from discreet.encoding.containers import UnreadColumn, UnreadRows
+from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
-from discreet.linear import reading
-from discreet.linear.fitting import source
-from discreet.linear.labels import Labels
 from discreet.pate.aggregation import NONE, Aggregator, Answers, GNMax
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.costs import data_dependent_cost
@@ -105,19 +104,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records shall have one teacher. A record with a feature that is not finite, or a label outside the declared
         classes, is left out.
         """
-        rows = reading.held(self, X)
+        rows = features.held(self, X)
         charged(PATEFit(self, public, in_place=True), (rows, y, units), book=book)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The student's class for each row. Costs nothing."""
         check_is_fitted(self)
-        return np.asarray(self.classes_[self.student_.predict(reading.table(self, X)).astype(np.int64)])
+        return np.asarray(self.classes_[self.student_.predict(features.table(self, X)).astype(np.int64)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """The student's probabilities, one column a class; those of a student without any are zeros and ones."""
         check_is_fitted(self)
-        return _shares(self.student_, reading.table(self, X), len(self.classes_))
+        return _shares(self.student_, features.table(self, X), len(self.classes_))
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
@@ -204,16 +203,16 @@ class PATEFit:
         if not isinstance(data, tuple) or len(data) not in (2, 3):
             raise ValueError("data must be the pair (X, y), or (X, y, units).")
         X, y, units = (*data, None)[:3]
-        rows = reading.held(model, X)
-        targets, labels = reading.column(y, len(rows)), Labels(model.classes)
+        rows = features.held(model, X)
+        targets, labels = features.column(y, len(rows)), Labels(model.classes)
         labels.check(targets)
-        identifiers = None if units is None else reading.column(units, len(rows))
+        identifiers = None if units is None else features.column(units, len(rows))
         queries, teachers = self._queries(model), model._teachers()
         if queries.shape[1] != rows.columns:
             raise ValueError(f"public has {queries.shape[1]} columns, but X has {rows.columns} features.")
         aggregator, streams = (
             model._aggregator(len(queries)),
-            random.Streams(source(model.random_state if rng is None else rng)),
+            random.Streams(random.from_state(model.random_state if rng is None else rng)),
         )
         teachers.rehearse(queries)
         run = _Run(model, teachers, aggregator, queries, streams)

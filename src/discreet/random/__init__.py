@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet.random.source import Rng, RngLike, as_rng, seeded, system
+from discreet.random.states import from_state
 from discreet.random.streams import Streams
 from discreet.random.sums import exact_sum
 
@@ -28,6 +29,7 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "exact_sum",
+    "from_state",
     "gaussian_cells",
     "gaussian_noise",
     "laplace_cells",

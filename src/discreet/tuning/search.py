@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from discreet import random
+from discreet.encoding import features
+from discreet.encoding.bounds import declared_features
 from discreet.errors import extra
-from discreet.linear import reading
-from discreet.linear.fitting import source
-from discreet.linear.rows import declared_features
 from discreet.release import Chargeable, charged
 from discreet.tuning.scores import Correct, Score, squared_errors
 from discreet.tuning.selection import Selection
@@ -77,9 +77,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, *, book: Chargeable | None = None) -> PrivateSearch:
         """Search. The book is charged once, for all of it, before a value is read."""
-        rows = reading.held(clone(self.estimator), X, declared=declared_features(self.estimator.bounds))
+        rows = features.held(clone(self.estimator), X, declared=declared_features(self.estimator.bounds))
         search = self.operation(rows.columns)
-        chosen = charged(search, (X, y), book=book, rng=source(self.random_state)).value
+        chosen = charged(search, (X, y), book=book, rng=random.from_state(self.random_state)).value
         if chosen.failed:
             raise RuntimeError("Every candidate that was tried failed. The search was charged for.")
         self.best_estimator_, self.best_params_ = chosen.model, chosen.params

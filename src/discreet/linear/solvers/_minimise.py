@@ -46,8 +46,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from discreet.encoding.features import MOST
 from discreet.errors import NotCertified
-from discreet.linear.rows import MOST, Records
+from discreet.linear.rows import Records
 from discreet.linear.solvers import _fine
 
 __all__ = ["Minimisation", "attainable"]

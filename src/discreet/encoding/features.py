@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn, UnreadRows, column_types, framed, kind_of, listed, row_length
 from discreet.errors import extra
-from discreet.linear.rows import MOST
 
 with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.validation import validate_data
 
-__all__ = ["column", "held", "table"]
+__all__ = ["MOST", "column", "held", "pair", "table"]
+
+MOST = 1 << 29  # records: so many bounded numbers add up exactly in 64 bits, and certificates are proved for them
 
 _REFUSED = "X has {what}, but must hold real numbers. Encode categories by a public list of levels first."
 _NO_WIDTH = (
@@ -113,3 +114,10 @@ def _column(y: Any) -> UnreadColumn:
             raise ValueError(f"y has {y.ndim} dimensions, but must have one entry a record.")
         kind = y.dtype
     return UnreadColumn(y, kind_of(kind))
+
+
+def pair(data: Any) -> tuple[Any, Any]:
+    """X and y."""
+    if not isinstance(data, tuple) or len(data) != 2:
+        raise ValueError("data must be the pair (X, y).")
+    return data

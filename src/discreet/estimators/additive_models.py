@@ -1,0 +1,193 @@
+"""Generalised additive models in scikit-learn's manner: a classifier and a regressor whose parts can be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding import features as reading
+from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.labels import Labels
+from discreet.errors import extra, nonnegative, positive, whole
+from discreet.estimators.additive import Additive, total
+from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.bins import Bins
+from discreet.release import ONE_RECORD
+
+with extra("sklearn"):
+    from sklearn.base import ClassifierMixin, RegressorMixin
+    from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["AdditiveClassifier", "AdditiveRegressor"]
+
+
+class _Additive(PrivateEstimator):
+    bins: Any
+    nominal: Sequence[int]
+    rounds: int
+    smoothing: float
+    ridge: float
+
+    def _boosting(self, features: int, classes: NDArray[Any]) -> Additive:
+        outside = [j for j in self.nominal if not 0 <= j < features]
+        if outside:
+            raise ValueError(f"nominal has {outside[0]!r}, but there are {features} features, counted from 0.")
+        return Additive(
+            bins=Bins.declared(*self._sides(features), self.bins),
+            nominal=frozenset(self.nominal),
+            classes=classes,
+            rounds=whole("rounds", self.rounds, low=1),
+            budget=self._budget,
+            movement=self._movement,
+            smoothing=nonnegative("smoothing", self.smoothing),
+            ridge=positive("ridge", self.ridge),
+        )
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return total(self.term_scores_, self.bins_.codes(reading.table(self, X)))
+
+    def effect(self, feature: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """A feature's part in the score: the edges of its bins, and the value in each; a missing value's comes last."""
+        return self.bins_.edges(feature), self.term_scores_[feature].squeeze(axis=1 if self._single else ())
+
+    @property
+    def _single(self) -> bool:
+        return bool(self.term_scores_[0].shape[1] == 1)
+
+
+class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
+    """A differentially private generalised additive classifier (the class of explainable boosting machines).
+
+    ``bounds`` of the features are declared and cut into ``bins`` of equal width, a number or one a feature. A column of
+    codes 0 … m − 1 has the bounds (−0.5, m − 0.5) and m bins; name it in ``nominal``, so that its neighbours are not
+    smoothed together. What is missing has a bin of its own.
+
+    Guarantee: ``event_``; see ``discreet.estimators.additive``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(8000, 2)); y = (np.abs(X[:, 0]) > 0.5).astype(int)
+    >>> model = AdditiveClassifier(epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9), model.effect(0)[0].shape
+    (True, (33,))
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        bins: Any = 32,
+        nominal: Sequence[int] = (),
+        rounds: int = 10,
+        smoothing: float = 1.0,
+        ridge: float = 0.1,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.bins = bins
+        self.nominal = nominal
+        self.rounds = rounds
+        self.smoothing = smoothing
+        self.ridge = ridge
+        self.adjacency = adjacency
+        self.unit = unit
+        self.random_state = random_state
+
+    def _plan(self, features: int) -> Plan:
+        return self._boosting(features, Labels(self.classes).declared)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores: one a record for two classes, otherwise one a class."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._single else scores
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes."""
+        scores = self._scores(X)
+        both = np.concatenate([np.zeros_like(scores), scores], axis=1) if self._single else scores
+        shares = np.exp(both - both.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class."""
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likeliest])
+
+
+class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
+    """A differentially private generalised additive regression; targets are cut to ``target_bounds``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(8000, 2)); y = X[:, 0] ** 2
+    >>> model = AdditiveRegressor(epsilon=1.0, bounds=(-1, 1), target_bounds=(0, 1), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        target_bounds: Any = None,
+        bins: Any = 32,
+        nominal: Sequence[int] = (),
+        rounds: int = 10,
+        smoothing: float = 1.0,
+        ridge: float = 0.1,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.bins = bins
+        self.nominal = nominal
+        self.rounds = rounds
+        self.smoothing = smoothing
+        self.ridge = ridge
+        self.adjacency = adjacency
+        self.unit = unit
+        self.random_state = random_state
+
+    def _ends(self) -> tuple[float, float]:
+        try:
+            low, high = map(float, self.target_bounds)
+        except (TypeError, ValueError):
+            low = high = 0.0
+        if not (np.isfinite(high - low) and low < high):
+            raise ValueError("target_bounds must be declared: (lower, upper), the lower one below the upper one.")
+        return low, high
+
+    def _check_targets(self, y: UnreadColumn) -> None:
+        self._ends()
+        if y.kind not in ("numbers", "objects"):
+            raise ValueError(f"y holds {y.kind}, but a regression needs numbers.")
+
+    def _read_targets(self, y: UnreadColumn) -> NDArray[Any]:
+        (low, high), values = self._ends(), y.floats()
+        with np.errstate(all="ignore"):
+            return np.clip((values - (low + high) / 2) / ((high - low) / 2), -1, 1)
+
+    def _plan(self, features: int) -> Plan:
+        self._ends()
+        return self._boosting(features, np.empty(0))
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Values inside the target's bounds."""
+        low, high = self._ends()
+        return np.asarray((low + high) / 2 + np.clip(self._scores(X)[:, 0], -1, 1) * (high - low) / 2)

@@ -1,0 +1,132 @@
+"""A decision tree and a random forest in scikit-learn's manner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding import features as reading
+from discreet.encoding.labels import Labels
+from discreet.errors import extra, whole
+from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.bins import Bins
+from discreet.estimators.trees import Forest, Greedy
+from discreet.release import ONE_RECORD
+
+with extra("sklearn"):
+    from sklearn.base import ClassifierMixin
+    from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["DecisionTreeClassifier", "RandomForestClassifier"]
+
+DEEPEST = 16
+
+
+class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    bins: Any
+    max_depth: int
+    classes: Any
+
+    def _shape(self, features: int) -> tuple[Bins, NDArray[Any], int]:
+        depth = whole("max_depth", self.max_depth, low=1)
+        if depth > DEEPEST:
+            raise ValueError(f"max_depth is {depth}, but must be at most {DEEPEST}: leaves double with each level.")
+        return Bins.declared(*self._sides(features), self.bins), Labels(self.classes).declared, depth
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Shares of the classes in each record's leaves, averaged over the trees."""
+        check_is_fitted(self)
+        codes = self.bins_.codes(reading.table(self, X))
+        every = [leaves[tree.reached(codes)] for tree, leaves in zip(self.trees_, self.leaves_, strict=True)]
+        found = np.mean(every, axis=0)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest share."""
+        largest = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[largest])
+
+
+class DecisionTreeClassifier(_Trees):
+    """A differentially private decision tree, grown from noisy histograms; ``bins`` as in ``AdditiveClassifier``.
+
+    Guarantee: ``event_``; see ``discreet.estimators.trees``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(8000, 2)); y = ((X[:, 0] > 0.5) & (X[:, 1] > 0.5)).astype(int)
+    >>> bool(DecisionTreeClassifier(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 4,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        bins: Any = 16,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.bins = bins
+        self.adjacency = adjacency
+        self.unit = unit
+        self.random_state = random_state
+
+    def _plan(self, features: int) -> Plan:
+        bins, classes, depth = self._shape(features)
+        return Greedy(bins, classes, depth, self._budget, self._movement)
+
+
+class RandomForestClassifier(_Trees):
+    """A differentially private forest of random trees; the splits are public, drawn from ``split_seed``.
+
+    Guarantee: ``event_``: one noisy vector of leaf counts; see ``discreet.estimators.trees``.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(8000, 2)); y = (X[:, 0] > 0.5).astype(int)
+    >>> bool(RandomForestClassifier(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 20,
+        max_depth: int = 6,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        classes: Any = (0, 1),
+        bins: Any = 32,
+        split_seed: int = 0,
+        adjacency: str = "add-remove",
+        unit: str = ONE_RECORD,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.classes = classes
+        self.bins = bins
+        self.split_seed = split_seed
+        self.adjacency = adjacency
+        self.unit = unit
+        self.random_state = random_state
+
+    def _plan(self, features: int) -> Plan:
+        bins, classes, depth = self._shape(features)
+        trees, seed = whole("n_estimators", self.n_estimators, low=1), whole("split_seed", self.split_seed)
+        return Forest(bins, classes, trees, depth, self._budget, self._movement, seed)

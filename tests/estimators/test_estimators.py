@@ -1,0 +1,191 @@
+"""What holds for every estimator of the room: its price, its sensitivity on hostile records, and that it learns."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import discreet as dp
+from discreet.auditing import ReplayError, replay
+from discreet.auditing.strategies import awkward_floats, neighbours
+from discreet.estimators import (
+    PCA,
+    AdditiveClassifier,
+    AdditiveRegressor,
+    DecisionTreeClassifier,
+    GaussianNB,
+    KMeans,
+    RandomForestClassifier,
+    sums,
+)
+from discreet.release import Release
+
+brief = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDS = (-3.0, [4.0, 5.0])
+CLASSIFIERS = {
+    "naive Bayes": GaussianNB(bounds=BOUNDS),
+    "additive": AdditiveClassifier(bounds=BOUNDS, bins=[4, 2], nominal=(1,), rounds=2),
+    "additive, softmax": AdditiveClassifier(bounds=BOUNDS, bins=3, rounds=1, classes=(0, 1, 2)),
+    "tree": DecisionTreeClassifier(bounds=BOUNDS, bins=3, max_depth=2),
+    "forest": RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2),
+}
+REGRESSORS = {"regression": AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, target_bounds=(-1, 2))}
+UNSUPERVISED = {"components": PCA(bounds=BOUNDS), "k-means": KMeans(2, n_iter=2, bounds=BOUNDS)}
+EVERY = CLASSIFIERS | REGRESSORS | UNSUPERVISED
+
+entries = st.one_of(awkward_floats(), st.sampled_from([None, "text", 10**400]))
+records = st.tuples(entries, awkward_floats(), st.sampled_from([0, 1, 2, 7, math.nan, "text", math.inf, -1e300]))
+
+
+def fitted(estimator, rows):
+    """What is published: the fitted model's answers at fixed points, with its event."""
+    X, y = [row[:2] for row in rows], [row[2] for row in rows]
+    model = clone(estimator).fit(X, y) if estimator.supervised else clone(estimator).fit(X)
+    grid = np.stack(np.meshgrid([-2.0, 0.5, 3.0], [-2.0, 0.5, 4.0]), axis=-1).reshape(-1, 2)
+    ask = model.predict if hasattr(model, "predict") else model.transform
+    return Release(np.asarray(ask(grid), dtype=np.float64), model.event_)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", EVERY)
+@brief
+@given(data=st.data())
+def test_hostile_neighbours_move_sums_by_no_more_than_is_stated(name, adjacency, data):
+    """Text, NaN, infinities, labels that are none: nothing fails, and every noisy vector moves within its limit."""
+    estimator = clone(EVERY[name]).set_params(adjacency=adjacency)
+    one, other = data.draw(neighbours(records, replace=adjacency == "replace"))
+    replay(lambda rows: fitted(estimator, rows), one, other)
+
+
+def test_replay_finds_a_residual_that_is_not_bounded(monkeypatch):
+    """Without the cut to parts, one record may bring any number: the check above would see it."""
+    monkeypatch.setattr(sums, "scaled", lambda rows, low, high: rows)
+    monkeypatch.setattr("discreet.estimators.naive_bayes.scaled", lambda rows, low, high: rows)
+    rows = [(0.0, 0.0, 0), (1.0, 1.0, 1), (900.0, 900.0, 1)]
+    with pytest.raises(ReplayError):
+        replay(lambda given: fitted(CLASSIFIERS["naive Bayes"], given), rows, rows[:2])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_fit_costs_what_was_asked_and_hardly_less(name, delta, epsilon):
+    event = clone(EVERY[name]).set_params(epsilon=epsilon, delta=delta).privacy_event(2)
+    spent = dp.epsilon(event, delta=delta, accountant=None if delta else "basic")
+    assert 0.98 * epsilon <= spent <= epsilon * (1 + 1e-9)
+
+
+def test_what_is_not_declared_is_refused_before_the_charge():
+    book = dp.Ledger("sqlite://").open("b", epsilon=9.0, delta=1e-4)
+    X, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
+    for wrong, words in [
+        (GaussianNB(), "bounds is None"),
+        (GaussianNB(bounds=(1, 0)), "bounds must be finite"),
+        (GaussianNB(bounds=(0, 1), classes=(0,)), "classes is"),
+        (AdditiveClassifier(bounds=(0, 1), bins=[2]), "bins has 1 entries"),
+        (AdditiveClassifier(bounds=(0, 1), nominal=(5,)), "nominal has 5"),
+        (AdditiveRegressor(bounds=(0, 1)), "target_bounds must be declared"),
+        (DecisionTreeClassifier(bounds=(0, 1), max_depth=60), "max_depth is 60"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            wrong.fit(X, y, book=book)
+    with pytest.raises(ValueError, match="n_components is 3"):
+        PCA(n_components=3, bounds=(0, 1)).fit(X, book=book)
+    assert book.spent().entries == 0
+
+
+# --- they learn ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made():
+    """An additive boundary with a bump, which no line separates; one code, one noise feature, some missing."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.uniform(-1, 1, 12_000), rng.integers(0, 3, 12_000), rng.uniform(-1, 1, 12_000)])
+    score = 6 * (np.abs(X[:, 0]) - 0.5) + np.array([-1.0, 2.0, -1.0])[X[:, 1].astype(int)]
+    y = (rng.random(12_000) < 1 / (1 + np.exp(-2 * score))).astype(int)
+    X[::50, 2] = np.nan
+    return X, y
+
+
+PUBLIC = {"bounds": ([-1, -0.5, -1], [1, 2.5, 1]), "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        (AdditiveClassifier(bins=[32, 3, 8], nominal=(1,), **PUBLIC), 0.84),
+        (DecisionTreeClassifier(bins=[16, 3, 8], **PUBLIC), 0.78),
+        (RandomForestClassifier(bins=[32, 3, 8], n_estimators=30, **PUBLIC), 0.75),
+    ],
+    ids=["additive", "tree", "forest"],
+)
+def test_what_no_line_separates_is_learnt_at_epsilon_1(model, least, made):
+    X, y = made
+    assert model.fit(X[:8000], y[:8000]).score(X[8000:], y[8000:]) > least
+
+
+def test_the_effect_of_a_feature_can_be_looked_at(made):
+    X, y = made
+    model = AdditiveClassifier(bins=[16, 3, 8], nominal=(1,), **PUBLIC).fit(X, y)
+    edges, effect = model.effect(0)
+    assert edges.tolist() == np.linspace(-1, 1, 17).tolist()
+    assert effect[0] > effect[8] + 2  # the ends are above the middle
+    assert effect[15] > effect[8] + 2
+
+
+def test_components_are_those_of_the_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4)) * [3.0, 1.0, 0.5, 0.2]
+    model = PCA(n_components=2, bounds=(-12, 12), random_state=0).fit(X)
+    assert abs(model.components_[0, 0]) > 0.99
+    assert model.explained_variance_[0] == pytest.approx(9.0, rel=0.2)
+    assert np.abs(model.mean_).max() < 0.5
+    assert model.inverse_transform(model.transform(X[:3])).shape == (3, 4)
+
+
+def test_random_trees_look_at_no_record():
+    """The splits are the same whatever the data."""
+    rng = np.random.default_rng(0)
+    kinds = [rng.uniform(size=(50, 2)), np.full((3, 2), np.nan)]
+    trees = [RandomForestClassifier(bounds=(0, 1)).fit(X, np.zeros(len(X), int)).trees_ for X in kinds]
+    for one, other in zip(*trees, strict=True):
+        assert one.feature.tolist() == other.feature.tolist()
+        assert one.threshold.tolist() == other.threshold.tolist()
+
+
+# --- scikit-learn's contract ----------------------------------------------------------------------------------------
+
+FORBIDDEN = {
+    "check_dtype_object": "an error on an entry that is no number would tell that there is one: its record is ignored",
+    "check_estimators_empty_data_messages": "an error on empty data would tell that the data are empty",
+    "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one: it is ignored",
+    "check_classifiers_regression_target": "an error on labels outside the declared ones would tell of them",
+    "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
+    "check_classifiers_train": "it fits two classes of the declared three, and lists, which declare no width",
+    "check_regressors_train": "it fits a list, which does not say how many columns it has",
+    "check_transformer_data_not_an_array": "it fits a list, which does not say how many columns it has",
+}
+PUBLIC_LARGE = {"epsilon": 1e4, "delta": 1e-2, "bounds": (-6.0, 6.0)}
+CONTRACT = [
+    GaussianNB(classes=(0, 1, 2), **PUBLIC_LARGE),
+    AdditiveClassifier(classes=(0, 1, 2), bins=6, rounds=3, **PUBLIC_LARGE),
+    AdditiveRegressor(target_bounds=(-3.0, 3.0), bins=6, rounds=3, **PUBLIC_LARGE),
+    RandomForestClassifier(classes=(0, 1, 2), n_estimators=5, max_depth=3, **PUBLIC_LARGE),
+    PCA(n_components=1, **PUBLIC_LARGE),
+    KMeans(2, n_iter=2, **PUBLIC_LARGE),
+]
+
+
+SHAPE = {"check_decision_proba_consistency": "it expects one score a record, which is the shape of two classes"}
+
+
+@parametrize_with_checks(
+    CONTRACT, expected_failed_checks=lambda e: FORBIDDEN | (SHAPE if hasattr(e, "decision_function") else {})
+)
+def test_the_contract_of_scikit_learn(estimator, check):
+    check(estimator)

@@ -1,0 +1,51 @@
+"""The operations of ``discreet.estimators``: one fit, of every kind of plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.estimators import (
+    PCA,
+    AdditiveClassifier,
+    AdditiveRegressor,
+    DecisionTreeClassifier,
+    GaussianNB,
+    KMeans,
+    RandomForestClassifier,
+)
+from tests.operations.contract import Case
+from tests.operations.linear import BOUNDS, DATA, FEWER, SpiedList, spied
+
+
+def _learned(model: Any) -> tuple[Any, ...]:
+    grid = np.stack(np.meshgrid([-0.8, 0.1, 0.7], [-0.8, 0.1, 0.7]), axis=-1).reshape(-1, 2)
+    return tuple(getattr(model, name)(grid) for name in ("predict", "transform") if hasattr(model, name))
+
+
+def _case(name: str, estimator: Any) -> Case:
+    supervised = estimator.supervised
+    return Case(
+        name,
+        estimator.operation,
+        DATA if supervised else DATA[0],
+        FEWER if supervised else FEWER[0],
+        spy=spied if supervised else SpiedList,
+        sized=True,
+        result=_learned,
+    )
+
+
+TARGETS = {"target_bounds": (0.0, 1.0)}
+OPERATIONS: list[Case] = [
+    _case("Fit, naive Bayes", GaussianNB(bounds=BOUNDS)),
+    _case("Fit, naive Bayes, pure", GaussianNB(bounds=BOUNDS, delta=0.0)),
+    _case("Fit, components", PCA(bounds=BOUNDS)),
+    _case("Fit, k-means", KMeans(2, n_iter=2, bounds=BOUNDS)),
+    _case("Fit, additive", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=2)),
+    _case("Fit, additive, three classes", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=1, classes=(0, 1, 2))),
+    _case("Fit, additive regression", AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, **TARGETS)),
+    _case("Fit, tree", DecisionTreeClassifier(bounds=BOUNDS, bins=4, max_depth=2)),
+    _case("Fit, forest", RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2)),
+]
