@@ -122,12 +122,13 @@ class Additive(Plan):
     def _residuals(self, scores: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
         """What is left to explain: within [-1, 1], and within 2 in all over several scores."""
         if not len(self.classes):
-            return np.clip(np.where(np.isfinite(targets), targets, 0.0)[:, None] - np.clip(scores, -1, 1), -1, 1)
+            left = np.where(np.isfinite(targets), targets, 0.0)[:, None] - np.clip(scores, -1, 1)
+            return np.asarray(np.clip(left, -1, 1))
         if self.scores == 1:
-            return (targets == 1)[:, None] - 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
+            return np.asarray((targets == 1)[:, None] - 1 / (1 + np.exp(-np.clip(scores, -50, 50))))
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True) * (1 + 2.0**-40)  # their sum, rounded, stays below one
-        return (targets[:, None] == np.arange(self.scores)) - shares
+        return np.asarray((targets[:, None] == np.arange(self.scores)) - shares)
 
     def _model(self, terms: list[NDArray[np.float64]]) -> Mapping[str, Any]:
         found: dict[str, Any] = {"term_scores_": terms, "bins_": self.bins}

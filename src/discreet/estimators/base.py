@@ -68,11 +68,11 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_targets(self, y: UnreadColumn) -> None:
         """Refuse targets whose type is not what was declared; no value is looked at."""
-        Labels(self.classes).check(y)  # type: ignore[attr-defined]
+        Labels(self.classes).check(y)
 
     def _read_targets(self, y: UnreadColumn) -> NDArray[Any]:
         """Class numbers, -1 where a label is none; or scaled targets, NaN where one is missing."""
-        return Labels(self.classes).codes(y)  # type: ignore[attr-defined]
+        return Labels(self.classes).codes(y)
 
     # --- public facts --------------------------------------------------------------------------------------------
 

@@ -130,11 +130,11 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The nearest centre of each record."""
-        return self.transform(X).argmin(axis=1)
+        return np.asarray(self.transform(X).argmin(axis=1))
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Distances to the centres, in units of the bounds' half widths."""
         rows = self._table(X)
         low, high = self._sides(self.n_features_in_)
         apart = (rows[:, None, :] - self.cluster_centers_) / ((high - low) / 2)
-        return np.sqrt((apart**2).sum(axis=2))
+        return np.asarray(np.sqrt((apart**2).sum(axis=2)))

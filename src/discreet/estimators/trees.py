@@ -50,7 +50,7 @@ class Splits:
     @property
     def leaves(self) -> int:
         """How many there are."""
-        return 2**self.depth
+        return int(2**self.depth)
 
     def reached(self, codes: NDArray[np.int64], depth: int | None = None) -> NDArray[np.int64]:
         """The place, within its level, of the node that each record reaches."""
@@ -59,7 +59,7 @@ class Splits:
             asked = self.feature[node]
             above = codes[np.arange(len(codes)), np.maximum(asked, 0)] > self.threshold[node]
             node = 2 * node + 1 + (above & (asked >= 0))
-        return node - (2 ** (self.depth if depth is None else depth) - 1)
+        return np.asarray(node - (2 ** (self.depth if depth is None else depth) - 1))
 
 
 @dataclass(frozen=True)
