@@ -17,7 +17,9 @@ from pathlib import Path
 
 SIZE = 1_000_000
 SECONDS, MEGABYTES = 30, 2_048  # of one input; of a process
-LONGEST = {"sql": 512}  # bytes of one input; a parser of SQL goes back and forth, so that length costs more than it finds
+LONGEST = {
+    "sql": 512
+}  # bytes of one input: SQL's parser goes back and forth, so that length costs much and finds little
 
 
 def main(size: int | None = None, names: list[str] | None = None, *, seed: int = 0, longest: int | None = None) -> None:

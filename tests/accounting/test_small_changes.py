@@ -2,9 +2,18 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.convolution import Composition
+from discreet.accounting.gaussian import _SLACK, _smallest
+from discreet.accounting.grid import LossGrid
+from discreet.accounting.guarantees import _account
+from discreet.accounting.lattice import upper
+from discreet.accounting.outward import growth
+from discreet.accounting.pairs import GaussianShift
+from discreet.accounting.widened import Grouped
 
 ev = dp.events
 
@@ -74,3 +83,33 @@ def test_laplace_and_gaussian_noise_together_are_known_to_nine_digits():
 def test_delta_at_the_epsilon_of_a_delta_is_that_delta():
     event = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=1.0)) * 1000
     assert dp.delta(event, epsilon=dp.epsilon(event, delta=1e-5)) == pytest.approx(1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("target", [0.9, 0.1, 1e-3, 1e-7, 1e-20, 1e-150])
+def test_a_root_is_on_the_safe_side_to_the_last_bit_of_its_logarithm(target):
+    """A root finder ends on either side of the root."""
+    for slope in (1.0, 0.37, 2.9, 1e3):
+        falling = lambda x: math.exp(-slope * x)  # noqa: B023, E731
+        assert math.log(falling(_smallest(falling, target, start=1.0))) <= math.log(target * (1 - _SLACK))
+
+
+def test_a_group_has_a_delta_of_at_most_one():
+    assert Grouped(_account(ev.Gaussian(noise_multiplier=0.1), None, dp.Adjacency.ADD_REMOVE, 1), 3).delta(0.0) == 1
+
+
+def test_a_guarantee_shows_what_it_is_of_and_nothing_that_was_computed():
+    assert "account=" not in repr(dp.guarantee(ev.Gaussian(noise_multiplier=1.0)))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0])
+def test_a_delta_grows_by_a_geometric_series(epsilon):
+    assert growth(epsilon, 4) == pytest.approx(sum(math.exp(i * epsilon) for i in range(4)), rel=1e-11)
+
+
+def test_the_rounding_of_every_mass_above_epsilon_is_paid_for():
+    """The masses of a window err by so much each, and what lies n steps above epsilon counts e^(-cn) of it."""
+    grid = LossGrid(((GaussianShift(1.0), 40),))
+    whole = Composition(grid._laws(upper, 1e-3, 1e-12))
+    window = whole._window(epsilon=5.0)
+    steps = np.arange(2000)
+    assert window._wrong(5.0) >= window.law[2] * float(np.exp(-window.c * 1e-3 * steps).sum())
