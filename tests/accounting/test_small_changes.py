@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dp
 from discreet.accounting.convolution import Composition
-from discreet.accounting.gaussian import _SLACK, _smallest
+from discreet.accounting.gaussian import _SLACK, _smallest, profile_delta
 from discreet.accounting.grid import LossGrid
 from discreet.accounting.guarantees import _account
 from discreet.accounting.lattice import upper
@@ -113,3 +113,10 @@ def test_the_rounding_of_every_mass_above_epsilon_is_paid_for():
     window = whole._window(epsilon=5.0)
     steps = np.arange(2000)
     assert window._wrong(5.0) >= window.law[2] * float(np.exp(-window.c * 1e-3 * steps).sum())
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_many_small_gaussians_on_a_lattice_are_one_large_one(count):
+    """Phases of a transform to the power of so many go round the circle more than once."""
+    low, high = LossGrid(((GaussianShift(1 / math.sqrt(count)), count),)).delta_bounds(0.5)
+    assert low <= profile_delta(1.0, 0.5) <= high <= 1.0001 * low
