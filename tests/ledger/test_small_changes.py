@@ -17,6 +17,7 @@ from discreet.ledger.filters import _ratio
 from discreet.ledger.forks import Turn
 from discreet.ledger.rules import CURRENT, judged
 from discreet.ledger.store import _careful
+from discreet.ledger.terms import check_name
 from discreet.release import Enforced, unit_name
 from tests.frozen import unfrozen
 
@@ -115,3 +116,10 @@ def test_a_plan_is_judged_by_its_delta_to_the_last_digit():
     smaller = replace(plan, planned_delta=plan.planned_delta / 2)
     with pytest.raises(ChainBroken, match="does not follow"):
         judged(event.to_json(), smaller.to_json(), Adjacency.ADD_REMOVE, CURRENT)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", "a/b", "a\n", "x" * 201])
+def test_a_name_is_printable_and_no_path(name):
+    assert check_name("x" * 200)
+    with pytest.raises(ValueError, match="must be 1 to 200 printable characters"):
+        check_name(name)
