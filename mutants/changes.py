@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-import random
+import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -72,11 +73,18 @@ class Change:
 
 
 def sample(files: list[Path], size: int, seed: int) -> list[Change]:
-    """So many changes: a place drawn uniformly, then one of the changes that can be made there."""
-    draw = random.Random(seed)
+    """So many changes: places drawn uniformly, then one of the changes that can be made there.
+
+    A place is drawn by a hash of the seed and of its line's text. So a draw stays what it was while the sources change
+    elsewhere, and what was found of it can be checked later.
+    """
     places = {place: changes for path in files for place, changes in _places(path).items()}
-    chosen = draw.sample(sorted(places), min(size, len(places)))
-    return [draw.choice(places[place]) for place in chosen]
+    chosen = sorted(places, key=lambda place: _rank(seed, *place))[:size]
+    return [min(places[place], key=lambda change: _rank(seed, *place, change.operator)) for place in chosen]
+
+
+def _rank(*words: object) -> bytes:
+    return hashlib.sha256("\0".join(map(str, words)).encode()).digest()
 
 
 @cache
@@ -90,11 +98,12 @@ def _name(decorator: ast.expr) -> str:
     return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
 
 
-def _places(path: Path) -> dict[tuple[str, int, int], list[Change]]:
-    skipped = set(_idle_lines(path))
+def _places(path: Path) -> dict[tuple[str, str, int, int], list[Change]]:
+    """The changes by file, line (its text, and how many lines of that text stand above it) and column in the text."""
+    skipped, lines = set(_idle_lines(path)), _told_apart((ROOT / path).read_text().splitlines())
     tree = get_ast_from_path(ROOT / path)
     nodes = [node for node in ast_nodes(tree) if node.type not in ("name", "string", "newline")]
-    places: dict[tuple[str, int, int], list[Change]] = {}
+    places: dict[tuple[str, str, int, int], list[Change]] = {}
     for name in sorted(plugins.operator_names()):
         if not name.split("/")[-1].startswith(KINDS):
             continue
@@ -102,8 +111,20 @@ def _places(path: Path) -> dict[tuple[str, int, int], list[Change]]:
         found = ((start, node) for node in nodes for start, _ in operator.mutation_positions(node))
         for occurrence, ((line, column), _) in enumerate(found):
             if (line, column) not in skipped and line not in skipped:
-                places.setdefault((str(path), line, column), []).append(Change(path, line, name, occurrence))
+                text, above, margin = lines[line - 1]
+                place = (path.as_posix(), text, above, column - margin)
+                places.setdefault(place, []).append(Change(path, line, name, occurrence))
     return places
+
+
+def _told_apart(lines: list[str]) -> list[tuple[str, int, int]]:
+    """Each line's text, how many lines above have the same, and how far it is indented."""
+    seen, told = Counter[str](), []
+    for line in lines:
+        text = line.strip()
+        told.append((text, seen[text], len(line) - len(line.lstrip())))
+        seen[text] += 1
+    return told
 
 
 def _idle_lines(path: Path) -> Iterator[int | tuple[int, int]]:

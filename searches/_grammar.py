@@ -113,29 +113,45 @@ def schema_toml(draw: Bytes) -> str:
 
 
 def sql(draw: Bytes) -> str:
-    def row(depth: int = 3) -> str:
-        kind = draw.below(6) if depth else 5
-        if kind < 2:
-            sign = draw.pick(["+", "-", "*", "/", "<", "=", "<>", "AND", "OR", ">=", "%", "||"])
-            return f"{row(depth - 1)} {sign} {row(depth - 1)}"
-        if kind == 2:
-            name = draw.pick(["ABS", "FLOOR", "SQRT", "LN", "NOT ", "-", "CASE WHEN", "ROUND", "CAST"])
-            return f"{name}({row(depth - 1)})"
-        if kind == 3:
-            return f"{row(depth - 1)} IN ({', '.join([row(0), *draw.some(lambda: row(0))])})"
-        if kind == 4:
-            return f"{row(depth - 1)} {draw.pick(['IS NULL', 'IS NOT NULL', 'BETWEEN 1 AND 2', 'LIKE 1', 'IS TRUE'])}"
-        return draw.pick(["a", "b", "c", "d", "'x'", "'y'", "NULL", "TRUE", *NUMBERS])
+    """A SELECT of columns a, b and c; a quarter are answered, and what is odd stands where it is met late."""
+    items = draw.some(lambda: _item(draw)) or ["COUNT(*)"]
+    where = f" WHERE {_condition(draw)}" * draw.below(2)
+    tails = ["", "", " GROUP BY b", " GROUP BY b, c", " GROUP BY c", " GROUP BY a", " HAVING 1", " LIMIT 1"]
+    return f"SELECT {', '.join(items)} FROM t{where}{draw.pick(tails)}"
 
-    def item() -> str:
-        name = draw.pick(["COUNT", "SUM", "AVG", "VAR_POP", "MEDIAN", "MAX", "STDDEV", "COUNT(DISTINCT", "MODE"])
-        inner = draw.pick(["*", "a", "b", "c", "1", row(1), "a, 0.5", "DISTINCT a"])
-        asked = f"{name}({inner})"
-        return draw.pick([asked, f"{asked} AS m", f"QUANTILE_CONT(a, {draw.pick(NUMBERS)})", "b", "*", row(1)])
 
-    where = f" WHERE {row()}" * draw.below(2)
-    tail = draw.pick(["", " GROUP BY b", " GROUP BY b, c", " GROUP BY a", " HAVING 1", " LIMIT 1"])
-    return f"SELECT {', '.join([item(), *draw.some(item)])} FROM t{where}{tail}"
+def _item(draw: Bytes) -> str:
+    name = draw.pick(["COUNT", "SUM", "AVG", "VAR_POP", "MEDIAN", "MAX", "STDDEV", "MODE"])
+    inner = draw.pick(["a", "a", "a", "c", "b", "*", "1", "a, 0.5", "DISTINCT b", "DISTINCT a", "@"])
+    odd = ["b", "*", _number(draw, 1), f"{name}({_number(draw, 1)})"] if not draw.below(8) else []
+    asked = f"{name}({inner})"
+    return draw.pick([asked, "COUNT(*)", f"{asked} AS m", f"QUANTILE_CONT(a, {draw.pick(NUMBERS)})", *odd])
+
+
+def _number(draw: Bytes, depth: int = 2) -> str:
+    kind = draw.below(8) if depth else 7
+    if kind < 3:
+        sign = draw.pick(["+", "-", "*", "/", "+", "-", "*", "/", "%", "||", "//", "^"])
+        return f"{_number(draw, depth - 1)} {sign} {_number(draw, depth - 1)}"
+    if kind < 5:
+        name = draw.pick(["ABS", "FLOOR", "SQRT", "LN", "-", "ABS", "FLOOR", "@", "ROUND", "CAST", "CASE WHEN"])
+        return f"{name}({_number(draw, depth - 1)})"
+    return draw.pick(["a", "a", "c", "a", "d", "NULL", "'x'", *NUMBERS])
+
+
+def _condition(draw: Bytes, depth: int = 3) -> str:
+    kind = draw.below(10) if depth else 9
+    if kind < 3:
+        return f"{_condition(draw, depth - 1)} {draw.pick(['AND', 'OR'])} {_condition(draw, depth - 1)}"
+    if kind == 3:
+        return f"NOT ({_condition(draw, depth - 1)})"
+    if kind == 4:
+        return f"b {draw.pick(['=', '<>', '<', 'LIKE'])} {draw.pick(['x', 'y', 'z', 'a'])!r}"
+    if kind == 5:
+        return f"{_number(draw, 1)} IN ({', '.join([_number(draw, 0), *draw.some(lambda: _number(draw, 0))])})"
+    if kind == 6:
+        return f"{draw.pick('abc')} {draw.pick(['IS NULL', 'IS NOT NULL', 'BETWEEN 1 AND 2', 'IS TRUE', 'IN ()'])}"
+    return f"{_number(draw)} {draw.pick(['<', '<=', '>', '>=', '=', '<>', '!='])} {_number(draw)}"
 
 
 def ledger_url(draw: Bytes) -> str:

@@ -250,6 +250,7 @@ def test_misled(): pass
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "slow", "test_toy.py"]
     for text, code in ((toy, 0), (toy + alone, 4)):
         (tmp_path / "test_toy.py").write_text(text)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        bare = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # what is installed beside takes seconds to load
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=bare)
         assert done.returncode == code, done.stdout + done.stderr
     assert "test_toy.py::test_alone, test_toy.py::test_misled. Give" in done.stderr

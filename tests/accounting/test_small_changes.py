@@ -2,9 +2,24 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.calibration import _bracket
+from discreet.accounting.conversion import rdp_to_delta
+from discreet.accounting.convolution import Composition
+from discreet.accounting.gaussian import _SLACK, _smallest, profile_delta
+from discreet.accounting.grid import LossGrid
+from discreet.accounting.guarantees import _account
+from discreet.accounting.lattice import upper
+from discreet.accounting.leaves.noise import _discrete_gaussian_pair
+from discreet.accounting.outward import growth
+from discreet.accounting.pairs import GaussianShift, chernoff_beyond
+from discreet.accounting.rdp import rdp_curve
+from discreet.accounting.sampling import Sampled
+from discreet.accounting.selection import mean_runs, success
+from discreet.accounting.widened import Grouped
 
 ev = dp.events
 
@@ -74,3 +89,94 @@ def test_laplace_and_gaussian_noise_together_are_known_to_nine_digits():
 def test_delta_at_the_epsilon_of_a_delta_is_that_delta():
     event = ev.PoissonSampled(rate=0.01, event=ev.Gaussian(noise_multiplier=1.0)) * 1000
     assert dp.delta(event, epsilon=dp.epsilon(event, delta=1e-5)) == pytest.approx(1e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("target", [0.9, 0.1, 1e-3, 1e-7, 1e-20, 1e-150])
+def test_a_root_is_on_the_safe_side_to_the_last_bit_of_its_logarithm(target):
+    """A root finder ends on either side of the root."""
+    for slope in (1.0, 0.37, 2.9, 1e3):
+        falling = lambda x: math.exp(-slope * x)  # noqa: B023, E731
+        assert math.log(falling(_smallest(falling, target, start=1.0))) <= math.log(target * (1 - _SLACK))
+
+
+def test_a_group_has_a_delta_of_at_most_one():
+    assert Grouped(_account(ev.Gaussian(noise_multiplier=0.1), None, dp.Adjacency.ADD_REMOVE, 1), 3).delta(0.0) == 1
+
+
+def test_a_guarantee_shows_what_it_is_of_and_nothing_that_was_computed():
+    assert "account=" not in repr(dp.guarantee(ev.Gaussian(noise_multiplier=1.0)))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0])
+def test_a_delta_grows_by_a_geometric_series(epsilon):
+    assert growth(epsilon, 4) == pytest.approx(sum(math.exp(i * epsilon) for i in range(4)), rel=1e-11)
+
+
+def test_the_rounding_of_every_mass_above_epsilon_is_paid_for():
+    """The masses of a window err by so much each, and what lies n steps above epsilon counts e^(-cn) of it."""
+    grid = LossGrid(((GaussianShift(1.0), 40),))
+    whole = Composition(grid._laws(upper, 1e-3, 1e-12))
+    window = whole._window(epsilon=5.0)
+    steps = np.arange(2000)
+    assert window._wrong(5.0) >= window.law[2] * float(np.exp(-window.c * 1e-3 * steps).sum())
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_many_small_gaussians_on_a_lattice_are_one_large_one(count):
+    """Phases of a transform to the power of so many go round the circle more than once."""
+    low, high = LossGrid(((GaussianShift(1 / math.sqrt(count)), count),)).delta_bounds(0.5)
+    assert low <= profile_delta(1.0, 0.5) <= high <= 1.0001 * low
+
+
+@pytest.mark.parametrize("events", [(1.0, 2.0), (2.0, 1.0), (2.0, 1.0, 0.5)])
+def test_parallel_parts_cost_what_the_costliest_does_wherever_it_stands(events):
+    parts = [ev.PureDP(epsilon=epsilon) for epsilon in events]
+    assert dp.epsilon(ev.Parallel(events=tuple(parts)), delta=0.0) == 2.0
+
+
+def test_a_law_of_runs_has_its_mean():
+    assert [success(mean, 1.0) for mean in (1, 4.0, 10.0)] == [1.0, 0.25, 0.1]
+    assert mean_runs(success(7.0, 0.0), 0.0) == pytest.approx(7.0, rel=1e-9)
+
+
+def test_a_group_of_two_has_delta_of_half_epsilon_grown():
+    one = _account(ev.Gaussian(noise_multiplier=5.0), None, dp.Adjacency.ADD_REMOVE, 1)
+    assert Grouped(one, 2).delta(1.0) == pytest.approx(one.delta(0.5) * (1 + math.exp(0.5)), rel=1e-9)
+
+
+def test_a_divergence_at_one_order_proves_its_delta():
+    exact = math.exp((3 - 1) * (0.1 - 1.0 + math.log1p(-1 / 3)) - math.log(3))
+    assert rdp_to_delta([3.0], [0.1], 1.0) == pytest.approx(exact, rel=1e-9)
+
+
+def test_curves_have_an_entry_for_each_order_whichever_direction_is_dearer():
+    sampled = ev.PoissonSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=1.0))
+    curve = rdp_curve(sampled, [2.0, 3.0, 4.0])
+    assert curve.shape == (3,)
+    assert curve[0] == pytest.approx(math.log1p(0.01 * math.expm1(1.0)), rel=1e-6)
+    lattice = rdp_curve(ev.FixedSizeSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=1.0)), [2.0, 3.0],
+                        adjacency=dp.Adjacency.REPLACE)  # fmt: skip
+    assert 0 < lattice[0] < lattice[1] < 10
+
+
+def test_moments_beyond_a_loss_are_bounded_by_the_best_tilt():
+    """ρb(b+1) - (b-c)l is least at b = (l/ρ-1)/2."""
+    assert chernoff_beyond(0.5, 3.0, np.array([1.0]))[0] == pytest.approx(-0.125, rel=1e-9)
+    pair = _discrete_gaussian_pair(ev.DiscreteGaussian(sigma=2.0, sensitivity=1))
+    assert pair.rho == 0.125
+    assert np.isfinite(Sampled(0.1, pair).log_moment_beyond(5.0, np.array([1.0, 2.0]))).all()
+
+
+def test_more_atoms_than_fit_are_refused_by_name():
+    with pytest.raises(dp.UnsupportedEvent, match="too many atoms"):
+        dp.epsilon(ev.DiscreteGaussian(sigma=1e9, sensitivity=1), delta=1e-6, accountant="pld")
+
+
+@pytest.mark.parametrize("accountant", [None, "pld", "rdp", "basic"])
+def test_a_sample_of_nobody_costs_nothing(accountant):
+    nobody = ev.PoissonSampled(rate=0.0, event=ev.Gaussian(noise_multiplier=1.0))
+    assert dp.epsilon(nobody, delta=1e-6, accountant=accountant) == 0.0
+
+
+def test_a_bracket_is_looked_for_as_far_as_it_takes():
+    assert _bracket(lambda x: 50.5 - x, 0.0, 1.0) == pytest.approx((50.6, 49.9), abs=0.1)

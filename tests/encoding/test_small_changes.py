@@ -10,8 +10,9 @@ import pytest
 
 import discreet as dp
 from discreet.encoding import Encoder
-from discreet.encoding.containers import UnreadColumn, UnreadRows
+from discreet.encoding.containers import UnreadColumn, UnreadRows, row_length
 from discreet.encoding.engines import _watch
+from discreet.encoding.sources import open_source
 from discreet.schema import Bounded, Categories, Declaration, Schema
 from tests.frozen import unfrozen
 
@@ -79,3 +80,20 @@ def test_frames_and_lists_are_read_by_row_and_column():
     assert UnreadRows(frame, 2).read().tolist() == [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
     assert UnreadRows([[1.0, 4.0], [2.0]], 2).read().shape == (2, 2)
     assert UnreadColumn([[1.0], "x", [2.0, 3.0]], "list").read().tolist() == [1.0, "x", [2.0, 3.0]]
+
+
+def test_a_whole_number_beyond_2_to_the_53_is_not_taken_for_its_neighbour():
+    """As doubles both are 2^53."""
+    facts = Encoder(Declaration(Schema(c=Categories([2**53]))))
+    assert facts.read(pl.DataFrame({"c": [2**53, 2**53 + 1, -(2**53) - 1]})).codes("c").tolist() == [0, -1, -1]
+
+
+def test_a_row_is_a_sequence_of_values_and_text_or_a_mapping_is_none():
+    assert [row_length(row) for row in ([1, 2], (1,), "ab", b"ab", {"a": 1}, {1, 2}, 3)] == [2, 1] + [None] * 5
+
+
+def test_whole_numbers_are_a_fact_of_columns_whose_type_no_entry_decides():
+    """In pandas one missing entry makes doubles of them."""
+    schema, data = Schema(c=Categories([1, 2]), a=Bounded(0, 1)), {"c": [1, 2], "a": [0.5, 1.0]}
+    whole = {kind: open_source(kind(data), schema, None).whole for kind in (pl.DataFrame, pd.DataFrame)}
+    assert whole == {pl.DataFrame: {"c"}, pd.DataFrame: set()}

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from discreet import Adjacency, events
-from discreet.ledger import pricing
-from discreet.ledger.amounts import ORDERS, Amounts
+from discreet.ledger import groups, pricing
+from discreet.ledger.amounts import ORDERS, Amounts, units
+from discreet.ledger.errors import ChainBroken
+from discreet.ledger.filters import _ratio
 from discreet.ledger.forks import Turn
+from discreet.ledger.rules import CURRENT, judged
 from discreet.ledger.store import _careful
+from discreet.ledger.terms import check_name
 from discreet.release import Enforced, unit_name
 from tests.frozen import unfrozen
 
@@ -84,3 +90,36 @@ def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
 
 def test_a_units_name_is_plain_text_whoever_says_it():
     assert type(unit_name(Enforced("patient"))) is str
+
+
+def test_amounts_beyond_a_million_are_infinite():
+    assert units(1e6) == 10**21
+    assert units(1_000_000.5) == math.inf
+
+
+def test_an_unused_filter_is_not_used_up_whatever_its_limit():
+    assert [_ratio(0, most) for most in (-1, 0, 5)] == [0.0, 0.0, 0.0]
+    assert _ratio(1, 0) == math.inf
+
+
+def test_more_repetitions_than_anybody_lists_are_rounded_once():
+    """Each of two million divergences of some 1e-18 would be rounded up to 1e-15."""
+    cost = pricing.price(events.PureDP(epsilon=1e-9) * 2_000_000, Adjacency.ADD_REMOVE)
+    assert 0 < cost.renyi[4] < 2_000_000 / 100
+
+
+def test_a_plan_is_judged_by_its_delta_to_the_last_digit():
+    """No room for rounding: a book's delta may be smaller than any fixed room."""
+    event = events.ApproxDP(epsilon=0.5, delta=1e-6)
+    plan = groups.summed_price(event, Adjacency.ADD_REMOVE, 1)
+    assert judged(event.to_json(), plan.to_json(), Adjacency.ADD_REMOVE, CURRENT) == plan
+    smaller = replace(plan, planned_delta=plan.planned_delta / 2)
+    with pytest.raises(ChainBroken, match="does not follow"):
+        judged(event.to_json(), smaller.to_json(), Adjacency.ADD_REMOVE, CURRENT)
+
+
+@pytest.mark.parametrize("name", ["", " a", "a ", "a/b", "a\n", "x" * 201])
+def test_a_name_is_printable_and_no_path(name):
+    assert check_name("x" * 200)
+    with pytest.raises(ValueError, match="must be 1 to 200 printable characters"):
+        check_name(name)

@@ -92,3 +92,18 @@ def test_a_grid_step_is_the_power_of_two_32_bits_below_the_clip():
 
 def test_half_a_billion_clipped_gradients_add_up_in_64_bits():
     assert 5 * 10**8 < MOST < 2**63 / (2 ** (kernels.GRID_BITS + 1))
+
+
+def test_the_norm_of_a_tiny_row_is_its_norm():
+    assert kernels._small_norm(np.array([3e-200, -4e-200])) == pytest.approx(5e-200, rel=1e-12)
+
+
+def test_a_record_without_a_residual_adds_nothing_whatever_its_row():
+    totals = np.zeros((1, 2), np.int64)
+    kernels._clipped_sum(np.array([[np.inf, 1.0]]), np.zeros((1, 1)), 1.0, 2.0**-32, totals)
+    assert totals.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("t", "value"), [(0.0, 0.5), (2.0, 0.8807970779778823), (-2.0, 0.1192029220221176)])
+def test_the_sigmoid_has_its_values(t, value):
+    assert kernels._sigmoid(t) == pytest.approx(value, rel=1e-12)

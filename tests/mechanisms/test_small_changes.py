@@ -1,6 +1,7 @@
 """Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
 
 import math
+import sys
 from datetime import UTC, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +20,7 @@ from discreet.mechanisms import (
     Laplace,
     NoisyMax,
     PermuteAndFlip,
+    ProposeTestRelease,
     RandomizedResponse,
     SmoothSensitivity,
     SparseVector,
@@ -27,8 +29,10 @@ from discreet.mechanisms import (
     TopK,
 )
 from discreet.mechanisms.canonical import UNKNOWN, canonical
+from discreet.mechanisms.clustered_mean import _weighted_mean
 from discreet.mechanisms.grid import in_range, root_above
-from discreet.mechanisms.records import rows
+from discreet.mechanisms.records import holds_numbers, rows
+from discreet.mechanisms.scores import ScoreGrid
 from discreet.random import seeded
 from discreet.statistics import Mean
 from tests.frozen import unfrozen
@@ -212,3 +216,49 @@ def test_candidates_are_accepted_by_how_far_their_score_lies_below_the_highest()
 def test_the_unit_of_reports_and_shown_bins_is_the_callers():
     assert RandomizedResponse(epsilon=1.0, unit="patient").release([0, 1], rng=1).unit == "patient"
     assert StabilityHistogram(epsilon=1.0, delta=1e-6, unit="patient").mode(["a"], rng=1).unit == "patient"
+
+
+@pytest.mark.parametrize("value", [2.0**1023, sys.float_info.max, -(2.0**1023), 2.0**-1074, 2.0**128])
+def test_a_double_has_one_form_whatever_it_is_written_as(value):
+    """From 2^1023 on whole numbers kept their digits: of equal records the first one decided what was shown."""
+    equals = [value, Fraction(value), np.longdouble(value), *([int(value)] if value.is_integer() else [])]
+    assert {repr(canonical(equal)) for equal in equals} == {repr(value)}
+
+
+def test_what_no_double_holds_keeps_its_digits_and_infinity_its_sign():
+    assert canonical(int(sys.float_info.max) + 1) == int(sys.float_info.max) + 1
+    assert canonical(2**1024 - 1) == 2**1024 - 1
+    assert [canonical(Decimal(text)) for text in ("-Infinity", "Infinity")] == [-math.inf, math.inf]
+
+
+def test_pandas_own_types_of_numbers_and_truth_are_numbers():
+    pd = pytest.importorskip("pandas")
+    kinds = {kind: holds_numbers(pd.Series([None], dtype=kind)) for kind in ("Int64", "Float64", "boolean", "string")}
+    assert kinds == {"Int64": True, "Float64": True, "boolean": True, "string": False}
+
+
+def test_public_offsets_are_added_to_scores_of_any_size():
+    """Steps below the best, at which candidates are weighed; scores beyond 64 bits take the exact path."""
+    grid = ScoreGrid.paying(1.0, 1.0, 2)
+    ahead = np.array([0, 6, 10], np.int64)
+    assert grid.gaps([0.0, 0.0, 0.0], ahead).tolist() == [10, 4, 0]
+    assert grid.gaps([2**70, 2**70, 2**70], ahead).tolist() == [10, 4, 0]
+
+
+@pytest.mark.parametrize(("adjacency", "lead"), [("add-remove", lambda d: d + 1), ("replace", lambda d: 2 * d + 2)])
+def test_the_lead_of_a_mode_is_counted_in_records(adjacency, lead):
+    """A record added closes the lead by one, a replaced one by two."""
+    facts = {"epsilon": 1.0, "delta": 1e-6, "adjacency": adjacency}
+    distance = ProposeTestRelease(**facts, distance=len, base=len).error(0.9)
+    assert StableMode(**facts).error(0.9) == lead(distance)
+
+
+def test_points_with_three_quarters_of_all_near_them_have_full_weight_and_with_half_none():
+    points = np.array([[0.0], [1.0], [2.0], [10.0]])
+    assert _weighted_mean(points, np.array([3, 3, 3, 1])).tolist() == [1]
+    assert _weighted_mean(points, np.array([2, 2, 2, 4])).tolist() == [10]
+
+
+def test_smoothness_leaves_room_for_two_scales_that_are_rounded_to_steps():
+    """A scale has at least 2^20 steps, and each of two neighbours' is rounded by one at most."""
+    assert 0.5 - SmoothSensitivity(epsilon=1.0, resolution=1e-9).beta >= 2 * 2.0**-20

@@ -20,6 +20,9 @@ def spark_session():
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.log.level": "OFF",
             "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.adaptive.enabled": "false",
+            # few rows: a second compiler and its threads cost more than they save
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         builder = sql.SparkSession.builder.master("local[2]").appName("discreet")
         for name, value in quick.items():

@@ -79,6 +79,7 @@ def test_a_select_is_the_same_plan(people, query, methods):
         ("SELECT AVG(x) FROM t WHERE sex LIKE 'a'", "not supported in WHERE"),
         ("SELECT AVG(x) FROM t WHERE x BETWEEN SYMMETRIC 9 AND 1", "not supported in WHERE"),
         ("SELECT AVG(x) FROM t WHERE 1 = 1", "does not look at any column"),
+        ("SELECT AVG(x) FROM t WHERE x < FLOOR(2 * @)", "without what it works on"),
         ("SELECT AVG(x) FROM t WHERE sex = 'x'", "not among the Categories"),
         ("SELECT AVG(x) FROM t WHERE sex > 3", "'sex' is text"),
         ("SELECT AVG(height) FROM t", "'height' is not declared"),

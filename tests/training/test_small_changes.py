@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from discreet import events
@@ -57,3 +58,13 @@ def test_every_parameter_is_in_one_group_of_norms_the_most_particular_one():
 def test_steps_of_the_same_noise_are_one_event_so_many_times():
     step = {z: events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=z)) for z in (1.0, 2.0)}
     assert events.leaves(Independent().event(PoissonSampling(0.1), [2.0, 1.0, 2.0])) == {step[1.0]: 1, step[2.0]: 2}
+
+
+def test_a_batch_may_be_one_record_of_one():
+    assert Poisson(batch_size=1, dataset_size=1).batch_size == 1
+
+
+def test_samplers_of_users_are_compared_without_asking_who_they_are():
+    """Users are private, and an array has no truth value."""
+    one, other = (PerUser(batch_size=1, dataset_size=2, users=np.array(users)) for users in ([1, 2], [2, 1]))
+    assert one == other

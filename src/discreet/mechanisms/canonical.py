@@ -27,6 +27,7 @@ not asked.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -45,6 +46,7 @@ UNKNOWN: Any = object()  # the form of what has none
 _NAN = "nan"
 _BITS = 2048  # of a numerator or denominator: every double has fewer
 _DEEPEST = 16
+_LARGEST = int(sys.float_info.max)
 _PLAIN = 1 << 128  # whole numbers below are shown in digits
 
 
@@ -124,8 +126,7 @@ def _rational(numerator: int, denominator: int) -> Any:
     if max(numerator.bit_length(), denominator.bit_length()) > _BITS:
         return UNKNOWN
     exact = Fraction(numerator, denominator)
-    near = float(exact) if abs(exact) < 1 << 1023 else math.inf
-    if math.isfinite(near) and Fraction(near) == exact:
+    if abs(exact) <= _LARGEST and Fraction(near := float(exact)) == exact:
         return near
     return exact.numerator if exact.denominator == 1 else _decimal(exact)
 

@@ -1,0 +1,88 @@
+"""Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from discreet.encoding import Encoder
+from discreet.random import seeded
+from discreet.schema import Bounded, Categories, Declaration, Schema
+from discreet.synthesis import MWEM, QualityCheck, mwem, quality
+from discreet.synthesis.coded_table import CodedTable
+from discreet.synthesis.domain import Domain, PrivateBins
+from discreet.synthesis.drawing import _quantiles
+from discreet.synthesis.scores import pair_trends
+from discreet.synthesis.small_db import _log10_multisets
+from discreet.workloads import Prefix
+from tests.frozen import unfrozen
+
+
+def test_nothing_that_was_stated_can_be_changed_afterwards():
+    assert unfrozen("synthesis") == {"Evidence", "Spending"}  # what a run adds up
+
+
+def test_bins_end_at_the_last_step_before_the_upper_bound():
+    assert PrivateBins(2, 8).edges(Bounded(0, 8), np.array([0.0] * 7 + [10.0])) == (0, 7.0, 8)
+    assert PrivateBins(2, 8).edges(Bounded(0, 8), np.array([10.0] + [0.0] * 7)) == (0, 1.0, 8)
+
+
+def test_records_that_cannot_be_are_left_out_by_their_own_cells():
+    facts = Declaration(Schema(a=Categories(["x", "y"]), b=Categories(["u", "v"])))
+    domain = Domain(facts, {}, {("a", "b"): [("x", "u")]})
+    codes = domain.codes(domain.encoder.read({"a": ["x", "x", "y", "y"], "b": ["u", "v", "u", "v"]}))
+    assert codes.tolist() == [[0, 1, 1], [1, 0, 1]]
+
+
+def test_the_offset_of_a_group_lies_anywhere_in_a_record():
+    """One record of two equal cells: each has an even chance; forty of one kind happen once in 10^12."""
+    drawn = {int(_quantiles(np.array([[1.0, 1.0]]), np.array([0]), seeded(i))[0]) for i in range(40)}
+    assert drawn == {0, 1}
+
+
+@pytest.mark.parametrize(("passes", "used"), [(1, [1, 1, 1]), (2, [1, 2, 3])])
+def test_several_passes_go_over_all_that_was_measured_and_one_over_the_last(passes, used, monkeypatch):
+    seen = []
+    monkeypatch.setattr(mwem, "_corrected", lambda model, measured, n, passes: seen.append(len(measured)) or model)
+    MWEM(workload=Prefix(4), epsilon=1.0, rounds=3, passes=passes, n=10).release([4, 3, 2, 1], rng=1)
+    assert seen == used
+
+
+def test_what_multiplicative_weights_need_is_stated_by_name():
+    with pytest.raises(TypeError):
+        MWEM(Prefix(4))
+
+
+@pytest.mark.parametrize(("cells", "m"), [(2, 5), (3, 4), (6, 40), (40, 6)])
+def test_multisets_are_counted_by_binomial_coefficients(cells, m):
+    assert _log10_multisets(cells, m) == pytest.approx(math.log10(math.comb(cells + m - 1, m)), rel=1e-12)
+
+
+def test_pairs_of_many_categories_are_told_apart():
+    schema = Schema(a=Categories(range(3)), b=Categories(range(100)))
+    one, two = ({"a": [i % 3 for i in range(100)], "b": [(i + k) % 100 for i in range(100)]} for k in (0, 1))
+    tables = [CodedTable(Encoder(Declaration(schema)).read(table), 4) for table in (one, two)]
+    same = [CodedTable(Encoder(Declaration(schema)).read(one), 4) for _ in range(2)]
+    assert pair_trends(*same) == {("a", "b"): 1.0}
+    assert pair_trends(*tables)["a", "b"] < 0.1
+
+
+def test_a_number_at_the_lower_bound_is_in_the_first_bin():
+    table = CodedTable(Encoder(Declaration(Schema(x=Bounded(0, 4)))).read({"x": [0.0, 1.5, 4.0, math.nan]}), 4)
+    assert table.codes["x"].tolist() == [0, 1, 3, 4]
+
+
+def test_the_error_of_a_column_is_half_the_difference_of_its_shares():
+    schema = Schema(a=Categories(["x", "y"]), b=Categories(["u", "v"]))
+    facts = quality({"a": ["x"] * 4, "b": ["u"] * 4}, {"a": ["x", "x", "x", "y"], "b": ["u"] * 4}, schema=schema)
+    assert [column["error"] for column in facts["columns"]] == [0.25, 0.0]
+
+
+def test_a_check_against_a_single_record_is_one():
+    synthetic = {"a": ["x", "y"]}
+    check = QualityCheck(synthetic=synthetic, schema=Schema(a=Categories(["x", "y"])), n=1, epsilon=1.0)
+    assert check.n == 1
+    with pytest.raises(ValueError, match="n is 0"):
+        QualityCheck(synthetic=synthetic, schema=Schema(a=Categories(["x", "y"])), n=0, epsilon=1.0)
