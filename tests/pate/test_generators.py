@@ -158,7 +158,7 @@ def test_no_records_are_no_error():
 
 def teachers(rows, n=5, seed=0):
     parts = Parts(rows, n, b"key")
-    return TeacherDiscriminators(parts, n, rows.shape[1], 3, 0.05, torch.Generator().manual_seed(seed))
+    return TeacherDiscriminators(parts, n, rows.shape[1], 0, 3, 0.05, torch.Generator().manual_seed(seed))
 
 
 def test_a_teacher_that_diverges_or_has_nothing_casts_its_fixed_vote():

@@ -9,8 +9,6 @@ fixed vote, that of its own number.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +20,7 @@ with extra("torch"):
     from torch import Tensor
     from torch.nn import functional
 
-__all__ = ["Parts", "TeacherDiscriminators"]
+__all__ = ["Parts", "TeacherDiscriminators", "crossed", "crossed_width"]
 
 
 class Parts:
@@ -50,10 +48,16 @@ class Parts:
 
 
 class TeacherDiscriminators:
-    """``n_teachers`` networks of one hidden layer that tell records from generated rows; private."""
+    """``n_teachers`` networks of one hidden layer that tell records from generated rows; private.
 
-    def __init__(self, parts: Parts, n_teachers: int, width: int, hidden: int, lr: float, chance: Any) -> None:
-        self._parts, self._chance = parts, chance
+    Of ``classes``, the last entries of a row, each has weights of its own.
+    """
+
+    def __init__(
+        self, parts: Parts, n_teachers: int, width: int, classes: int, hidden: int, lr: float, chance: torch.Generator
+    ) -> None:
+        self._parts, self._classes, self._chance = parts, classes, chance
+        width = crossed_width(width, classes)
         self._first = _weights((n_teachers, width, hidden), width, chance)
         self._shift = torch.zeros(n_teachers, 1, hidden, requires_grad=True)
         self._last = _weights((n_teachers, hidden, 1), hidden, chance)
@@ -62,7 +66,8 @@ class TeacherDiscriminators:
 
     def _scores(self, rows: Tensor) -> Tensor:
         """How much each teacher takes each row for a record: (teachers, rows)."""
-        return (functional.leaky_relu(rows @ self._first + self._shift, 0.2) @ self._last)[..., 0]
+        seen = crossed(rows, self._classes)
+        return (functional.leaky_relu(seen @ self._first + self._shift, 0.2) @ self._last)[..., 0]
 
     def learn(self, made: Tensor, size: int) -> None:
         """One step of each teacher: its own records against generated rows."""
@@ -98,6 +103,21 @@ class TeacherDiscriminators:
         fixed = (self._number % options)[:, None]
         usable = torch.isfinite(told) & self._parts.present[:, None]
         return np.asarray(torch.where(usable, votes, fixed).numpy(), np.int64)
+
+
+def crossed(rows: Tensor, classes: int) -> Tensor:
+    """Rows as discriminators look at them: the other entries at the place of their class, so that a class has weights
+    of its own; as they are, if there are no classes.
+    """
+    if not classes:
+        return rows
+    entries, kind = rows[..., :-classes], rows[..., -classes:]
+    return torch.cat([(kind[..., :, None] * entries[..., None, :]).flatten(-2), kind], dim=-1)
+
+
+def crossed_width(width: int, classes: int) -> int:
+    """How many entries ``crossed`` gives."""
+    return (width - classes + 1) * classes if classes else width
 
 
 def _weights(shape: tuple[int, ...], inside: int, chance: torch.Generator) -> Tensor:

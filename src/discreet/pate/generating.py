@@ -202,7 +202,8 @@ class Training:
         self.teachers = TeacherDiscriminators(
             parts,
             settings.n_teachers,
-            layout.numbers + sum(layout.groups),
+            self.generator.width,
+            self.generator.classes,
             settings.teacher_hidden,
             settings.teacher_lr,
             chance_of(streams.public(_TEACHERS)),

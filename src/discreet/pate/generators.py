@@ -40,10 +40,10 @@ class Generator(nn.Module):
     def __init__(self, layout: Layout, latent: int, hidden: int) -> None:
         super().__init__()
         self.numbers, self.groups, self.even = layout.numbers, layout.groups, layout.even
-        self.latent, given = latent, self.groups[-1] if self.even else 0
-        self.learnt = learnt(layout)
+        self.latent, self.learnt = latent, learnt(layout)
+        self.width, self.classes = self.numbers + sum(self.groups), self.groups[-1] if self.even else 0
         self.body = nn.Sequential(
-            nn.Linear(latent + given, hidden),
+            nn.Linear(latent + self.classes, hidden),
             nn.BatchNorm1d(hidden),
             nn.LeakyReLU(0.2),
             nn.Linear(hidden, hidden),
@@ -56,8 +56,8 @@ class Generator(nn.Module):
         """``size`` rows."""
         start, given = torch.randn(size, self.latent, generator=chance), []
         if self.even:
-            kind = torch.randint(self.groups[-1], (size,), generator=chance)
-            given = [functional.one_hot(kind, self.groups[-1]).float()]
+            kind = torch.randint(self.classes, (size,), generator=chance)
+            given = [functional.one_hot(kind, self.classes).float()]
         found = self.body(torch.cat([start, *given], dim=1))
         parts = [torch.sigmoid(found[:, : self.numbers])]
         groups = self.groups[:-1] if self.even else self.groups

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.errors import extra, whole
+from discreet.pate.discriminators import crossed, crossed_width
 from discreet.pate.generating import TeacherGenerator, Training
 from discreet.pate.layouts import Layout
 
@@ -26,7 +27,7 @@ class PATEGAN(TeacherGenerator):
     In each step ``batch_size`` generated rows are put to the vote: record, or generated? The student sees those rows
     with the noisy outcome, and no record. With ``votes="hard"`` the outcome is the winner, as published; with "share"
     it is the noisy share of teachers, which is the same release and tells the student more where all teachers say
-    "generated". What was paid for is kept: the student learns ``student_steps`` times from all labels so far.
+    "generated". The student learns ``student_steps`` times from the labels of the last ``memory`` steps.
 
     Guarantee: (epsilon, delta): every label is charged, ``steps`` ballots of ``batch_size`` questions (``ballots``).
 
@@ -45,7 +46,8 @@ class PATEGAN(TeacherGenerator):
     votes: Literal["hard", "share"] = "share"
     student_hidden: int = 64
     student_steps: int = 10
-    generator_steps: int = 5
+    generator_steps: int = 1
+    memory: int = 10
 
     @property
     def questions(self) -> int:
@@ -60,7 +62,7 @@ class PATEGAN(TeacherGenerator):
     def check(self, layout: Layout) -> None:
         """Refuse what is publicly wrong with the parameters."""
         super().check(layout)
-        for name in ("student_hidden", "student_steps", "generator_steps"):
+        for name in ("student_hidden", "student_steps", "generator_steps", "memory"):
             whole(name, getattr(self, name), low=1)
         if self.votes not in ("hard", "share"):
             raise ValueError(f"votes is {self.votes!r}, but must be 'hard' or 'share'.")
@@ -74,7 +76,7 @@ class PATEGAN(TeacherGenerator):
                 made = run.made(self.batch_size)
             student.learn(made, self._labels(run.noisy(run.teachers.votes(made))))
             for _ in range(self.generator_steps):
-                loss = functional.softplus(-student.network(run.made(4 * self.batch_size))).mean()
+                loss = functional.softplus(-student.scores(run.made(4 * self.batch_size))).mean()
                 run.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 run.optimizer.step()
@@ -90,24 +92,31 @@ class _Student:
     """A discriminator of generated rows with the labels that were released for them."""
 
     def __init__(self, settings: PATEGAN, run: Training) -> None:
-        width = run.generator.numbers + sum(run.generator.groups)
+        self._classes = run.generator.classes
+        width = crossed_width(run.generator.width, self._classes)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=run.chance)))
-            self.network = nn.Sequential(
+            self._network = nn.Sequential(
                 nn.Linear(width, settings.student_hidden), nn.LeakyReLU(0.2), nn.Linear(settings.student_hidden, 1)
             )
-        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.lr, betas=(0.5, 0.99))
+        self._optimizer = torch.optim.Adam(self._network.parameters(), lr=settings.lr, betas=(0.5, 0.99))
         self._steps, self._size, self._chance = settings.student_steps, 4 * settings.batch_size, run.chance
-        self._rows, self._labels = list[Tensor](), list[Tensor]()
+        self._memory, self._rows, self._labels = settings.memory, list[Tensor](), list[Tensor]()
+
+    def scores(self, rows: Tensor) -> Tensor:
+        """How much it takes each row for a record."""
+        found: Tensor = self._network(crossed(rows, self._classes))
+        return found[:, 0]
 
     def learn(self, rows: Tensor, labels: Tensor) -> None:
-        """Keep these labels, and learn from all so far."""
+        """Keep these labels, forget the oldest, and learn from what is kept."""
         self._rows.append(rows)
         self._labels.append(labels)
+        del self._rows[: -self._memory], self._labels[: -self._memory]
         every, told = torch.cat(self._rows), torch.cat(self._labels)
         for _ in range(self._steps):
             chosen = torch.randint(len(every), (self._size,), generator=self._chance)
-            scores = self.network(every[chosen])[:, 0]
+            scores = self.scores(every[chosen])
             loss = functional.binary_cross_entropy_with_logits(scores, told[chosen])
             self._optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
