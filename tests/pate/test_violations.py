@@ -179,6 +179,13 @@ def test_15_epsilon_and_delta_are_the_users_and_are_kept(kind, epsilon):
     assert multiplier(delta=1e-9) > 1.2 * multiplier(delta=1e-4)  # δ reaches the noise
 
 
+@pytest.mark.parametrize("steps", [1, 3, 97, 1000])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_15_is_kept_for_any_number_of_steps_and_where_records_are_replaced(steps, adjacency):
+    event = KINDS[0](**SMALL | {"steps": steps, "adjacency": adjacency}).operation(FACTS).event
+    assert 0.99 < dp.epsilon(event, delta=1e-6, adjacency=adjacency) <= 1.0
+
+
 def test_16_every_label_is_charged_as_an_answer_of_its_own():
     """Against an account that has nothing to do with ours: Rényi, order by order, of q labels in T steps."""
     held = ballots(questions=5, steps=7)

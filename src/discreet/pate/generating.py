@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from discreet.adjacency import Adjacency
 from discreet.errors import extra, positive, whole
@@ -102,7 +102,7 @@ class TeacherGenerator(ABC):
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
-    ) -> Any:
+    ) -> Self:
         """Fit privately to a table, or to images described by ``Images``; the book is charged before a record is read.
 
         ``progress`` is called with a share from 0 to 1 and the name of the stage.

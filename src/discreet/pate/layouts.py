@@ -5,7 +5,7 @@ cells of ``synthesis.Domain``, so that what is missing, what is clipped and whic
 synthesiser, by the schema. An image's pixels are numbers, scaled by declared bounds; its class, if it has one, a group.
 
 Guarantee: a row is a function of its own record. A record that does not fit (a category that is not listed, a pixel
-that is not finite) is left out, and never an error. Nothing is scaled by what was seen.
+that is no number) is left out, and never an error. Nothing is scaled by what was seen.
 """
 
 from __future__ import annotations
