@@ -25,7 +25,7 @@ from discreet.pate import GPATE, Images
 
 DELTA, EPSILONS, ROWS, SCALE = 1e-5, (1.0, 10.0), 5, 2
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "images"
-FACTS = Images(shape=(14, 14), bounds=(0, 255), classes=tuple(range(10)))
+FACTS = Images(shape=(14, 14), bounds=(0, 255), labels=range(10))
 SETTINGS: dict[str, Any] = {
     "n_teachers": 500,
     "batch_size": 20,
@@ -35,7 +35,7 @@ SETTINGS: dict[str, Any] = {
     "latent": 8,
     "lr": 3e-3,
 }
-STEPS = {1.0: 100, 10.0: 200}
+STEPS = {1.0: 50, 10.0: 70}
 Array = NDArray[Any]
 
 

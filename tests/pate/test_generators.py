@@ -37,7 +37,7 @@ def test_a_fit_gives_back_the_kind_of_frame_that_was_given(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("classes", [None, ("a", "b")], ids=["images", "with labels"])
 def test_images_come_back_inside_their_bounds(kind, classes):
-    facts = Images(shape=(3, 3), bounds=(-5, 10), classes=classes)
+    facts = Images(shape=(3, 3), bounds=(-5, 10), labels=classes)
     labels = np.array(["a", "b"] * 30)
     data = PICTURES if classes is None else (PICTURES, labels)
     found = kind(**SMALL).fit(data, schema=facts, rng=1).sample(5000, rng=2)  # in several parts
@@ -53,7 +53,7 @@ def test_generators_learn_what_the_teachers_know():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 600)
     bright = np.where(labels[:, None] == np.array([0, 0, 0, 0, 1, 1, 1, 1]), 230, 25) + rng.normal(0, 5, (600, 8))
-    facts = Images(shape=(2, 4), bounds=(0, 255), classes=(0, 1))
+    facts = Images(shape=(2, 4), bounds=(0, 255), labels=(0, 1))
     settings = {"epsilon": 1e4, "delta": 1e-5, "n_teachers": 6, "steps": 80, "batch_size": 48, "lr": 5e-3}
     for kind in KINDS:
         images, told = kind(**settings).fit((bright.reshape(-1, 2, 4), labels), schema=facts, rng=0).sample(400, rng=1)
@@ -81,6 +81,7 @@ MISTAKES = [
     ({"lr": -1.0}, "lr"),
     ({"adjacency": "zero-out"}, "adjacency"),
     ({"bins": PrivateBins(3, 8)}, "PrivateBins"),
+    ({"target": "shoe"}, "target"),
 ]
 
 
@@ -108,7 +109,7 @@ def test_what_are_publicly_no_images_is_refused(data):
     with pytest.raises(ValueError, match="images must be"):
         PATEGAN(**SMALL).operation(IMAGES).prepared(data)
     with pytest.raises(ValueError, match=r"pair|labels|images"):
-        PATEGAN(**SMALL).operation(Images(shape=(3, 3), classes=(0, 1))).prepared(data)
+        PATEGAN(**SMALL).operation(Images(shape=(3, 3), labels=(0, 1))).prepared(data)
 
 
 def test_a_generator_that_is_not_fitted_says_so():
@@ -141,7 +142,7 @@ def test_a_coordinate_is_the_winners_middle_or_nothing_or_the_mean():
 
 
 def test_a_row_is_a_function_of_its_record_and_what_does_not_fit_is_left_out():
-    facts = Images(shape=(2, 2), bounds=(0, 10), classes=(0, 1))
+    facts = Images(shape=(2, 2), bounds=(0, 10), labels=(0, 1))
     images = np.array([[[0, 5], [10, 99]]] * 4, float)
     images[1, 0, 0] = np.nan
     rows = facts.prepared((images, np.array([1, 1, 0, 7])))()

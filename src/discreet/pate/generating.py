@@ -44,6 +44,8 @@ class TeacherGenerator(ABC):
         on in each of the ``steps``.
     bins, whole:
         As for ``synthesis.AIM``: cells of bounded columns, and which of them hold whole numbers.
+    target:
+        A column of few cells that matters most: discriminators have weights of their own for each of them.
     hidden, latent, teacher_hidden, lr, teacher_lr, teacher_steps, teacher_batch:
         Sizes of the networks and how they learn: they cost nothing.
     """
@@ -57,6 +59,7 @@ class TeacherGenerator(ABC):
     unit: str = ONE_RECORD
     bins: Any = 16
     whole: Sequence[str] = ()
+    target: str | None = None
     hidden: int = 128
     latent: int = 32
     teacher_hidden: int = 16
@@ -91,7 +94,8 @@ class TeacherGenerator(ABC):
         if isinstance(schema, Images):
             return GeneratorFit(self._settings(), schema, progress)
         facts = schema if isinstance(schema, Declaration) else Declaration(schema)
-        return GeneratorFit(self._settings(), Table(Domain(facts, self.bins, whole=tuple(self.whole))), progress)
+        table = Table(Domain(facts, self.bins, whole=tuple(self.whole)), self.target)
+        return GeneratorFit(self._settings(), table, progress)
 
     def fit(
         self,

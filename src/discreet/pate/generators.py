@@ -41,9 +41,9 @@ class Generator(nn.Module):
         super().__init__()
         self.numbers, self.groups, self.even = layout.numbers, layout.groups, layout.even
         self.latent, self.learnt = latent, learnt(layout)
-        self.width, self.classes = self.numbers + sum(self.groups), self.groups[-1] if self.even else 0
+        self.width, self.classes = self.numbers + sum(self.groups), layout.classes
         self.body = nn.Sequential(
-            nn.Linear(latent + self.classes, hidden),
+            nn.Linear(latent + self.width - self.learnt, hidden),
             nn.BatchNorm1d(hidden),
             nn.LeakyReLU(0.2),
             nn.Linear(hidden, hidden),

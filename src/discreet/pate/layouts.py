@@ -45,6 +45,11 @@ class Layout(Protocol):
         ...
 
     @property
+    def classes(self) -> int:
+        """The size of the last group, if discriminators look at each of its classes by itself; otherwise 0."""
+        ...
+
+    @property
     def even(self) -> bool:
         """Whether the last group is drawn evenly instead of being learnt."""
         ...
@@ -74,22 +79,35 @@ def learnt(layout: Layout) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table: a group a column."""
+    """Rows of a table: a group a column, that of ``target`` last."""
 
     domain: Domain
+    target: str | None = None
     kind: Kind = "polars"
 
     def __post_init__(self) -> None:
         if self.domain.private:
             raise ValueError("bins asks for PrivateBins(), but a generator measures none: give a number, or edges.")
+        if self.target is not None and self.target not in self.domain.names:
+            raise ValueError(f"target is {self.target!r}, which is no bounded or categorical column of the schema.")
 
     numbers = 0
     even = False
 
     @property
+    def _order(self) -> list[int]:
+        """Where the column of each group stands in the domain."""
+        return sorted(range(len(self.domain.names)), key=lambda place: self.domain.names[place] == self.target)
+
+    @property
     def groups(self) -> tuple[int, ...]:
         """A group for each column, with an entry a cell."""
-        return self.domain.sizes
+        return tuple(self.domain.sizes[place] for place in self._order)
+
+    @property
+    def classes(self) -> int:
+        """The cells of the target."""
+        return 0 if self.target is None else self.groups[-1]
 
     @property
     def unit(self) -> str | None:
@@ -102,7 +120,7 @@ class Table:
         read = self.domain.encoder.prepared(data)
 
         def rows() -> Rows:
-            codes = self.domain.codes(read())
+            codes = self.domain.codes(read())[self._order]
             parts = [np.eye(size, dtype=np.float32)[code] for size, code in zip(self.groups, codes, strict=True)]
             return np.concatenate(parts, axis=1)
 
@@ -115,15 +133,16 @@ class Table:
     def values(self, rows: Rows, rng: Rng) -> Any:
         """A frame; a number is drawn evenly from its bin."""
         ends = np.cumsum(self.groups)[:-1]
-        codes = np.stack([part.argmax(axis=1) for part in np.split(rows, ends, axis=1)]).astype(np.int32)
+        codes = np.empty((len(self.groups), len(rows)), np.int32)
+        codes[self._order] = [part.argmax(axis=1) for part in np.split(rows, ends, axis=1)]
         return framed(self.kind, self.domain.values(codes, rng))
 
 
 @dataclass(frozen=True)
 class Images:
-    """Public facts of images: their ``shape``, the ``bounds`` of a pixel, and the ``classes`` of their labels, if any.
+    """Public facts of images: their ``shape``, the ``bounds`` of a pixel, and the ``labels`` they have, if any.
 
-    Data is an array of images, or with ``classes`` the pair (images, labels). So are samples, whose classes are drawn
+    Data is an array of images, or with ``labels`` the pair (images, labels). So are samples; their labels are drawn
     evenly.
 
     >>> facts = Images(shape=(1, 2), bounds=(0, 255))
@@ -133,7 +152,7 @@ class Images:
 
     shape: tuple[int, ...]
     bounds: tuple[float, float] = (0.0, 255.0)
-    classes: Sequence[Any] | None = None
+    labels: Sequence[Any] | None = None
 
     unit = None
 
@@ -142,8 +161,8 @@ class Images:
             whole("shape", size, low=1)
         low = number("bounds", self.bounds[0], low=-1e300, high=1e300)
         number("bounds", self.bounds[1], low=low, high=1e300, open_low=True)
-        if self.classes is not None:
-            _ = Labels(self.classes).declared
+        if self.labels is not None:
+            _ = Labels(self.labels).declared
 
     @property
     def numbers(self) -> int:
@@ -152,13 +171,18 @@ class Images:
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The classes."""
-        return () if self.classes is None else (len(self.classes),)
+        """The labels."""
+        return () if self.labels is None else (len(self.labels),)
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
+        return sum(self.groups)
 
     @property
     def even(self) -> bool:
-        """Classes are drawn, not learnt."""
-        return self.classes is not None
+        """Labels are drawn, not learnt."""
+        return self.labels is not None
 
     def suited(self, data: Any) -> Images:
         """Images are arrays."""
@@ -177,14 +201,14 @@ class Images:
             if getattr(labels, "shape", ()) != (shape[0],):
                 raise ValueError("labels must be an array with one label an image.")
             column = UnreadColumn(labels, kind_of(labels.dtype))
-            Labels(self.classes).check(column)
+            Labels(self.labels).check(column)
         return lambda: self._rows(np.asarray(images, np.float64), column)
 
     def _parts(self, data: Any) -> tuple[Any, Any]:
-        if self.classes is None:
+        if self.labels is None:
             return data, None
         if not isinstance(data, tuple) or len(data) != 2:
-            raise ValueError("data must be the pair (images, labels), since classes are declared.")
+            raise ValueError("data must be the pair (images, labels), since labels are declared.")
         return data
 
     def _rows(self, images: NDArray[np.float64], labels: UnreadColumn | None) -> Rows:
@@ -192,15 +216,15 @@ class Images:
         pixels = (np.clip(images.reshape(len(images), self.numbers), low, high) - low) / (high - low)
         keep, parts = np.isfinite(pixels).all(axis=1), [pixels]
         if labels is not None:
-            codes = Labels(self.classes).codes(labels)
+            codes = Labels(self.labels).codes(labels)
             keep &= codes >= 0
             parts.append(np.eye(self.groups[0])[np.maximum(codes, 0)])
         return np.concatenate(parts, axis=1)[keep].astype(np.float32)
 
     def values(self, rows: Rows, rng: Rng) -> Any:
-        """An array of images, with labels where there are classes."""
+        """An array of images, with labels where they are declared."""
         low, high = self.bounds
         images = low + (high - low) * rows[:, : self.numbers].astype(np.float64).reshape(-1, *self.shape)
-        if self.classes is None:
+        if self.labels is None:
             return images
-        return images, Labels(self.classes).declared[rows[:, self.numbers :].argmax(axis=1)]
+        return images, Labels(self.labels).declared[rows[:, self.numbers :].argmax(axis=1)]
