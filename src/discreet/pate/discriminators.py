@@ -121,4 +121,5 @@ def crossed_width(width: int, classes: int) -> int:
 
 
 def _weights(shape: tuple[int, ...], inside: int, chance: torch.Generator) -> Tensor:
-    return (torch.randn(shape, generator=chance) * inside**-0.5).requires_grad_()
+    start: Tensor = torch.randn(shape, generator=chance) * inside**-0.5
+    return start.requires_grad_()

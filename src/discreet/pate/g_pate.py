@@ -91,7 +91,7 @@ class GPATE(TeacherGenerator):
             noisy = run.noisy(run.teachers.pulls(made, width, axes, edges))
             pull = torch.as_tensor(self._coordinates(noisy), dtype=torch.float32).view(len(made), -1) @ axes.T
             run.optimizer.zero_grad()
-            made[:, :width].backward(-pull / len(made))  # type: ignore[no-untyped-call]
+            made[:, :width].backward(-pull / len(made))
             run.optimizer.step()
 
     def _coordinates(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:

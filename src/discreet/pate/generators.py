@@ -60,7 +60,7 @@ class Generator(nn.Module):
             given = [functional.one_hot(kind, self.classes).float()]
         found = self.body(torch.cat([start, *given], dim=1))
         parts = [torch.sigmoid(found[:, : self.numbers])]
-        groups = self.groups[:-1] if self.even else self.groups
+        groups = list(self.groups[:-1] if self.even else self.groups)
         for scores in torch.split(found[:, self.numbers :], groups, dim=1) if groups else ():
             parts.append(_drawn(scores, chance))
         return torch.cat([*parts, *given], dim=1)

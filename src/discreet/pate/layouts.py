@@ -191,8 +191,9 @@ class Images:
     def prepared(self, data: Any) -> Callable[[], Rows]:
         """Refuse arrays of another shape or type."""
         images, labels = self._parts(data)
-        shape, kind = getattr(images, "shape", ()), getattr(getattr(images, "dtype", None), "kind", "none")
-        if len(shape) != len(self.shape) + 1 or tuple(shape[1:]) != tuple(self.shape) or kind not in "biuf":
+        shape: tuple[int, ...] = tuple(getattr(images, "shape", ()))
+        kind = getattr(getattr(images, "dtype", None), "kind", "none")
+        if len(shape) != len(self.shape) + 1 or shape[1:] != tuple(self.shape) or kind not in "biuf":
             raise ValueError(
                 f"images must be an array of numbers of shape (images, {', '.join(map(str, self.shape))})."
             )
@@ -218,7 +219,7 @@ class Images:
         if labels is not None:
             codes = Labels(self.labels).codes(labels)
             keep &= codes >= 0
-            parts.append(np.eye(self.groups[0])[np.maximum(codes, 0)])
+            parts.append(np.eye(self.classes)[np.maximum(codes, 0)])
         return np.concatenate(parts, axis=1)[keep].astype(np.float32)
 
     def values(self, rows: Rows, rng: Rng) -> Any:
