@@ -47,3 +47,37 @@ def test_a_changed_digit_is_still_one_and_a_seed_repeats_it(change):
     assert one.shape == rows.shape
     assert torch.equal(one, other)
     assert not torch.equal(one, rows)
+
+
+def test_answers_spread_to_public_digits_near_them_and_not_to_those_in_between():
+    pytest.importorskip("torch", reason="students need torch")
+    from experiments import pate_mnist
+
+    corners = np.eye(3) * 3
+    public = np.concatenate([corners, corners * 0.9, np.full((1, 3), 1.0)])
+    empty = np.empty(0)
+    parts = pate_mnist.Split(empty, empty, public, np.arange(3), empty, empty, empty, empty)
+    assert pate_mnist.spread(parts, np.array([0, 1, 2])).tolist() == [0, 1, 2, 0, 1, 2, -1]
+
+
+def test_a_digit_is_halved_by_itself():
+    pytest.importorskip("torch", reason="generators need torch")
+    from experiments.pate_digits import FACTS, halved
+
+    images = np.random.default_rng(0).integers(0, 256, (3, 28, 28))
+    assert halved(images).shape == (3, *FACTS.shape)
+    assert np.array_equal(halved(images)[1:2], halved(images[1:2]))
+
+
+def test_a_classifier_of_real_people_is_better_than_one_of_constant_rows():
+    pytest.importorskip("torch", reason="generators need torch")
+    from experiments import pate_gan
+
+    schema, train, test = pate_gan.people()
+    few = {name: values[:2000] for name, values in train.items()}
+    rows = {name: values[:500] for name, values in test.items()}
+    accuracy, area = pate_gan.scores(schema, few, rows)
+    assert accuracy > 0.8
+    assert area > 0.85
+    constant = {name: np.repeat(values[:1], 50) for name, values in few.items()}
+    assert pate_gan.scores(schema, constant, rows)[1] == 0.5

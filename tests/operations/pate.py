@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet import pate
 from discreet.pate.tabular import TablePATE
+from discreet.schema import Bounded, Categories, Schema
 from tests.operations.contract import Case, Log, Spied
 from tests.operations.linear import COLUMNS, FACTS, SpiedList, spied_columns
 
@@ -46,6 +47,16 @@ def fit() -> Any:
 def answers(tested: bool = False) -> pate.Answers:
     every = np.ones(4, bool)
     return pate.Answers(np.array([0, 0, 2, 2]), every & tested, every)
+
+
+SMALL: dict[str, Any] = {"delta": 1e-6, "n_teachers": 4, "steps": 2, "batch_size": 3, "hidden": 8, "bins": 3}
+PEOPLE = {"age": [20.0, 35.0, None, 71.0] * 5, "sex": ["f", "m", "f", "?"] * 5}
+PEOPLE_FACTS = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]))
+PICTURES = RNG.integers(0, 256, (20, 2, 2))
+
+
+def synthetic(model: Any) -> Any:
+    return model.sample(4, rng=1)
 
 
 OPERATIONS: list[Case] = [
@@ -91,5 +102,23 @@ OPERATIONS: list[Case] = [
         spy=spied_columns,
         sized=True,
         result=lambda model: (model.estimator.coef_, model.estimator.intercept_),
+    ),
+    Case(
+        "GeneratorFit, PATE-GAN of a table",
+        lambda: pate.PATEGAN(**SMALL).operation(PEOPLE_FACTS),
+        PEOPLE,
+        {name: values[1:] for name, values in PEOPLE.items()},
+        spy=spied_columns,
+        sized=True,
+        result=synthetic,
+    ),
+    Case(
+        "GeneratorFit, G-PATE of images",
+        lambda: pate.GPATE(**SMALL, projections=2).operation(pate.Images(shape=(2, 2))),
+        PICTURES,
+        PICTURES[1:],
+        spy=SpiedArray,
+        sized=True,
+        result=synthetic,
     ),
 ]

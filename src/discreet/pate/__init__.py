@@ -1,7 +1,8 @@
 """PATE: teachers learn from disjoint parts of private records, a student from their noisy votes on public ones.
 
 ``Teachers`` vote; an aggregator (``LNMax``, ``GNMax``, ``ConfidentGNMax``, ``InteractiveGNMax``) is the operation that
-shows the winner; ``PATEClassifier`` does both and trains the student. The teachers are never shown and never kept.
+shows the winner; ``PATEClassifier`` does both and trains the student. ``PATEGAN`` and ``GPATE`` train a generator of
+synthetic records instead. The teachers are never shown and never kept.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from discreet.pate.sanitised import CostFigure, SanitisedCost
 
 if TYPE_CHECKING:
     from discreet.pate.classifier import PATEClassifier
+    from discreet.pate.g_pate import GPATE
+    from discreet.pate.layouts import Images
+    from discreet.pate.pate_gan import PATEGAN
     from discreet.pate.voting import Teachers, counted
 
 __all__ = [
+    "GPATE",
+    "PATEGAN",
     "Aggregator",
     "Answers",
     "ConfidentGNMax",
     "CostFigure",
     "DataDependentCost",
     "GNMax",
+    "Images",
     "InteractiveGNMax",
     "LNMax",
     "PATEClassifier",
@@ -34,7 +41,14 @@ __all__ = [
     "data_dependent_cost",
 ]
 
-_LAZY = {"PATEClassifier": "classifier", "Teachers": "voting", "counted": "voting"}  # they need an extra
+_LAZY = {  # they need an extra
+    "GPATE": "g_pate",
+    "Images": "layouts",
+    "PATEClassifier": "classifier",
+    "PATEGAN": "pate_gan",
+    "Teachers": "voting",
+    "counted": "voting",
+}
 
 
 def __getattr__(name: str) -> Any:
