@@ -3,8 +3,8 @@
 ``python -m benchmarks synthesis`` fits ours at epsilon 1 with one seed (``make bench`` does that) and prints it beside
 what is stored in ``synthesis_results.json``. The other figures are measured once and kept there:
 
-    python -m benchmarks.synthesis peers [seeds]      every peer at epsilon 0.1, 1 and 10; goes on where it stopped
-    python -m benchmarks.synthesis ours [seeds]       both engines, the same way
+    python -m benchmarks.synthesis peers [seeds [peer ...]]     at epsilon 1, 0.1 and 10; goes on where it stopped
+    python -m benchmarks.synthesis ours [seeds [engine ...]]    both engines, the same way
 
 The data is the binned table of ``adult_table``, delta 1e-9, and all are measured by the same code on as many rows as
 the real table has. Seconds are of CPU, megabytes the peak of the process.
@@ -56,10 +56,10 @@ def missing(methods: Iterable[str], seeds: int) -> Iterator[dict[str, Any]]:
                     yield {"method": method, "epsilon": epsilon, "delta": DELTA, "seed": seed}
 
 
-def measure_peers(seeds: int = 1) -> None:
+def measure_peers(seeds: int = 1, *methods: str) -> None:
     """One peer at a time, each fit in a fresh process of its own environment."""
     script = peers.ROOT / "benchmarks" / "peers_synthesis.py"
-    for question in missing(PEERS, seeds):
+    for question in missing(methods or PEERS, seeds):
         asked = question | {"peer": question["method"]}
         answer = peers.ask(peers.python(question["method"].split("-")[0]), script, asked, limit=LONGEST)
         if isinstance(answer, peers.Failure) and answer.reason == "exit code -15":
@@ -88,9 +88,9 @@ def ours(engine: str, epsilon: float, seed: int) -> dict[str, Any]:
     }
 
 
-def measure_ours(seeds: int = 5) -> None:
+def measure_ours(seeds: int = 5, *engines: str) -> None:
     """Both engines at every epsilon."""
-    for question in missing([f"discreet-{engine}" for engine in ENGINES], seeds):
+    for question in missing([f"discreet-{engine}" for engine in engines or ENGINES], seeds):
         found = ours(question["method"].split("-")[1], question["epsilon"], question["seed"])
         keep(question | found)
         print(json.dumps(question | found), flush=True)
@@ -132,5 +132,5 @@ def _summary(entries: list[dict[str, Any]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    what, *rest = sys.argv[1:]
-    {"peers": measure_peers, "ours": measure_ours}[what](*map(int, rest))
+    what, seeds, *rest = [*sys.argv[1:], "1"][: max(2, len(sys.argv) - 1)]
+    {"peers": measure_peers, "ours": measure_ours}[what](int(seeds), *rest)

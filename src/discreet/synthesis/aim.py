@@ -52,7 +52,7 @@ class AIM:
         engine: Literal["residual", "mbi"] = "residual",
         adjacency: str = "add-remove",
         unit: str = ONE_RECORD,
-        max_cells: int = 400_000,
+        max_cells: int = 1_000_000,
         total: float | None = None,
         bins: Any = 16,
         structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None,
