@@ -22,7 +22,7 @@ import numpy as np
 from discreet import synthesis
 from discreet.datasets import pums, warfarin
 from discreet.schema import Categories, Schema
-from discreet.synthesis import choosing, learning, plan, raking
+from discreet.synthesis import plan, raking
 
 Codes = dict[str, Any]
 DELTA, SEEDS = 1e-9, 2

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
 
-__all__ = ["as_read", "day", "written", "written_day", "with_dates"]
+__all__ = ["as_read", "day", "with_dates", "written", "written_day"]
 
 _MOST_DAYS = 1 << 16
 _EPOCH = date(1970, 1, 1).toordinal()

@@ -11,7 +11,7 @@ determined        none of its own: a *dependency* says its value for each label 
 ================  =====================================================================================================
 
 Rows in a structural zero (a combination that is declared impossible) count nowhere either. Each row is judged by
-itself, and none causes an error. Dates are numbers of days here: ``dates`` names the columns, which are read as ISO text.
+itself, and none causes an error. Dates, read as ISO text, are numbers of days here (``dates``).
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Domain:
         at = np.minimum(cells, len(edges) - 2)
         share = (rng.words(len(cells)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         low, high = edges[at], edges[at + 1]
-        if name in self.whole or name in self.dates:  # of the whole numbers in [low, high), or at the end, in [low, high]
+        if name in self.whole or name in self.dates:  # of those in [low, high), or at the end, in [low, high]
             first = np.ceil(low)
             last = np.where(at == len(edges) - 2, np.floor(high), np.ceil(high) - 1)
             drawn = np.clip(first + np.floor(share * (last - first + 1)), low, high)
