@@ -5,6 +5,7 @@ what is stored in ``synthesis_results.json``. The other figures are measured onc
 
     python -m benchmarks.synthesis peers [seeds [peer ...]]     at epsilon 1, 0.1 and 10; goes on where it stopped
     python -m benchmarks.synthesis ours [seeds [engine ...]]    both engines, the same way
+    python -m benchmarks.synthesis table                        what is stored, as the table of docs/synthesis.md
 
 The data is the binned table of ``adult_table``, delta 1e-9, and all are measured by the same code on as many rows as
 the real table has. Seconds are of CPU, megabytes the peak of the process.
@@ -96,6 +97,25 @@ def measure_ours(seeds: int = 5, *engines: str) -> None:
         print(json.dumps(question | found), flush=True)
 
 
+def markdown() -> str:
+    """What is stored: mean error, the number of runs, CPU seconds and memory at epsilon 1."""
+    found = stored()
+    lines = ["| | ε = 0.1 | ε = 1 | ε = 10 | CPU s | MB |", "|---|--:|--:|--:|--:|--:|"]
+    for method in (*(f"discreet-{engine}" for engine in ENGINES), *PEERS):
+        by_epsilon = [[e for e in found if e["method"] == method and e["epsilon"] == eps] for eps in sorted(EPSILONS)]
+        cells = [_cell(entries) for entries in by_epsilon]
+        cost = _summary(by_epsilon[1])[2:] if by_epsilon[1] else ["", ""]
+        lines.append(f"| {method} | {' | '.join(cells)} | {' | '.join(cost)} |")
+    return "\n".join(lines)
+
+
+def _cell(entries: list[dict[str, Any]]) -> str:
+    errors = [entry["error"] for entry in entries if "error" in entry]
+    if not errors:
+        return "failed" if entries else "not run"
+    return f"{fmean(errors):.4f} ({len(errors)})"
+
+
 def main() -> None:
     """Ours at epsilon 1 with one seed, beside everything stored."""
     console = Console(width=max(120, Console().width))
@@ -133,4 +153,7 @@ def _summary(entries: list[dict[str, Any]]) -> list[str]:
 
 if __name__ == "__main__":
     what, seeds, *rest = [*sys.argv[1:], "1"][: max(2, len(sys.argv) - 1)]
-    {"peers": measure_peers, "ours": measure_ours}[what](int(seeds), *rest)
+    if what == "table":
+        print(markdown())
+    else:
+        {"peers": measure_peers, "ours": measure_ours}[what](int(seeds), *rest)
