@@ -3,8 +3,9 @@
 ``python -m benchmarks synthesis`` fits ours at epsilon 1 with one seed (``make bench`` does that) and prints it beside
 what is stored in ``synthesis_results.json``. The other figures are measured once and kept there:
 
-    python -m benchmarks.synthesis peers [seeds]      every peer at epsilon 0.1, 1 and 10; goes on where it stopped
-    python -m benchmarks.synthesis ours [seeds]       both engines, the same way
+    python -m benchmarks.synthesis peers [seeds [peer ...]]     at epsilon 1, 0.1 and 10; goes on where it stopped
+    python -m benchmarks.synthesis ours [seeds [engine ...]]    both engines, the same way
+    python -m benchmarks.synthesis table                        what is stored, as the table of docs/synthesis.md
 
 The data is the binned table of ``adult_table``, delta 1e-9, and all are measured by the same code on as many rows as
 the real table has. Seconds are of CPU, megabytes the peak of the process.
@@ -56,10 +57,10 @@ def missing(methods: Iterable[str], seeds: int) -> Iterator[dict[str, Any]]:
                     yield {"method": method, "epsilon": epsilon, "delta": DELTA, "seed": seed}
 
 
-def measure_peers(seeds: int = 1) -> None:
+def measure_peers(seeds: int = 1, *methods: str) -> None:
     """One peer at a time, each fit in a fresh process of its own environment."""
     script = peers.ROOT / "benchmarks" / "peers_synthesis.py"
-    for question in missing(PEERS, seeds):
+    for question in missing(methods or PEERS, seeds):
         asked = question | {"peer": question["method"]}
         answer = peers.ask(peers.python(question["method"].split("-")[0]), script, asked, limit=LONGEST)
         if isinstance(answer, peers.Failure) and answer.reason == "exit code -15":
@@ -88,12 +89,31 @@ def ours(engine: str, epsilon: float, seed: int) -> dict[str, Any]:
     }
 
 
-def measure_ours(seeds: int = 5) -> None:
+def measure_ours(seeds: int = 5, *engines: str) -> None:
     """Both engines at every epsilon."""
-    for question in missing([f"discreet-{engine}" for engine in ENGINES], seeds):
+    for question in missing([f"discreet-{engine}" for engine in engines or ENGINES], seeds):
         found = ours(question["method"].split("-")[1], question["epsilon"], question["seed"])
         keep(question | found)
         print(json.dumps(question | found), flush=True)
+
+
+def markdown() -> str:
+    """What is stored: mean error, the number of runs, CPU seconds and memory at epsilon 1."""
+    found = stored()
+    lines = ["| | ε = 0.1 | ε = 1 | ε = 10 | CPU s | MB |", "|---|--:|--:|--:|--:|--:|"]
+    for method in (*(f"discreet-{engine}" for engine in ENGINES), *PEERS):
+        by_epsilon = [[e for e in found if e["method"] == method and e["epsilon"] == eps] for eps in sorted(EPSILONS)]
+        cells = [_cell(entries) for entries in by_epsilon]
+        cost = _summary(by_epsilon[1])[2:] if by_epsilon[1] else ["", ""]
+        lines.append(f"| {method} | {' | '.join(cells)} | {' | '.join(cost)} |")
+    return "\n".join(lines)
+
+
+def _cell(entries: list[dict[str, Any]]) -> str:
+    errors = [entry["error"] for entry in entries if "error" in entry]
+    if not errors:
+        return "failed" if entries else "not run"
+    return f"{fmean(errors):.4f} ({len(errors)})"
 
 
 def main() -> None:
@@ -132,5 +152,8 @@ def _summary(entries: list[dict[str, Any]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    what, *rest = sys.argv[1:]
-    {"peers": measure_peers, "ours": measure_ours}[what](*map(int, rest))
+    what, seeds, *rest = [*sys.argv[1:], "1"][: max(2, len(sys.argv) - 1)]
+    if what == "table":
+        print(markdown())
+    else:
+        {"peers": measure_peers, "ours": measure_ours}[what](int(seeds), *rest)

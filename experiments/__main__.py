@@ -10,7 +10,7 @@ import importlib
 import sys
 from pathlib import Path
 
-CHOICES = ["adult_recipe", "linear_defaults"]
+CHOICES = ["adult_recipe", "linear_defaults", "synthesis_settings"]
 EXPERIMENTS = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py") if path.stem not in CHOICES)
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ COLUMNS: dict[str, list[Any]] = {
     "age": [20.0, 35.0, None, 71.0] * 12,
     "sex": ["f", "m", "f", "?"] * 12,
     "sick": ["no", "yes", "no", "yes"] * 12,
+    "seen": ["2024-02-29", None, "2023-01-05", "soon"] * 12,
     "who": list(range(48)),
 }
 FEWER = {name: values[1:] for name, values in COLUMNS.items()}
@@ -35,8 +36,10 @@ OPERATIONS = [
         result=published,
     ),
     Case(
-        "SynthesisFit of people, chosen bins",
-        lambda: AIM(1.0, 1e-6, bins=PrivateBins(3, 8)).operation(Declaration(FACTS, unit="who")),
+        "SynthesisFit of people, dates, chosen bins",
+        lambda: AIM(1.0, 1e-6, bins=PrivateBins(3, 8), dates={"seen": ("2023-01-01", "2024-12-31")}).operation(
+            Declaration(FACTS, unit="who")
+        ),
         COLUMNS,
         FEWER,
         spy=spied_columns,

@@ -133,7 +133,9 @@ def test_progress_is_told_and_ends_at_one():
 def test_cost_and_expected_error_are_told_before_the_fit():
     stated = AIM(0.5, 1e-6, bins=4).explain(SCHEMA, n=4000)
     assert stated.candidates == 10
-    assert 0 < stated.column_error < stated.pair_error < 1
+    assert 0 < stated.column_error < stated.pair_error < stated.workload_error < 1
+    alone = AIM(0.5, 1e-6, bins=4, workload=1).explain(SCHEMA, n=4000)
+    assert alone.workload_error == pytest.approx(alone.column_error)
     assert "expected error" in str(stated)
     assert stated.event == AIM(0.5, 1e-6).operation(SCHEMA).event
 
@@ -177,6 +179,7 @@ def test_impossible_rows_are_not_drawn_and_determined_values_follow():
     ("facts", "words"),
     [
         ({"max_cells": 5}, "more than max_cells=5 cells"),
+        ({"max_cells": 10**12}, "are held in memory"),
         ({"bins": 1_000_000}, "bins is 1000000"),
         ({"delta": 0}, "gaussian"),
         ({"epsilon": -1}, "epsilon"),

@@ -58,3 +58,17 @@ def test_peers_are_measured_once_and_failures_are_kept(tmp_path, monkeypatch, ca
     assert "no memory" in told
     assert "MISSES  3-way error 0.2000 at epsilon 1; the best peer has 0.1000" in told
     assert "MISSES  the residual engine took 500 CPU-seconds" in told
+
+
+def test_the_documentation_shows_what_is_stored():
+    page = peers.ROOT / "docs" / "synthesis.md"
+    assert synthesis.markdown() in page.read_text(encoding="utf-8")
+
+
+def test_a_failure_and_a_question_not_asked_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthesis, "RESULTS", tmp_path / "results.json")
+    synthesis.keep({"method": "dpmm-aim", "epsilon": 1.0, "seed": 0, "failure": "no memory"})
+    synthesis.keep({"method": "dpmm-mst", "epsilon": 1.0, "seed": 0, "error": 0.5, "cpu": 2.0, "megabytes": 3.0})
+    told = synthesis.markdown()
+    assert "| dpmm-aim | not run | failed | not run |" in told
+    assert "| dpmm-mst | not run | 0.5000 (1) | not run | 2 | 3 |" in told

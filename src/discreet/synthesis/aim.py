@@ -14,6 +14,7 @@ from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
 from discreet.schema import Declaration, Schema
+from discreet.synthesis.dates import with_dates
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import kind_of_frame
 from discreet.synthesis.learning import Engine, Progress, learn, raked
@@ -33,8 +34,9 @@ class AIM:
     Parameters that are public facts: ``workload`` (sets of columns whose counts matter, all sets of three by default; a
     number, a list, or a mapping to weights), ``bins`` of bounded columns (a number, edges, or ``PrivateBins()``; by
     column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``), ``dependencies`` (``{"grade": ("school",
-    {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``total``
-    (the number of records, declared; otherwise it is measured). ``max_cells`` caps the model, and memory with it.
+    {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``dates``
+    (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day), ``total`` (the
+    number of records, declared; otherwise it is measured). ``max_cells`` caps the model, and memory with it.
 
     Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
     one Gaussian release (``spending`` has the proof).
@@ -52,12 +54,13 @@ class AIM:
         engine: Literal["residual", "mbi"] = "residual",
         adjacency: str = "add-remove",
         unit: str = ONE_RECORD,
-        max_cells: int = 400_000,
+        max_cells: int = 1_000_000,
         total: float | None = None,
         bins: Any = 16,
         structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None,
         dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None,
         whole: Sequence[str] = (),
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -71,11 +74,15 @@ class AIM:
         self.structural_zeros = structural_zeros
         self.dependencies = dependencies
         self.whole = whole
+        self.dates = dates
 
     def operation(self, schema: Schema | Declaration, progress: Progress | None = None) -> SynthesisFit:
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``Model``."""
-        facts = schema if isinstance(schema, Declaration) else Declaration(schema)
-        domain = Domain(facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole))
+        dates = self.dates or {}
+        facts = with_dates(schema if isinstance(schema, Declaration) else Declaration(schema), dates)
+        domain = Domain(
+            facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole), tuple(dates)
+        )
         plan = Plan(
             domain,
             workload_of(domain, self.workload),

@@ -11,7 +11,7 @@ determined        none of its own: a *dependency* says its value for each label 
 ================  =====================================================================================================
 
 Rows in a structural zero (a combination that is declared impossible) count nowhere either. Each row is judged by
-itself, and none causes an error. Dates are numbers here: declare ``Bounded`` days or seconds, and cast them first.
+itself, and none causes an error. Dates, read as ISO text, are numbers of days here (``dates``).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from discreet.errors import whole
 from discreet.random import Rng
 from discreet.schema import Bounded, Categories, Declaration
 from discreet.synthesis.counting import Codes, Columns
+from discreet.synthesis.dates import as_read, day, written, written_day
 
 __all__ = ["Domain", "PrivateBins"]
 
@@ -75,6 +76,7 @@ class Domain:
     structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] = field(default_factory=dict)
     dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] = field(default_factory=dict)
     whole: Sequence[str] = ()  # bounded columns whose values are drawn as whole numbers
+    dates: tuple[str, ...] = ()  # bounded columns of days, which are read and written as dates
 
     def __post_init__(self) -> None:
         schema = self.declaration.schema
@@ -133,8 +135,9 @@ class Domain:
             if count > _MOST_BINS:
                 raise ValueError(f"bins is {count}, but a column has at most {_MOST_BINS:,}.")
             edges = np.linspace(column.low, column.high, count + 1)
+            edges = np.unique(np.rint(edges)) if name in self.dates else edges
         else:
-            edges = np.asarray(asked, np.float64)
+            edges = np.asarray([day(edge) if isinstance(edge, str) else edge for edge in asked], np.float64)
         rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())
         if not rising or not np.isfinite(edges).all() or edges[0] > column.low or edges[-1] < column.high:
             raise ValueError(
@@ -155,7 +158,8 @@ class Domain:
         if isinstance(column, Categories):
             return list(column.labels)
         assert isinstance(column, Bounded)
-        edges = self.edges(name)
+        edges: Any = self.edges(name)
+        edges = map(written_day, edges) if name in self.dates else edges
         return [*pairwise(edges), *([None] if _may_miss(column) else [])]
 
     def places(self, names: Sequence[str]) -> Columns:
@@ -200,7 +204,15 @@ class Domain:
     @property
     def encoder(self) -> Encoder:
         """What reads the modelled columns."""
-        return Encoder(self.declaration, self.names)
+        return Encoder(as_read(self.declaration, self.dates), self.names)
+
+    def numbers(self, rows: Encoded, name: str) -> NDArray[np.float64]:
+        """The entries of a bounded column, within its bounds; NaN for missing ones."""
+        if name not in self.dates:
+            return rows.numbers(name)
+        column, codes = self.declaration.schema[name], rows.codes(name)
+        assert isinstance(column, Bounded)
+        return np.where(codes < 0, math.nan, codes + column.low)
 
     def codes(self, rows: Encoded) -> Codes:
         """The cell of each entry; rows that count nowhere are left out, one by one."""
@@ -210,7 +222,7 @@ class Domain:
             if isinstance(column, Categories):
                 found[i] = rows.codes(name)
                 continue
-            numbers = rows.numbers(name)
+            numbers = self.numbers(rows, name)
             found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _binned(numbers, self.edges(name)))
         keep = (found >= 0).all(axis=0)
         for columns, mask in self.impossible.items():
@@ -240,13 +252,14 @@ class Domain:
         at = np.minimum(cells, len(edges) - 2)
         share = (rng.words(len(cells)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         low, high = edges[at], edges[at + 1]
-        if name in self.whole:  # of the whole numbers in [low, high), or at the end, in [low, high]
+        if name in self.whole or name in self.dates:  # of those in [low, high), or at the end, in [low, high]
             first = np.ceil(low)
             last = np.where(at == len(edges) - 2, np.floor(high), np.ceil(high) - 1)
             drawn = np.clip(first + np.floor(share * (last - first + 1)), low, high)
         else:
             drawn = low + share * (high - low)
-        return np.where(cells > at, math.nan, drawn)
+        numbers = np.where(cells > at, math.nan, drawn)
+        return written(numbers) if name in self.dates else numbers
 
 
 def _may_miss(column: Bounded) -> bool:

@@ -39,5 +39,6 @@ def framed(kind: Kind, columns: Mapping[str, Any]) -> Any:
         return pd.DataFrame(dict(columns))
     with extra("synthesis"):
         import polars as pl
-    frame = pl.DataFrame({name: np.ascontiguousarray(values) for name, values in columns.items()}).fill_nan(None)
+    plain = {n: v.tolist() if v.dtype == object else np.ascontiguousarray(v) for n, v in columns.items()}
+    frame = pl.DataFrame(plain).fill_nan(None)
     return frame if kind == "polars" else frame.to_arrow()

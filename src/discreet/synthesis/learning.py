@@ -77,8 +77,9 @@ class _Run:
         private = self.plan.domain.private
         edges = dict[str, tuple[float, ...]]()
         for name, asked in private.items():
-            column, scaled = self.plan.domain.declaration.schema[name], rows.unit_scaled(name)
+            column, numbers = self.plan.domain.declaration.schema[name], self.plan.domain.numbers(rows, name)
             assert isinstance(column, Bounded)
+            scaled = (numbers - column.low) / (column.high - column.low)
             cells = np.minimum(scaled[~np.isnan(scaled)] * asked.grid, asked.grid - 1).astype(np.int32)
             exact = counts(np.ascontiguousarray(cells[None, :]), (0,), (asked.grid,))
             edges[name] = asked.edges(column, self.spending.counts(exact, self.plan.share("bins") / len(private)))

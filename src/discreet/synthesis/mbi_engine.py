@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import extra
+from discreet.synthesis.counting import Columns
 from discreet.synthesis.raking import Target
 from discreet.synthesis.trees import Tree
 
@@ -27,6 +28,7 @@ with extra("mbi"):
     with warnings.catch_warnings():  # about single precision and caches, which are seen to below
         warnings.simplefilter("ignore", UserWarning)
         import mbi
+        from mbi import marginal_oracles
 
 __all__ = ["estimated"]
 
@@ -49,20 +51,29 @@ def estimated(
             mbi.LinearMeasurement(t.counts.ravel(), named(t.columns), stddev=math.sqrt(t.variance)) for t in targets
         ]
         constraints = [
-            mbi.Constraint(
-                domain.project(named(clique)), invalid=np.argwhere(np.broadcast_to(mask, tree.shape(clique)) == 0)
-            )
-            for clique, mask in zip(tree.cliques, possible, strict=True)
-            if mask is not None
+            mbi.Constraint(domain.project(named(columns)), invalid=impossible)
+            for columns, impossible in _impossible(tree, possible)
         ]
         model = mbi.estimation.MirrorDescent().estimate(
             domain, measured, known_total=total, constraints=constraints, iters=1000 if last else 200
         )
-        tables = [_table(model, named(clique), tree.shape(clique)) for clique in tree.cliques]
+        # The model's own project() forgets the constraints for a clique that was not measured as such.
+        cliques = [named(clique) for clique in tree.cliques]
+        beliefs = marginal_oracles.message_passing_shafer_shenoy(
+            model.potentials.expand(cliques), total, constraints=constraints
+        )
+        tables = [_table(beliefs[clique], clique) for clique in cliques]
     return [table * (total / max(float(table.sum()), 1e-250)) for table in tables]
 
 
-def _table(model: Any, clique: tuple[str, ...], shape: tuple[int, ...]) -> Floats:
-    factor = model.project(clique)
-    values = np.asarray(factor.transpose(clique).datavector(), np.float64)
-    return np.maximum(values.reshape(shape), 0.0)
+def _impossible(tree: Tree, possible: Sequence[Floats | None]) -> Iterator[tuple[Columns, NDArray[np.int64]]]:
+    """For each clique with structural zeros, the columns that they concern, and the cells, one a row."""
+    for clique, mask in zip(tree.cliques, possible, strict=True):
+        if mask is not None:
+            concerned = tuple(i for i, size in zip(clique, mask.shape, strict=True) if size > 1)
+            yield concerned, np.argwhere(np.squeeze(mask) == 0)
+
+
+def _table(factor: Any, clique: tuple[str, ...]) -> Floats:
+    values = np.asarray(factor.transpose(clique).datavector(flatten=False), np.float64)
+    return np.maximum(values, 0.0)

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from discreet.errors import whole
 from discreet.random import RngLike, as_rng
 from discreet.schema import Bounded
 from discreet.synthesis.counting import Codes, Columns
+from discreet.synthesis.dates import day
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes
 from discreet.synthesis.frames import Kind, framed
@@ -94,11 +95,12 @@ class Model:
     def _chosen(self, name: str, wanted: Any) -> Floats:
         labels = self.labels(name)
         if isinstance(self.domain.declaration.schema[name], Bounded) and wanted is not None:
+            number: Callable[[Any], float] = day if name in self.domain.dates else float
             try:
-                low, high = map(float, wanted)
+                low, high = map(number, wanted)
             except (TypeError, ValueError):
-                raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers.") from None
-            return np.array([0.0 if at is None else _overlap(low, high, *at) for at in labels])
+                raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers, or of dates.") from None
+            return np.array([0.0 if at is None else _overlap(low, high, *map(number, at)) for at in labels])
         several = isinstance(wanted, Collection) and not isinstance(wanted, str)
         values = list(wanted) if several else [wanted]
         if odd := [value for value in values if value not in labels]:

@@ -25,6 +25,7 @@ from discreet.workloads.marginals import subsets
 __all__ = ["Explanation", "Plan"]
 
 _INSIDE = 1 - 2.0**-36  # what is divided stays this far inside, so that no rounding of the parts can exceed it
+_MOST_CELLS = 1 << 28  # two gigabytes a copy
 SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
 
 
@@ -44,7 +45,8 @@ class Plan:
             raise ValueError("adjacency is 'zero-out', but synthesis counts a blank record too: use another.")
         if self.total is not None:
             positive("total", self.total)
-        whole("max_cells", self.max_cells, low=1)
+        if whole("max_cells", self.max_cells, low=1) > _MOST_CELLS:
+            raise ValueError(f"max_cells is {self.max_cells:,}, but at most {_MOST_CELLS:,} are held in memory.")
         least = sum(self.domain.sizes)
         forced = [c for c in self.domain.impossible if math.prod(self.domain.sizes[i] for i in c) > self.max_cells]
         if least > self.max_cells or forced:
@@ -101,6 +103,7 @@ class Plan:
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
         rest = self.rho * _INSIDE - self.share("columns") - self.share("first errors") - self.share("second errors")
         twos = [self._expected(pair, rest / measured) / n for pair in pairs]
+        known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return Explanation(
             event=self.event,
             adjacency=self.adjacency,
@@ -108,6 +111,7 @@ class Plan:
             candidates=len(pairs),
             column_error=_mean(ones),
             pair_error=min(_mean(twos), 1.0),
+            workload_error=_mean([_along_a_tree(columns, known) for columns in self.workload]),
         )
 
     def _expected(self, columns: Columns, rho: float) -> float:
@@ -115,6 +119,14 @@ class Plan:
         shape = [self.domain.sizes[i] for i in columns]
         share = float(share_of_cells(shape))
         return 0.5 * math.prod(shape) * math.sqrt(2 / math.pi) * share / math.sqrt(2 * rho)
+
+
+def _along_a_tree(columns: Columns, known: Mapping[Columns, float]) -> float:
+    """The error of a set whose columns depend on each other along its best pairs: at most the sum of the pairs'."""
+    if len(columns) == 1:
+        return min(known[columns], 1.0)
+    pairs = sorted(known.get(pair, 1.0) for pair in combinations(columns, 2))
+    return min(sum(pairs[: len(columns) - 1]), 1.0)
 
 
 def _mean(values: list[float]) -> float:
@@ -126,8 +138,9 @@ class Explanation:
     """What a fit costs and how far off it is to be expected, before anything is read.
 
     ``column_error`` is the average total-variation error that noise alone gives the marginal of one column;
-    ``pair_error`` that of a pair, if as many pairs are measured as make a tree. Marginals that are not measured are as
-    good as the model, which no public fact tells.
+    ``pair_error`` that of a pair, if as many pairs are measured as make a tree; ``workload_error`` that of the
+    workload's sets, if their columns depend on each other along measured pairs. Beyond noise, what is not measured is
+    as good as the model, which no public fact tells.
     """
 
     event: events.Event
@@ -136,12 +149,14 @@ class Explanation:
     candidates: int
     column_error: float
     pair_error: float
+    workload_error: float
 
     def __str__(self) -> str:
         cells = ", ".join(f"{name} {size}" for name, size in self.columns.items())
         return (
             f"cost: {self.event} ({self.adjacency})\ncells: {cells}\npairs to choose from: {self.candidates}\n"
-            f"expected error: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair"
+            f"expected error: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
+            f"{self.workload_error:.4f} a set of the workload"
         )
 
 

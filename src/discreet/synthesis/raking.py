@@ -93,12 +93,11 @@ class _Walk:
         shapes = [tree.shape(clique) for clique in tree.cliques]
         self.tables = [np.full(shape, total / math.prod(shape)) for shape in shapes]
         self.masks = dict(enumerate(possible))  # each is applied once, as a factor
-        self.at: list[list[int]] = [[] for _ in tree.cliques]
-        for k, target in enumerate(targets):
-            home = tree.home(target.columns)
+        self.groups: list[list[tuple[Columns, list[Target]]]] = [[] for _ in tree.cliques]
+        for columns, group in grouped(targets):
+            home = tree.home(columns)
             assert home is not None, "every measured set lies in a clique"
-            self.at[home].append(k)
-        self.targets = targets
+            self.groups[home].append((columns, group))
 
     def sweep(self) -> float:
         """Through every clique and back; the largest change of a target's counts, in all its cells together."""
@@ -111,21 +110,29 @@ class _Walk:
             if place > source:  # on the way out: children come later in the order than their parents
                 if (mask := self.masks.pop(place, None)) is not None:
                     self.tables[place] *= mask
-                for k in self.at[place]:
-                    self._scale(place, k)
+                for columns, group in self.groups[place]:
+                    self._scale(place, columns, group)
                 for child in self.tree.children[place]:
                     stack += [(place, child), (child, place)]
         return self.moved
 
-    def _scale(self, place: int, k: int) -> None:
-        target, clique, table = self.targets[k], self.tree.cliques[place], self.tables[place]
-        before = marginal(table, clique, target.columns)
+    def _scale(self, place: int, columns: Columns, group: Sequence[Target]) -> None:
+        """Move a clique towards all targets within ``columns``, by way of the counts of these columns alone."""
+        clique, table = self.tree.cliques[place], self.tables[place]
+        before = marginal(table, clique, columns)
+        counts = before.copy()
+        for target in group:
+            self._soften(counts, columns, target)
+        multiply(table, clique, columns, _ratio(counts, before))
+
+    def _soften(self, counts: Floats, columns: Columns, target: Target) -> None:
+        before = marginal(counts, columns, target.columns)
         soft = (self.softness if len(target.columns) > 1 else min(self.softness, _ALONE)) * target.variance
         with np.errstate(divide="ignore"):
             exponent = np.log(before) + target.counts / soft - math.log(soft)
         after = np.where(before > _LEAST, soft * wrightomega(exponent), 0.0)
-        multiply(table, clique, target.columns, _ratio(after, before))
         self.moved = max(self.moved, float(np.abs(after - before).sum()))
+        multiply(counts, columns, target.columns, _ratio(after, before))
 
     def _pass(self, source: int, place: int) -> None:
         """Carry what changed from one clique to its neighbour."""
@@ -141,6 +148,20 @@ class _Walk:
                 self._pass(self.tree.parents[place], place)
         scale = total / max(float(self.tables[0].sum()), _LEAST)
         return [table * scale for table in self.tables]
+
+
+def grouped(targets: Sequence[Target]) -> list[tuple[Columns, list[Target]]]:
+    """The targets by the largest sets that hold them: what lies in such a set is scaled on its counts, which are few.
+
+    >>> noisy = [Target(columns, np.zeros(0), 1.0) for columns in [(0,), (1,), (0, 1), (2,)]]
+    >>> [(columns, len(group)) for columns, group in grouped(noisy)]
+    [((0, 1), 3), ((2,), 1)]
+    """
+    found: dict[Columns, list[Target]] = {}
+    for target in sorted(targets, key=lambda target: -len(target.columns)):  # stable: subsets keep their order
+        home = next((columns for columns in found if set(target.columns) <= set(columns)), target.columns)
+        found.setdefault(home, []).append(target)
+    return [(columns, group[::-1]) for columns, group in found.items()]
 
 
 def _ratio(new: Floats, old: Floats) -> Floats:

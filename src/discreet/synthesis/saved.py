@@ -38,6 +38,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "structural_zeros": [[list(n), [list(v) for v in values]] for n, values in domain.structural_zeros.items()],
         "dependencies": {n: [source, list(values.items())] for n, (source, values) in domain.dependencies.items()},
         "whole": list(domain.whole),
+        "dates": list(domain.dates),
         "cliques": model.tree.cliques,
         "parents": model.tree.parents,
     }
@@ -70,6 +71,7 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
         {tuple(names): [tuple(values) for values in combos] for names, combos in facts["structural_zeros"]},
         {name: (source, dict(map(tuple, values))) for name, (source, values) in facts["dependencies"].items()},
         tuple(facts["whole"]),
+        tuple(facts.get("dates", ())),
     )
     cliques = tuple(tuple(int(i) for i in clique) for clique in facts["cliques"])
     tree = Tree(domain.sizes, cliques, tuple(int(p) for p in facts["parents"]))

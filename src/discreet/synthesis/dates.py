@@ -1,0 +1,71 @@
+"""Dates as numbers: a column of ISO text (2024-02-29) between two public days is read, binned and drawn as days.
+
+To the model a date is a whole number of days since 1970-01-01. Text that names no day between the two, like a missing
+entry, falls into the cell of missing ones: each row is judged by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
+
+__all__ = ["as_read", "day", "with_dates", "written", "written_day"]
+
+_MOST_DAYS = 1 << 16
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def day(value: Any) -> int:
+    """A date, or its ISO text, as days since 1970-01-01.
+
+    >>> day("1970-02-01"), written_day(31)
+    (31, '1970-02-01')
+    """
+    try:
+        return (value if isinstance(value, date) else date.fromisoformat(value)).toordinal() - _EPOCH
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is no date: write it as '2024-02-29'.") from None
+
+
+def written_day(days: float) -> str:
+    """The day of a number, as ISO text."""
+    return date.fromordinal(int(days) + _EPOCH).isoformat()
+
+
+def with_dates(facts: Declaration, dates: Mapping[str, tuple[Any, Any]]) -> Declaration:
+    """The same facts, with each column of dates as a number of days between its first and its last one."""
+    columns: dict[str, Any] = dict(facts.schema)
+    for name, ends in dates.items():
+        if not isinstance(columns.get(name, Unlisted()), Unlisted) or name == facts.unit:
+            raise ValueError(f"dates names {name!r}, which is the unit, or declared otherwise: leave it out there.")
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+            raise ValueError(f"dates of {name!r} must be a pair: its first and its last day.")
+        first, last = map(day, ends)
+        if not first < last < first + _MOST_DAYS:
+            raise ValueError(f"dates of {name!r} must be a first day and a later one, at most {_MOST_DAYS:,} in all.")
+        columns[name] = Bounded(first, last)
+    return replace(facts, schema=Schema(columns)) if dates else facts
+
+
+def as_read(facts: Declaration, dates: tuple[str, ...]) -> Declaration:
+    """What the encoder is told: every day of such a column is a category."""
+    columns: dict[str, Any] = dict(facts.schema)
+    for name in dates:
+        column = columns[name]
+        columns[name] = Categories(map(written_day, range(int(column.low), int(column.high) + 1)))
+    return replace(facts, schema=Schema(columns)) if dates else facts
+
+
+def written(days: NDArray[np.float64]) -> NDArray[Any]:
+    """Numbers of days as ISO text; ``None`` for NaN."""
+    missing = np.isnan(days)
+    text = np.where(missing, 0, days).astype("M8[D]").astype(str).astype(object)
+    text[missing] = None
+    return np.asarray(text)
