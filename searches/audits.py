@@ -9,11 +9,11 @@ FAMILY = 1e-3
 def main(size: int | None = None) -> None:
     """Audit each operation with so many runs on each neighbour (slow ones a tenth); raise if a claim is refuted."""
     from tests.auditing.audited import audited
-    from tests.operations.contract import every_case
+    from tests.operations.contract import Worst, every_case
 
     cases, refuted = every_case(), []
     for case in cases:
-        trials = max(100, (size or SIZE) * case.worst.trials // 1000)
+        trials = max(100, (size or SIZE) * case.worst.trials // Worst().trials)
         found = audited(case, FAMILY / len(cases), trials=trials)
         share = found.lower / found.claimed if found.claimed else 0.0
         print(f"  {case.name:<56} {trials:7} runs   ε ≥ {found.lower:6.3f} of {found.claimed:7.3f} ({share:4.0%})")

@@ -20,7 +20,7 @@ from tests.test_operations import TOY, Toy
 CASES = every_case()
 FAMILY = 1e-3  # the probability that any of all true claims is called violated in a run of these tests
 ALARM = FAMILY / len(CASES)
-SAMPLE = [case for case in CASES if case.worst.trials >= 1000][::8]
+SAMPLE = [case for case in CASES if case.worst.trials >= Worst().trials][::8]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

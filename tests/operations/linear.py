@@ -89,7 +89,7 @@ OPERATIONS: list[Case] = [
         spy=spied,
         sized=True,
         result=lambda found: (found.estimate, found.lower),
-        worst=Worst(([*DATA[0], [1.0, 1.0]], [*DATA[1], 1]), DATA, trials=400),
+        worst=Worst(([*DATA[0], [1.0, 1.0]], [*DATA[1], 1]), DATA, trials=400, read=lambda found: found.estimate),
     ),
     Case(
         "TableFit",

@@ -27,7 +27,7 @@ OPERATIONS = [
             lambda kind=kind, facts=facts, budget=budget: kind(**facts, **budget),
             VALUES,
             FEWER,
-            worst=Worst(FULL, LESS, trials=400 if kind is s.Quantiles else 1000),
+            worst=Worst(FULL, LESS, trials=400 if kind is s.Quantiles else 600),
         )
         for kind, facts in (
             (s.Count, {}),
@@ -67,8 +67,20 @@ OPERATIONS = [
             (s.Mode, {"bins": (0, 5, 10)}),
         )
     ),
-    Case("Quantile", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0), VALUES, FEWER),
-    Case("Quantile, rho", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1), VALUES, FEWER),
+    Case(
+        "Quantile",
+        lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0),
+        VALUES,
+        FEWER,
+        worst=Worst(trials=400),
+    ),
+    Case(
+        "Quantile, rho",
+        lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1),
+        VALUES,
+        FEWER,
+        worst=Worst(trials=400),
+    ),
     Case("Mode", lambda: s.Mode(categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("Mode, rho", lambda: s.Mode(categories="abc", rho=0.5), WORDS, WORDS[:-1]),
     Case("TopK", lambda: s.TopK(k=2, categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),

@@ -62,7 +62,7 @@ OPERATIONS = [
         SCORED,
         OTHER,
     ),
-    Case("Selection", lambda: search(mean=3.0), VALUES, VALUES[1:], result=told, worst=Worst(trials=400)),
+    Case("Selection", lambda: search(mean=3.0), VALUES, VALUES[1:], result=told, worst=Worst(trials=200)),
     # of mean 30: that it makes no run, and so reads nothing, has probability 1e-13
     Case(
         "Selection, Poisson",
@@ -70,7 +70,9 @@ OPERATIONS = [
         VALUES,
         VALUES[1:],
         result=told,
-        worst=Worst(make=lambda: search(mean=4.0, law="poisson", default=0.0), trials=200),
+        worst=Worst(
+            make=lambda: search(mean=4.0, law="poisson", default=0.0), trials=200, read=lambda chosen: chosen.model
+        ),
     ),
     Case(
         "Selection, capped",
@@ -78,6 +80,6 @@ OPERATIONS = [
         VALUES,
         VALUES[1:],
         result=told,
-        worst=Worst(make=lambda: search(mean=1.5, cap=8), trials=200),
+        worst=Worst(make=lambda: search(mean=1.5, cap=8), trials=100),
     ),
 ]

@@ -21,14 +21,14 @@ from discreet.accounting.neighbours import resolve
 from discreet.accounting.parts import Leaf
 from discreet.adjacency import Adjacency
 from discreet.auditing.counting import Question, promising
-from discreet.auditing.reading import Scores, scored
+from discreet.auditing.reading import CannotJudge, Scores, scored
 from discreet.errors import extra, number, whole
 from discreet.events import Event
 from discreet.release import Operation
 
 __all__ = ["Audit", "audit"]
 
-_PILOT = 0.1
+_PILOT, _SMALLEST = 0.1, 30
 
 
 @dataclass(frozen=True)
@@ -106,16 +106,20 @@ def audit(
     trials = whole("trials", trials, low=100)
     confidence = number("confidence", confidence, low=0.5, high=1, open_high=True)
     if data is neighbour:
-        raise ValueError("data and neighbour are one object, so that there is nothing to tell apart.")
+        raise CannotJudge("data and neighbour are one object, so that there is nothing to tell apart.")
     runs, event = _runs(operation, data, neighbour)
     claimed = accounting.epsilon(event, delta, adjacency=adjacency)
     if not math.isfinite(claimed):
-        raise ValueError(f"No epsilon is claimed at delta = {delta:g}, so that nothing could violate it: ask another.")
-    outputs = _outputs(runs, trials, random.Streams(rng), read, progress)
-    pilot = max(50, int(trials * _PILOT))
-    scores = scored(outputs, pilot)
+        raise CannotJudge(f"No epsilon is claimed at delta = {delta:g}, so that nothing could violate it: ask another.")
+    pilot = max(_SMALLEST, int(trials * _PILOT))
     gaussian = bool(delta) and _is_gaussian(event, Adjacency(adjacency))
     asked = Question(trials - pilot, delta, (1 - confidence) / 2, gaussian)
+    if asked.most <= claimed:
+        raise CannotJudge(
+            f"{trials} runs prove an epsilon of at most {asked.most:.3g} with this confidence, so that they cannot "
+            f"refute {claimed:.3g}: take more runs, or a larger delta."
+        )
+    scores = scored(_outputs(runs, trials, random.Streams(rng), read, progress), pilot)
     threshold, side = promising([each[:pilot] for each in scores], asked)
     counted = [int((each[pilot:] > threshold).sum()) for each in scores]
     rates = (counted[0] / asked.trials, counted[1] / asked.trials)

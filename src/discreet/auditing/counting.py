@@ -41,6 +41,11 @@ class Question:
         p, q = clopper_pearson(likely, self.trials, self.alarm)[0], clopper_pearson(rare, self.trials, self.alarm)[1]
         return self._gaussian(p, q) if self.gaussian else self._raw(p, q)
 
+    @property
+    def most(self) -> float:
+        """The largest bound there can be: that of outputs which always tell the neighbours apart."""
+        return self.bound((self.trials, 0), _SIDES[0])
+
     def sided(self, counts: Sequence[int], side: Side) -> tuple[int, int]:
         """How often the set of this side was hit: by the neighbour it is to be likely for, and by the other."""
         below, exchanged = side

@@ -16,25 +16,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scores", "scored"]
+__all__ = ["CannotJudge", "Scores", "scored"]
 
 Scores = NDArray[np.float64]
 _FEW = 8  # values of one number that are outcomes rather than amounts
 
 
+class CannotJudge(ValueError):
+    """There is no verdict: nothing was compared, or nothing could have been found."""
+
+
 def scored(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
     """One score an output, for both neighbours; the first ``pilot`` of each side decide how outputs are read."""
-    vectors = [_keyed(sides, pilot)] if all(_mappings(side) for side in sides) else [_vectors(sides)]
-    [rows] = vectors
+    rows = _keyed(sides, pilot) if all(map(_mappings, sides)) else _vectors(sides)
     if rows is None:
-        return _outcomes([[_named(output) for output in side] for side in sides], pilot)
+        texts = [[_named(output) for output in side] for side in sides]
+        _refuse_constant(texts)
+        return _outcomes(texts, pilot)
     if not all(np.isfinite(side).all() for side in rows):
-        raise ValueError("An output is not a finite number, which an audit cannot compare: make it one by read=.")
+        raise CannotJudge("An output is not a finite number, which an audit cannot compare: make it one by read=.")
     named = [[row.tobytes() for row in side] for side in rows]
+    _refuse_constant(named)
     values = len({name for side in named for name in side[:pilot]})
     if values <= _FEW or (rows[0].shape[1] > 1 and values <= pilot // 8):
         return _outcomes(named, pilot)
     return _projected(rows, pilot)
+
+
+def _refuse_constant(named: Sequence[list[Any]]) -> None:
+    if len({name for side in named for name in side}) < 2:
+        raise CannotJudge("Every run gave the same output on both neighbours, so that nothing was compared.")
 
 
 def _mappings(side: list[Any]) -> bool:
@@ -95,7 +106,7 @@ def _named(value: Any) -> str:
 def _outcomes(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
     first, second = (Counter(side[:pilot]) for side in named)
     if len(first | second) > pilot:  # of 2 * pilot outputs: most were seen once, and none of them tells anything
-        raise ValueError(
+        raise CannotJudge(
             "Outputs are neither numbers of one shape nor few different outcomes, which an audit cannot compare: say "
             "what is to be compared of them by read=."
         )

@@ -23,6 +23,7 @@ from discreet import accounting
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.adjacency import Adjacency
 from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, falsified, guesses
+from discreet.auditing.reading import CannotJudge
 from discreet.errors import number, probability
 from discreet.events import Event
 
@@ -84,7 +85,7 @@ def audit_run(
     alarm = 1 - number("confidence", confidence, low=0.5, high=1, open_high=True)
     claimed = accounting.epsilon(event, delta, adjacency=adjacency)
     if not 0 < claimed < math.inf:
-        raise ValueError(f"The event claims an epsilon of {claimed:g} at delta = {delta:g}, which no guess can test.")
+        raise CannotJudge(f"The event claims an epsilon of {claimed:g} at delta = {delta:g}, which no guess can test.")
     made = len(numbers)
     guessed = _most_telling(made, claimed, delta, alarm) if guessed is None else guessed
     right = guesses(numbers[member], numbers[~member], guessed)
@@ -104,11 +105,11 @@ def _check(numbers: NDArray[np.float64], member: NDArray[Any]) -> None:
     if member.dtype != bool or numbers.shape != member.shape or numbers.ndim != 1:
         raise ValueError("scores and inside must have one number, and one True or False, a canary.")
     if not np.isfinite(numbers).all():
-        raise ValueError("A score is not a finite number, so that nothing can be guessed by it.")
+        raise CannotJudge("A score is not a finite number, so that nothing can be guessed by it.")
     if min(member.sum(), (~member).sum()) < _FEWEST:
-        raise ValueError(f"Fewer than {_FEWEST} canaries were in the run, or out of it, which judges nothing.")
+        raise CannotJudge(f"Fewer than {_FEWEST} canaries were in the run, or out of it, which judges nothing.")
     if np.ptp(numbers) == 0:
-        raise ValueError("All scores are the same, so that nothing can be guessed by them.")
+        raise CannotJudge("All scores are the same, so that nothing can be guessed by them.")
 
 
 def _most_telling(canaries: int, claimed: float, delta: float, alarm: float) -> int:
