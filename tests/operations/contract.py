@@ -68,7 +68,7 @@ class Worst:
     data: Any = field(default=None, repr=False)  # none: the case's own
     neighbour: Any = field(default=None, repr=False)
     make: Callable[..., Any] | None = None
-    trials: int = 600
+    trials: int = 500
     read: Callable[[Any], Any] | None = None  # what is compared of a value; none: the case's result
     reach: float = 0.99  # the share of its declared sensitivity that these neighbours move some noisy step by
 

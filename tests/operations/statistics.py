@@ -27,7 +27,7 @@ OPERATIONS = [
             lambda kind=kind, facts=facts, budget=budget: kind(**facts, **budget),
             VALUES,
             FEWER,
-            worst=Worst(FULL, LESS, trials=400 if kind is s.Quantiles else 600),
+            worst=Worst(FULL, LESS, trials=400 if kind is s.Quantiles else 500),
         )
         for kind, facts in (
             (s.Count, {}),
