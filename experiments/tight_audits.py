@@ -124,7 +124,7 @@ def main() -> None:
         found = [share(name, size, seed) for seed in range(3 if quick or lone else AUDITS)]
         print(
             f"{name:<20} {size:>7} observations a side: median {np.median(found):.3f} of the claim ({min(found):.3f} "
-            f"to {max(found):.3f}; target {TARGETS[size]}; {sum(x > 1 for x in found)} of {len(found)} above the claim)",
+            f"to {max(found):.3f}; target {TARGETS[size]}; {sum(x > 1 for x in found)} of {len(found)} above it)",
             flush=True,
         )
 

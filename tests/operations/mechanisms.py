@@ -75,8 +75,20 @@ OPERATIONS = [
         [1.0, 4.0, 5.0, 0.0],
         worst=Worst(reach=0.98),
     ),
-    Case("ProposeTestRelease", lambda: m.ProposeTestRelease(**PTR), [1] * 9, [1] * 8),
-    Case("StableMode", lambda: m.StableMode(epsilon=1.0, delta=1e-6), WORDS, WORDS[1:]),
+    Case(
+        "ProposeTestRelease",
+        lambda: m.ProposeTestRelease(**PTR),
+        [1] * 9,
+        [1] * 8,
+        worst=Worst([1] * 15, [1] * 14, lambda: m.ProposeTestRelease(**PTR | {"distance": len})),
+    ),
+    Case(
+        "StableMode",
+        lambda: m.StableMode(epsilon=1.0, delta=1e-6),
+        WORDS,
+        WORDS[1:],
+        worst=Worst(["a"] * 16, ["a"] * 15),
+    ),
     Case("StabilityHistogram", lambda: m.StabilityHistogram(epsilon=1.0, delta=1e-6), WORDS, WORDS[:-1]),
     Case(
         "StabilityHistogram, bins",

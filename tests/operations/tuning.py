@@ -71,7 +71,7 @@ OPERATIONS = [
         VALUES[1:],
         result=told,
         worst=Worst(
-            make=lambda: search(mean=4.0, law="poisson", default=0.0), trials=200, read=lambda chosen: chosen.model
+            make=lambda: search(mean=1.0, law="poisson", default=0.0), trials=200, read=lambda chosen: chosen.model
         ),
     ),
     Case(

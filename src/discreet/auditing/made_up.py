@@ -19,7 +19,7 @@ from discreet.schema import Bounded, Categories, Column, Declaration
 
 __all__ = ["STATISTICS", "made_up_statistic", "made_up_table"]
 
-STATISTICS: Mapping[str, type] = {
+STATISTICS: dict[str, type] = {
     "count": statistics.Count,
     "sum": statistics.Sum,
     "mean": statistics.Mean,
