@@ -4,7 +4,7 @@ Each mechanism claims epsilon = 1 and is audited at 99 % confidence on neighbour
 21 audits is printed as a share of the claim, for 10^4 and for 10^5 observations a side.
 
 *DP-GD* is a run of four full-batch steps through ``make_private``, with gradient canaries on coordinates of their own;
-an observation is what the released sums add up to along a canary. A run has a thousand canaries, whose noise is
+an observation is what the released sums add up to along a canary. A run has five thousand canaries, whose noise is
 independent. *DP-GD, a record* has one observation a run: neighbours with and without a record of a large gradient,
 which goes through loader, model and clipping; it is audited three times, at 10^4.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,13 @@ class Observed:
         return Release(next(self._sides[data]), self.event)
 
 
+@cache
 def multiplier() -> float:
     """The noise of a step for which four cost epsilon = 1."""
     return dp.calibrate(lambda z: events.Gaussian(noise_multiplier=z) * STEPS, epsilon=1.0, delta=DELTA)
 
 
-def descent(observations: int, canaries: int = 1000) -> Observed:
+def descent(observations: int, canaries: int = 5000) -> Observed:
     """As many observations a side of DP-GD with gradient canaries."""
     found: tuple[list[float], list[float]] = ([], [])
     event = None

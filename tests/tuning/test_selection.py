@@ -327,7 +327,7 @@ def test_the_cost_is_told_before_anything_is_read(capsys):
             raise RuntimeError("read")
 
     near = tuning.Total(values=lambda mean, x: -np.abs(x - mean), bounds=(-1, 0), epsilon=0.5)
-    train = lambda params: statistics.Mean(bounds=(0, params["high"]), epsilon=0.5)  # noqa: E731
+    train = lambda params: st.Mean(bounds=(0, params["high"]), epsilon=0.5)  # noqa: E731
     best = tuning.select(train, {"high": [1.0, 2.0]}, Unread(), score=near, mean=2, delta=1e-6, rng=1)
     told = capsys.readouterr().err
     assert told.startswith("ε = 1 per candidate becomes ")
