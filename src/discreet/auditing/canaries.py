@@ -116,10 +116,10 @@ class GradientCanaries(Noise):
         if notes.places is None:
             self._place(total)
         taking = self._taking_part(step.number)
-        self._add(total, taking * step.sensitivity)
+        self._add(total, taking, step.sensitivity)
         self.noise.release(step, total, gaussians)
         read = self._read(total) * (step.divisor / step.sensitivity)
-        self._add(total, taking * (-step.sensitivity / step.divisor))
+        self._add(total, taking, -step.sensitivity / step.divisor)
         notes.scores += _log_ratio(read, self._rate, step.multiplier)
         notes.sums += read
         notes.multipliers.append(step.multiplier)
@@ -194,12 +194,13 @@ class GradientCanaries(Noise):
         if number % part.period == 0 or not len(notes.turns):
             drawn = notes.streams.public(3, number // part.period).generator
             notes.turns = drawn.integers(part.period, size=len(notes.inside))
-        return notes.inside & (notes.turns == number % part.period)
+        taking: NDArray[np.bool_] = notes.inside & (notes.turns == number % part.period)
+        return taking
 
-    def _add(self, total: Sequence[Tensor], amounts: NDArray[np.float64]) -> None:
+    def _add(self, total: Sequence[Tensor], taking: NDArray[np.bool_], amount: float) -> None:
         for i, entries, whose in self._notes.places or ():
             part = total[i].view(-1)
-            part[entries] += torch.from_numpy(amounts[whose]).to(part)
+            part[entries] += torch.from_numpy(taking[whose]).to(part) * amount
 
     def _read(self, total: Sequence[Tensor]) -> NDArray[np.float64]:
         found = np.zeros(len(self._notes.inside))

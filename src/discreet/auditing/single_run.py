@@ -146,7 +146,7 @@ def _lower(
     else:
         return price(with_noise_times(event, factor)) if violated else 0.0
     yes, no = (factor / step, factor) if violated else (factor, factor / step)
-    for _ in range(6):
+    for _ in range(5):
         middle = math.sqrt(yes * no)
         yes, no = (middle, no) if refuted(with_noise_times(event, middle)) else (yes, middle)
     return price(with_noise_times(event, yes))

@@ -193,14 +193,16 @@ def _query(schema: str, sql: str, budget: dict[str, Any]) -> _Asked:
         import polars
 
     declared = read_schema(schema)
-    options = {
-        "unit": declared.unit,
-        "max_rows_per_unit": declared.max_rows_per_unit,
-        "max_groups_per_unit": declared.max_groups_per_unit,
-    }
 
     def operation(columns: Any) -> Any:
-        return table(polars.DataFrame(columns), schema=declared.schema, **options).parse(sql).operation(**budget)
+        made_up = table(
+            polars.DataFrame(columns),
+            schema=declared.schema,
+            unit=declared.unit,
+            max_rows_per_unit=declared.max_rows_per_unit,
+            max_groups_per_unit=declared.max_groups_per_unit,
+        )
+        return made_up.parse(sql).operation(**budget)
 
     return _Asked("query", operation, *made_up_table(declared), _delta(budget), read=frame_read, inputs=(schema,))
 
