@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import itertools
-import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +12,15 @@ from typing import Any
 import pytest
 
 import discreet
-import tests.operations
 from discreet import events
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.random import Rng, discrete_laplace
 from discreet.random.tap import noised
 from discreet.release import ONE_RECORD, Release
 from tests.operations import contract
-from tests.operations.contract import CHECKS, Case
+from tests.operations.contract import CHECKS, Case, every_case
 
-ROOMS = [name for _, name, _ in pkgutil.iter_modules(tests.operations.__path__) if name != "contract"]
-CASES = [case for room in ROOMS for case in importlib.import_module(f"tests.operations.{room}").OPERATIONS]
+CASES = every_case()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -177,3 +177,80 @@ def test_outputs_that_only_one_neighbour_has_are_found_on_either_side(leak: str,
             return Release(float(noisy[leak]), self.event)
 
     assert auditing.audit(Leaks(), *sides, trials=4000, delta=0.0, rng=1).violated
+
+
+# --- no verdict where nothing was compared ---------------------------------------------------------------------------
+
+
+SMALL = events.PureDP(epsilon=0.1)
+
+
+@dataclass(frozen=True)
+class Says:
+    """Gives what it is told to, for a claim of its own."""
+
+    says: Any
+    event: events.Event = SMALL
+    unit = "one record"
+
+    def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+        return Release(self.says(data, rng), self.event)
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        (Says(lambda data, rng: 1.0), "the same output on both"),
+        (Says(lambda data, rng: "word"), "the same output on both"),
+        (Says(lambda data, rng: [0.0] * (1 + rng.below(900))), "neither numbers of one shape"),
+        (Says(lambda data, rng: object()), "neither numbers of one shape"),
+        (Says(lambda data, rng: [data, math.nan]), "not a finite number"),
+        (Says(lambda data, rng: data, events.NonPrivate()), "No epsilon is claimed"),
+        (Says(lambda data, rng: data, events.PureDP(epsilon=8.0)), "cannot refute 8"),
+    ],
+    ids=range(7),
+)
+def test_what_cannot_be_judged_has_no_verdict(operation: Says, why: str) -> None:
+    with pytest.raises(auditing.CannotJudge, match=why):
+        auditing.audit(operation, 0, 1, trials=100, delta=0.0)
+
+
+def test_one_object_is_not_two_neighbours_and_an_error_is_no_output() -> None:
+    rows = [1.0, 2.0]
+    with pytest.raises(auditing.CannotJudge, match="one object"):
+        auditing.audit(Says(lambda data, rng: 0.0), rows, rows, trials=100)
+
+    def fails(data: Any, rng: Any) -> Any:
+        raise RuntimeError("not released")
+
+    with pytest.raises(RuntimeError, match="not released"):
+        auditing.audit(Says(fails), 0, 1, trials=100, delta=0.0)
+
+
+def test_a_cost_that_depends_on_the_data_is_refused() -> None:
+    with pytest.raises(ValueError, match="different costs"):
+        auditing.audit(lambda n: mechanisms.Laplace(sensitivity=1.0, epsilon=1.0 + n), 0, 1, trials=100)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        lambda data, rng: {"a": rng.below(1000), "b": 1} if data else {"a": rng.below(1000)},  # a key that appears
+        lambda data, rng: {0.0 if data else -0.0: rng.below(1000)},  # the way in which one is written
+        lambda data, rng: "many" if data else "few",
+        lambda data, rng: (rng.below(1000), rng.below(1000), bool(data)),  # one entry among noise
+        lambda data, rng: frozenset({data, 7}),
+    ],
+    ids=["key", "sign", "words", "entry", "set"],
+)
+def test_whatever_shape_a_leak_has_it_is_found(says: Any) -> None:
+    assert auditing.audit(Says(says), 0, 1, trials=200, delta=0.0, rng=4).violated
+
+
+def test_what_a_pilot_chooses_is_not_counted() -> None:
+    """Pure noise of many dimensions and outcomes, at 90 %: of 60 audits more than 15 alarms have chance below 1e-3."""
+    alarms = 0
+    for seed in range(60):
+        noise = Says(lambda data, rng: [rng.below(5), rng.below(5)], events.PureDP(epsilon=1e-9))
+        alarms += auditing.audit(noise, 0, 1, trials=200, delta=0.0, confidence=0.9, rng=seed).violated
+    assert alarms <= 15

@@ -71,3 +71,8 @@ def test_the_picture_has_the_claim_in_it(tmp_path: Any) -> None:
     found.roc.plot(claim.tpr_at, str(tmp_path / "roc.png"))
     assert (tmp_path / "roc.png").stat().st_size > 1000
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_model_that_diverged_is_no_model_that_leaks_nothing() -> None:
+    with pytest.raises(auditing.CannotJudge, match="not finite"):
+        auditing.membership(lambda chosen, rng: np.where(chosen, np.nan, 0.0), 40, models=4)

@@ -6,18 +6,21 @@ all that a new operation needs; being missed fails ``tests/test_operations.py``.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+import tests.operations
 from discreet.auditing import replay
 from discreet.errors import BudgetExceeded
 from discreet.events import Event
 from discreet.release import ONE_RECORD, Operation, Release, charged, unit_name
 
-__all__ = ["CHECKS", "Case", "Log", "Spied", "SpyBook"]
+__all__ = ["CHECKS", "Case", "Log", "Spied", "SpyBook", "Worst", "every_case"]
 
 
 class Log(list[str]):
@@ -56,11 +59,28 @@ class SpiedMapping(Spied):
 
 
 @dataclass(frozen=True)
+class Worst:
+    """What an audit runs in place of a case's own data: neighbours at the full sensitivity, and how often.
+
+    ``make`` gives another operation of the same kind, where the case's own would take too long, or claims nothing.
+    """
+
+    data: Any = field(default=None, repr=False)  # none: the case's own
+    neighbour: Any = field(default=None, repr=False)
+    make: Callable[..., Any] | None = None
+    trials: int = 500
+    read: Callable[[Any], Any] | None = None  # what is compared of a value; none: the case's result
+    reach: float = 0.99  # the share of its declared sensitivity that these neighbours move some noisy step by
+
+
+@dataclass(frozen=True)
 class Case:
     """One operation: how it is made from public facts, data that it reads, and a neighbour under its adjacency.
 
     An operation that is bound to its source is made from it (``bound``), and takes no data. ``spy`` wraps the data so
     that reading is noted, where ``Spied`` does not do; ``sized`` says that the size of the container is public.
+    An audit of it, which every operation has, takes data and neighbour as they are if they move what is noised by as
+    much as is declared, and ``worst`` otherwise.
     """
 
     name: str
@@ -71,6 +91,7 @@ class Case:
     sized: bool = False
     spy: Callable[[Any, Log], Any] = Spied
     result: Callable[[Any], Any] = field(default=lambda value: value, repr=False)  # what is compared of a value
+    worst: Worst = Worst()
 
     def operation(self, data: Any) -> tuple[Any, Any]:
         """The operation and what its release takes."""
@@ -81,6 +102,12 @@ class Case:
         operation, given = self.operation(data)
         answer = charged(operation, given)
         return Release(self.result(answer.value), answer.event)
+
+
+def every_case() -> list[Case]:
+    """The operations of all rooms."""
+    rooms = [name for _, name, _ in pkgutil.iter_modules(tests.operations.__path__) if name != "contract"]
+    return [case for room in rooms for case in importlib.import_module(f"tests.operations.{room}").OPERATIONS]
 
 
 class SpyBook:

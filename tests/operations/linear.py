@@ -10,7 +10,7 @@ from discreet.linear import LinearRegression, LogisticRegression, PrivateScaler
 from discreet.linear.inference import Inference
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from tests.operations.contract import Case, Log
+from tests.operations.contract import Case, Log, Worst
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(60, 2)).round(3)
@@ -24,6 +24,10 @@ COLUMNS = {
 }
 FACTS = Declaration(Schema(a=Bounded(-1, 1), b=Bounded(-1, 1), y=Categories(["no", "yes"])), unit="who")
 BOUNDS = (-1.0, [1.0, 1.0])  # which say that there are two columns
+CORNER = ([[1.0, 1.0]] * 6, [1] * 6)  # a record that is as large as bounds allow, and one less of it
+LESS = (CORNER[0][1:], CORNER[1][1:])
+MANY = (DATA[0] * 20, DATA[1] * 20)
+ONE_MORE = ([*MANY[0], [1.0, 1.0]], [*MANY[1], 1])
 
 
 class SpiedList(list[Any]):
@@ -57,6 +61,7 @@ OPERATIONS: list[Case] = [
         DATA[0],
         FEWER[0],
         spy=SpiedList,
+        worst=Worst(CORNER[0], LESS[0]),
     ),
     Case(
         "Fit, logistic",
@@ -66,6 +71,7 @@ OPERATIONS: list[Case] = [
         spy=spied,
         sized=True,
         result=learned,
+        worst=Worst(trials=400),
     ),
     Case(
         "Fit, squares, pure",
@@ -75,6 +81,7 @@ OPERATIONS: list[Case] = [
         spy=spied,
         sized=True,
         result=learned,
+        worst=Worst(CORNER, LESS, trials=400, reach=0.95),
     ),
     Case(
         "Inference",
@@ -84,6 +91,7 @@ OPERATIONS: list[Case] = [
         spy=spied,
         sized=True,
         result=lambda found: (found.estimate, found.lower),
+        worst=Worst(ONE_MORE, MANY, trials=100, read=lambda found: np.nan_to_num(found.estimate)),
     ),
     Case(
         "TableFit",
@@ -93,5 +101,6 @@ OPERATIONS: list[Case] = [
         spy=spied_columns,
         sized=True,
         result=lambda model: learned(model.estimator),
+        worst=Worst(trials=100),
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet import mechanisms as m
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 
 SCORES, CLOSE = [3.0, 9.0, 4.0, 0.0], [3.0, 9.5, 3.0, 1.0]
 POINTS = np.random.default_rng(0).uniform(-0.3, 0.3, (64, 2))
@@ -15,7 +15,14 @@ PTR = {"epsilon": 1.0, "delta": 1e-6, "distance": lambda x: 50 + sum(1 for _ in 
 
 OPERATIONS = [
     Case("Laplace", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5), [3.0, 4.0], [3.5, 3.5], sized=True),
-    Case("Gaussian", lambda: m.Gaussian(sensitivity=1.0, epsilon=1.0, delta=1e-5), [3.0, 4.0], [3.5, 3.5], sized=True),
+    Case(
+        "Gaussian",
+        lambda: m.Gaussian(sensitivity=1.0, epsilon=1.0, delta=1e-5),
+        [3.0, 4.0],
+        [3.5, 3.5],
+        sized=True,
+        worst=Worst([0.0, 0.0], [0.6, 0.8]),
+    ),
     Case("DiscreteLaplace", lambda: m.DiscreteLaplace(epsilon=0.5), [3, 4], [3, 5], sized=True),
     Case("DiscreteGaussian", lambda: m.DiscreteGaussian(rho=0.5, max_size=2), [3, 4], [3, 5], sized=True),
     Case("DiscreteGaussian, one integer", lambda: m.DiscreteGaussian(sigma=2.0), [3], [4], sized=True),
@@ -33,28 +40,55 @@ OPERATIONS = [
         SCORES,
         CLOSE,
         sized=True,
+        worst=Worst([0.0, 0.0, 0.0, 0.0], [1.0, -0.5, -2.0, -1.0]),
     ),
     Case("PermuteAndFlip", lambda: m.PermuteAndFlip(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case("NoisyMax", lambda: m.NoisyMax(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case("TopK", lambda: m.TopK(k=2, sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case("RandomizedResponse", lambda: m.RandomizedResponse(epsilon=1.0, categories=3), [0, 1, 2, 1], [0, 1, 1, 1]),
-    Case("AboveThreshold", lambda: m.AboveThreshold(threshold=8.0), SCORES, CLOSE),
-    Case("SparseVector", lambda: m.SparseVector(threshold=3.5, max_positives=2), SCORES, CLOSE),
+    Case(
+        "AboveThreshold",
+        lambda: m.AboveThreshold(threshold=8.0),
+        SCORES,
+        CLOSE,
+        worst=Worst([8.0, 8.0, 8.0], [7.0, 7.0, 9.0]),
+    ),
+    Case(
+        "SparseVector",
+        lambda: m.SparseVector(threshold=3.5, max_positives=2),
+        SCORES,
+        CLOSE,
+        worst=Worst([3.5, 3.5, 3.5], [2.5, 2.5, 4.5]),
+    ),
     Case(
         "SmoothSensitivity",
         lambda: m.SmoothSensitivity(epsilon=1.0, resolution=1e-9),
         (3.0, 0.5),
         (3.2, 0.6),
         sized=True,
+        worst=Worst((3.0, 0.5), (3.5, 0.5)),
     ),
     Case(
         "SmoothMedian",
         lambda: m.SmoothMedian(bounds=(0.0, 10.0), epsilon=1.0),
         [1.0, 4.0, 5.0, 9.0],
         [1.0, 4.0, 5.0, 0.0],
+        worst=Worst(reach=0.98),
     ),
-    Case("ProposeTestRelease", lambda: m.ProposeTestRelease(**PTR), [1] * 9, [1] * 8),
-    Case("StableMode", lambda: m.StableMode(epsilon=1.0, delta=1e-6), WORDS, WORDS[1:]),
+    Case(
+        "ProposeTestRelease",
+        lambda: m.ProposeTestRelease(**PTR),
+        [1] * 9,
+        [1] * 8,
+        worst=Worst([1] * 15, [1] * 14, lambda: m.ProposeTestRelease(**PTR | {"distance": len})),
+    ),
+    Case(
+        "StableMode",
+        lambda: m.StableMode(epsilon=1.0, delta=1e-6),
+        WORDS,
+        WORDS[1:],
+        worst=Worst(["a"] * 16, ["a"] * 15),
+    ),
     Case("StabilityHistogram", lambda: m.StabilityHistogram(epsilon=1.0, delta=1e-6), WORDS, WORDS[:-1]),
     Case(
         "StabilityHistogram, bins",
@@ -68,6 +102,7 @@ OPERATIONS = [
         POINTS,
         MOVED,
         sized=True,
+        worst=Worst(trials=400),
     ),
     Case("of a household", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5, unit="household"), [3.0], [4.0], sized=True),
 ]

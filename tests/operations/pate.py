@@ -9,7 +9,7 @@ import numpy as np
 from discreet import pate
 from discreet.pate.tabular import TablePATE
 from discreet.schema import Bounded, Categories, Schema
-from tests.operations.contract import Case, Log, Spied
+from tests.operations.contract import Case, Log, Spied, Worst
 from tests.operations.linear import COLUMNS, FACTS, SpiedList, spied_columns
 
 COUNTS = np.array([[9, 1, 0], [4, 3, 3], [0, 2, 8], [0, 0, 10]])
@@ -34,14 +34,22 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2)).round(3)
 RECORDS = (X, (X[:, 0] > 0).astype(int).tolist())
 PUBLIC = X[:6] + 0.01
+# a teacher that knows of the first class from one record only, and without it casts a fixed vote for that class
+LONE = (np.where(np.arange(20) == 0, -9.0, X[:20].T).T, [0, *[1] * 19])
+FEW = {name: values[:20] for name, values in COLUMNS.items()} | {"y": ["no", *["yes"] * 19]}
 
 
 def spied_records(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
     return data[0], SpiedList(data[1], log)
 
 
-def fit() -> Any:
-    return pate.PATEClassifier(n_teachers=4, aggregation=pate.GNMax(sigma=2.0)).operation(PUBLIC)
+def fit(teachers: int = 4) -> Any:
+    return pate.PATEClassifier(n_teachers=teachers, aggregation=pate.GNMax(sigma=2.0)).operation(PUBLIC)
+
+
+def table(teachers: int = 4) -> Any:
+    asked = {"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]}
+    return TablePATE(FACTS, "y", asked, pate.GNMax(sigma=2.0), n_teachers=teachers)
 
 
 def answers(tested: bool = False) -> pate.Answers:
@@ -62,7 +70,14 @@ def synthetic(model: Any) -> Any:
 OPERATIONS: list[Case] = [
     Case("LNMax", lambda: pate.LNMax(scale=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
     Case("GNMax", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
-    Case("GNMax, soft votes", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS * 0.5, MOVED * 0.5, spy=SpiedArray),
+    Case(
+        "GNMax, soft votes",
+        lambda: pate.GNMax(sigma=3.0, queries=4),
+        COUNTS * 0.5,
+        MOVED * 0.5,
+        spy=SpiedArray,
+        worst=Worst(COUNTS * 1.0, MOVED * 1.0),
+    ),
     Case("ConfidentGNMax", lambda: pate.ConfidentGNMax(answers=2, **TEST), COUNTS, MOVED, spy=SpiedArray),
     Case(
         "InteractiveGNMax",
@@ -77,6 +92,7 @@ OPERATIONS: list[Case] = [
         COUNTS,
         MOVED,
         spy=SpiedArray,
+        worst=Worst(trials=200, reach=0.3),  # its smooth sensitivity is one for all counts
     ),
     Case(
         "SanitisedCost, tested",
@@ -84,6 +100,7 @@ OPERATIONS: list[Case] = [
         COUNTS,
         MOVED,
         spy=SpiedArray,
+        worst=Worst(trials=200, reach=0.3),  # its smooth sensitivity is one for all counts
     ),
     Case(
         "PATEFit",
@@ -93,15 +110,17 @@ OPERATIONS: list[Case] = [
         spy=spied_records,
         sized=True,
         result=lambda model: (model.answers_.labels, model.predict(PUBLIC)),
+        worst=Worst(LONE, (LONE[0][1:], LONE[1][1:]), lambda: fit(1), trials=100),
     ),
     Case(
         "TablePATE",
-        lambda: TablePATE(FACTS, "y", {"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]}, pate.GNMax(sigma=2.0), n_teachers=4),
+        table,
         COLUMNS,
         {name: values[1:] for name, values in COLUMNS.items()},
         spy=spied_columns,
         sized=True,
         result=lambda model: (model.estimator.coef_, model.estimator.intercept_),
+        worst=Worst(FEW, {name: values[1:] for name, values in FEW.items()}, lambda: table(1), trials=100),
     ),
     Case(
         "GeneratorFit, PATE-GAN of a table",

@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from discreet import statistics as s
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 
 VALUES = [0.5, 3.0, 9.0, 12.0, float("nan"), 3.0]
 FEWER, OTHER = VALUES[:-1], [*VALUES[:-1], -5.0]
 WORDS = ["a", "b", "a", "c", "a"]
 ROWS = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, 0.2]])
 WORST = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, -9.0]])
+FULL, LESS = [0.0, 10.0], [0.0]  # one record less, at the edge of the bounds
+LOW, HIGH = [-5.0] * 6, [*[-5.0] * 5, 12.0]  # one that moves from edge to edge
 BUDGETS = {"epsilon": {"epsilon": 1.0}, "delta": {"epsilon": 1.0, "delta": 1e-6}, "rho": {"rho": 0.5}}
 PUBLIC = {"epsilon": 1.0, "adjacency": "replace", "n": 6}
+
+UNIT = Worst(np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.0, 0.0]]))
+REPLACED = {s.Count: Worst([*VALUES[:-1], float("nan")], OTHER), s.Sum: Worst(LOW, HIGH)}
 
 OPERATIONS = [
     *(
@@ -22,6 +27,7 @@ OPERATIONS = [
             lambda kind=kind, facts=facts, budget=budget: kind(**facts, **budget),
             VALUES,
             FEWER,
+            worst=Worst(FULL, LESS, trials=400 if kind is s.Quantiles else 500),
         )
         for kind, facts in (
             (s.Count, {}),
@@ -36,7 +42,12 @@ OPERATIONS = [
     ),
     *(
         Case(
-            f"{kind.__name__}, public size", lambda kind=kind: kind(bounds=(0, 10), **PUBLIC), VALUES, OTHER, sized=True
+            f"{kind.__name__}, public size",
+            lambda kind=kind: kind(bounds=(0, 10), **PUBLIC),
+            VALUES,
+            OTHER,
+            sized=True,
+            worst=Worst(LOW, HIGH),
         )
         for kind in (s.Mean, s.Variance)
     ),
@@ -46,6 +57,7 @@ OPERATIONS = [
             lambda kind=kind, facts=facts: kind(**facts, epsilon=1.0, adjacency="replace"),
             VALUES,
             OTHER,
+            worst=REPLACED.get(kind, Worst([1.0] * 6, [*[1.0] * 5, 9.0])),
         )
         for kind, facts in (
             (s.Count, {}),
@@ -55,26 +67,40 @@ OPERATIONS = [
             (s.Mode, {"bins": (0, 5, 10)}),
         )
     ),
-    Case("Quantile", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0), VALUES, FEWER),
-    Case("Quantile, rho", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1), VALUES, FEWER),
+    Case(
+        "Quantile",
+        lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0),
+        VALUES,
+        FEWER,
+        worst=Worst(trials=400),
+    ),
+    Case(
+        "Quantile, rho",
+        lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1),
+        VALUES,
+        FEWER,
+        worst=Worst(trials=400),
+    ),
     Case("Mode", lambda: s.Mode(categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("Mode, rho", lambda: s.Mode(categories="abc", rho=0.5), WORDS, WORDS[:-1]),
     Case("TopK", lambda: s.TopK(k=2, categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
-    Case("VectorMean", lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5), ROWS, ROWS[:-1]),
+    Case("VectorMean", lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5), ROWS, ROWS[:-1], worst=UNIT),
     Case(
         "VectorMean, public size",
         lambda: s.VectorMean(dimension=2, norm=1.0, rho=0.5, adjacency="replace", n=3),
         ROWS,
         WORST,
         sized=True,
+        worst=Worst(ROWS * [[1], [1], [45]], WORST),
     ),
-    Case("Covariance", lambda: s.Covariance(bounds=((0, 1), (-1, 1)), rho=0.5), ROWS, ROWS[:-1]),
+    Case("Covariance", lambda: s.Covariance(bounds=((0, 1), (-1, 1)), rho=0.5), ROWS, ROWS[:-1], worst=UNIT),
     Case("BoundedVarianceMean", lambda: s.BoundedVarianceMean(sd=2.0, n=6, epsilon=1.0), VALUES, FEWER),
     Case(
         "BoundedVarianceMean, vectors",
         lambda: s.BoundedVarianceMean(sd=2.0, n=6, dimension=2, rho=0.5),
         ROWS,
         ROWS[:-1],
+        worst=Worst([[0.0, 0.0], [1e9, 0.0]], [[0.0, 0.0]]),
     ),
     Case("Count of households", lambda: s.Count(epsilon=1.0, unit="household"), VALUES, FEWER),
 ]

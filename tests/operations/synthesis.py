@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.schema import Bounded, Categories, Declaration, Schema
 from discreet.synthesis import AIM, PrivateBins
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 from tests.operations.linear import spied_columns
 
 COLUMNS: dict[str, list[Any]] = {
@@ -19,6 +21,15 @@ COLUMNS: dict[str, list[Any]] = {
 FEWER = {name: values[1:] for name, values in COLUMNS.items()}
 MOVED = {name: [*values[:-1], values[0]] for name, values in COLUMNS.items()} | {"who": COLUMNS["who"]}
 FACTS = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"], other="?"), sick=Categories(["no", "yes"]))
+
+
+FEW = {"sick": ["yes"] * 8, "sex": ["f"] * 8, "who": list(range(8))}
+LESS, OTHER = {name: values[1:] for name, values in FEW.items()}, FEW | {"sick": ["no", *["yes"] * 7]}
+SMALL = Schema(sick=Categories(["no", "yes"]))
+
+
+def drawn_from(model: Any) -> Any:
+    return np.concatenate([np.ravel(table) for table in model.tables])
 
 
 def published(model: Any) -> tuple[Any, ...]:
@@ -34,6 +45,7 @@ OPERATIONS = [
         spy=spied_columns,
         sized=True,
         result=published,
+        worst=Worst(FEW, LESS, lambda: AIM(1.0, 1e-6).operation(SMALL), trials=400, read=drawn_from),
     ),
     Case(
         "SynthesisFit of people, dates, chosen bins",
@@ -45,6 +57,9 @@ OPERATIONS = [
         spy=spied_columns,
         sized=True,
         result=published,
+        worst=Worst(
+            FEW, LESS, lambda: AIM(1.0, 1e-6).operation(Declaration(SMALL, unit="who")), trials=400, read=drawn_from
+        ),
     ),
     Case(
         "SynthesisFit, replace, declared total, impossible rows",
@@ -61,5 +76,12 @@ OPERATIONS = [
         spy=spied_columns,
         sized=True,
         result=published,
+        worst=Worst(
+            FEW,
+            OTHER,
+            lambda: AIM(1.0, 1e-6, adjacency="replace", total=8).operation(SMALL),
+            trials=400,
+            read=drawn_from,
+        ),
     ),
 ]

@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet import synthesis, workloads
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 from tests.operations.linear import spied_columns
 
 HISTOGRAM, NEIGHBOUR = [3, 0, 5, 2], [3, 0, 6, 2]
@@ -34,9 +34,12 @@ def checked(**told):
     return synthesis.QualityCheck(synthetic=FEWER, schema=FACTS, n=4, target="sex", **told)
 
 
+FEWER_RUNS = Worst(trials=300)
+HALF = Worst(trials=400, reach=0.5)  # no record is at the edge of everything that is checked at once
+
 OPERATIONS = [
-    Case("QualityCheck", lambda: checked(epsilon=1.0), TABLE, FEWER, spy=spied_columns, sized=True),
-    Case("QualityCheck, gaussian", lambda: checked(rho=0.5), TABLE, FEWER, spy=spied_columns, sized=True),
+    Case("QualityCheck", lambda: checked(epsilon=1.0), TABLE, FEWER, spy=spied_columns, sized=True, worst=HALF),
+    Case("QualityCheck, gaussian", lambda: checked(rho=0.5), TABLE, FEWER, spy=spied_columns, sized=True, worst=HALF),
     Case("SmallDB", lambda: small(epsilon=1.0, n=10), HISTOGRAM, NEIGHBOUR, sized=True, result=published),
     Case(
         "SmallDB, replace",
@@ -46,8 +49,16 @@ OPERATIONS = [
         sized=True,
         result=published,
     ),
-    Case("MWEM", lambda: mwem(epsilon=1.0, n=10), HISTOGRAM, NEIGHBOUR, sized=True, result=published),
-    Case("MWEM, n measured", lambda: mwem(epsilon=1.0), HISTOGRAM, NEIGHBOUR, sized=True, result=published),
+    Case("MWEM", lambda: mwem(epsilon=1.0, n=10), HISTOGRAM, NEIGHBOUR, sized=True, result=published, worst=FEWER_RUNS),
+    Case(
+        "MWEM, n measured",
+        lambda: mwem(epsilon=1.0),
+        HISTOGRAM,
+        NEIGHBOUR,
+        sized=True,
+        result=published,
+        worst=FEWER_RUNS,
+    ),
     Case(
         "MWEM, replace",
         lambda: mwem(rho=0.5, n=10, passes=1, output="average", adjacency="replace"),
@@ -55,5 +66,6 @@ OPERATIONS = [
         MOVED,
         sized=True,
         result=published,
+        worst=FEWER_RUNS,
     ),
 ]

@@ -10,9 +10,10 @@ import polars as pl
 import discreet as dp
 from discreet.encoding.engines import DuckDB
 from discreet.tables.keys import KeySelection
-from tests.operations.contract import Case, Log, SpiedMapping
+from tests.operations.contract import Case, Log, SpiedMapping, Worst
 
 ROWS = [{"who": i, "educ": 1 + i % 2, "income": float(i), "zip": "a" if i < 30 else "b"} for i in range(40)]
+BOTH = [*ROWS, *({"who": 99, "educ": 1, "income": 100.0, "zip": "a"} for _ in range(2))]  # a unit with all it may have
 SCHEMA = dp.Schema(educ=dp.Categories([1, 2]), income=dp.Bounded(0, 100), zip=dp.Unlisted())
 
 
@@ -66,6 +67,7 @@ OPERATIONS = [
         bound=True,
         spy=SpiedRows,
         result=shown,
+        worst=Worst(trials=100),
     ),
     Case(
         "TableOperation, by unit, private keys",
@@ -75,5 +77,6 @@ OPERATIONS = [
         bound=True,
         spy=SpiedRows,
         result=shown,
+        worst=Worst(BOTH, ROWS, trials=100, read=lambda frame: {row[0]: row[1:] for row in frame.rows()}),
     ),
 ]

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import Dataset
 
 from discreet.training import Training
-from tests.operations.contract import Case, Log
+from tests.operations.contract import Case, Log, Worst
 
 X = torch.linspace(-1, 1, 80).reshape(40, 2).double()
 DATA = [(x, (x[0] > 0).long()) for x in X]
@@ -30,11 +30,19 @@ class SpiedDataset(Dataset[Any]):
         return self._inside[index]
 
 
-def training() -> Training[Any]:
+def undecided() -> torch.nn.Linear:
+    """A model that gives both classes a half: no gradient vanishes."""
+    made = torch.nn.Linear(2, 2, dtype=torch.float64)
+    torch.nn.init.zeros_(made.weight)
+    torch.nn.init.zeros_(made.bias)
+    return made
+
+
+def training(size: int = 40, batch_size: int = 10, model: Any = None) -> Training[Any]:
     return Training(
-        lambda: torch.nn.Linear(2, 2, dtype=torch.float64),
-        dataset_size=40,
-        batch_size=10,
+        model or (lambda: torch.nn.Linear(2, 2, dtype=torch.float64)),
+        dataset_size=size,
+        batch_size=batch_size,
         epochs=1,
         noise_multiplier=1.0,
         placeholder=FORM,
@@ -50,5 +58,8 @@ OPERATIONS: list[Case] = [
         sized=True,
         spy=SpiedDataset,
         result=lambda model: [parameter.detach().numpy() for parameter in model.parameters()],
+        worst=Worst(
+            DATA[:3], [(X[0] * 1e6, torch.tensor(1)), *DATA[:3]], lambda: training(4, 4, undecided), trials=100
+        ),
     ),
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import statistics as st
 from discreet import tuning
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 
 VALUES = [0.2, 0.4, 0.9, 0.1]
 
@@ -50,19 +50,36 @@ class Above:
 
 ROWS, TARGETS = np.array([[1.0], [-1.0], [2.0]]), np.array([1.0, 0.0, 0.0])
 SCORED, OTHER = (Above(), (ROWS, TARGETS)), (Above(), (ROWS[1:], TARGETS[1:]))
+WRONG = Worst(SCORED, (Above(), (ROWS[:-1], TARGETS[:-1])))  # without the record that is predicted wrongly
 
 
 OPERATIONS = [
     Case("Correct", lambda: tuning.Correct(epsilon=1.0), SCORED, OTHER),
-    Case("squared errors", lambda: tuning.squared_errors((0.0, 1.0), epsilon=1.0), SCORED, OTHER),
+    Case("squared errors", lambda: tuning.squared_errors((0.0, 1.0), epsilon=1.0), SCORED, OTHER, worst=WRONG),
     Case(
         "Total",
         lambda: tuning.Total(values=lambda model, data: -np.abs(data[1]), bounds=(-1.0, 0.0), epsilon=1.0),
         SCORED,
         OTHER,
     ),
-    Case("Selection", lambda: search(mean=3.0), VALUES, VALUES[1:], result=told),
+    Case("Selection", lambda: search(mean=3.0), VALUES, VALUES[1:], result=told, worst=Worst(trials=200)),
     # of mean 30: that it makes no run, and so reads nothing, has probability 1e-13
-    Case("Selection, Poisson", lambda: search(mean=30.0, law="poisson", default=0.0), VALUES, VALUES[1:], result=told),
-    Case("Selection, capped", lambda: search(mean=2.0, cap=4), VALUES, VALUES[1:], result=told),
+    Case(
+        "Selection, Poisson",
+        lambda: search(mean=30.0, law="poisson", default=0.0),
+        VALUES,
+        VALUES[1:],
+        result=told,
+        worst=Worst(
+            make=lambda: search(mean=1.0, law="poisson", default=0.0), trials=200, read=lambda chosen: chosen.model
+        ),
+    ),
+    Case(
+        "Selection, capped",
+        lambda: search(mean=2.0, cap=4),
+        VALUES,
+        VALUES[1:],
+        result=told,
+        worst=Worst(make=lambda: search(mean=1.5, cap=8), trials=100),
+    ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet import workloads as w
-from tests.operations.contract import Case
+from tests.operations.contract import Case, Worst
 
 HISTOGRAM, NEIGHBOUR = [3, 0, 5, 2], [3, 0, 6, 2]
 MOVED = [3, 1, 4, 2]
@@ -44,6 +44,7 @@ OPERATIONS = [
         MOVED,
         sized=True,
         result=answers,
+        worst=Worst([1, 0, 0, 0], [0, 0, 0, 1], reach=0.96),
     ),
     Case(
         "Query, known facts",

@@ -314,3 +314,49 @@ def test_spaces_are_public_lists() -> None:
     assert len(drawn) == 5
     with pytest.raises(ValueError, match="space is empty"):
         tuning.candidates([])
+
+
+def test_the_cost_is_told_before_anything_is_read(capsys):
+    """On standard error, and before the data is touched: here there is none to be touched."""
+
+    class Unread:
+        def __array__(self, *_, **__):
+            raise RuntimeError("read")
+
+        def __iter__(self):
+            raise RuntimeError("read")
+
+    near = tuning.Total(values=lambda mean, x: -np.abs(x - mean), bounds=(-1, 0), epsilon=0.5)
+    train = lambda params: st.Mean(bounds=(0, params["high"]), epsilon=0.5)  # noqa: E731
+    best = tuning.select(train, {"high": [1.0, 2.0]}, Unread(), score=near, mean=2, delta=1e-6, rng=1)
+    told = capsys.readouterr().err
+    assert told.startswith("ε = 1 per candidate becomes ")
+    assert "(mean 2, logarithmic), at δ = 1e-06." in told
+    assert best.failed
+
+
+def test_torch_models_are_searched_and_charged_once():
+    torch = pytest.importorskip("torch")
+    from discreet.training import Training
+
+    x = torch.linspace(-1, 1, 60).reshape(30, 2)
+    y = (x[:, 0] > 0).long()
+
+    def train(params):
+        return Training(
+            lambda: torch.nn.Linear(2, 2), dataset_size=30, batch_size=10, epochs=1, noise_multiplier=1.0, **params
+        )
+
+    charges = []
+
+    class Book:
+        def charge(self, event, label="", *, unit="one record"):
+            charges.append((event, label, unit))
+
+    best = tuning.search(train, {"lr": [0.1, 1.0]}, (x, y), score_epsilon=0.5, mean=1.5, book=Book(), rng=3)
+    assert set(best.params) == {"lr"}
+    assert [label for _, label, _ in charges] == ["private selection"]
+    assert charges[0][0] == best.event
+    assert isinstance(best.model, torch.nn.Linear)
+    with pytest.raises(ValueError, match="score_epsilon"):
+        tuning.search(train, {"lr": [0.1]}, (x, y))

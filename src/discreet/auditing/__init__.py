@@ -5,25 +5,37 @@ Both falsify; neither proves. A mechanism's proof is in its docstring, and these
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from discreet.auditing.audit import Audit, audit
 from discreet.auditing.exposure import Exposure, exposure, extract
 from discreet.auditing.inversion import Inversion, invert, normal_errors
 from discreet.auditing.lower_bounds import clopper_pearson, epsilon_lower_bound, mu_lower_bound
 from discreet.auditing.membership import ATTACKS, Membership, membership
 from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, falsified, guesses
+from discreet.auditing.reading import CannotJudge
 from discreet.auditing.replay import ReplayError, Transcript, record, replay
 from discreet.auditing.roc import ROC
+from discreet.auditing.single_run import OneRun, audit_run
+
+if TYPE_CHECKING:
+    from discreet.auditing.canaries import GradientCanaries, InputCanaries
 
 __all__ = [
     "ATTACKS",
     "ROC",
     "Audit",
+    "CannotJudge",
     "Exposure",
+    "GradientCanaries",
+    "InputCanaries",
     "Inversion",
     "Membership",
+    "OneRun",
     "ReplayError",
     "Transcript",
     "audit",
+    "audit_run",
     "clopper_pearson",
     "epsilon_lower_bound",
     "epsilon_one_run",
@@ -39,3 +51,11 @@ __all__ = [
     "record",
     "replay",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("GradientCanaries", "InputCanaries"):
+        raise AttributeError(f"module 'discreet.auditing' has no attribute {name!r}")
+    from discreet.auditing import canaries  # needs torch
+
+    return getattr(canaries, name)

@@ -1,42 +1,34 @@
 r"""Is the claim true? Run an operation many times on two neighbours, and see what tells them apart.
 
-A tenth of the runs, the pilot, chooses how outputs are read: a number for each (a projection, where they are vectors),
-and the threshold that promises most. The rest is counted against that one threshold, so that the confidence is exact:
-nothing is chosen by what is counted.
-
-*Raw counts* bound whatever ran: :math:`p \le e^\epsilon q + \delta`. A claim that is Gaussian is tested by *Gaussian
-counts*: they bound its mu from below, and come near the claim where raw counts at a small delta cannot. A lower
-bound above the claimed epsilon is a proven violation, up to the stated confidence; one below it proves nothing.
-
-References: Jagielski, Ullman and Oprea (2020); Nasr et al. (2023) for Gaussian counts.
+A tenth of the runs, the pilot, chooses how outputs are read (``reading``) and the threshold that promises most
+(``counting``). The rest is counted against that one threshold, so that the confidence is exact: nothing is chosen by
+what is counted. A lower bound above the claimed epsilon is a proven violation, up to the stated confidence; one below
+it proves nothing. Where nothing could be compared there is no verdict: it is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import accounting, random
 from discreet.accounting.facts import stated_mu
-from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.parts import Leaf
 from discreet.adjacency import Adjacency
-from discreet.auditing.lower_bounds import clopper_pearson
+from discreet.auditing.counting import Question, promising
+from discreet.auditing.reading import CannotJudge, Scores, scored
 from discreet.errors import extra, number, whole
+from discreet.events import Event
 from discreet.release import Operation
 
 __all__ = ["Audit", "audit"]
 
-Scores = NDArray[np.float64]
-_PILOT = 0.1
-_SIDES = ((False, False), (False, True), (True, False), (True, True))
-_FEWEST = 24  # outputs of a pilot on each side of a threshold, of which as many more are expected
+_PILOT, _SMALLEST = 0.1, 30
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,7 @@ class Audit:
 
 
 def audit(
-    operation: Operation | Callable[[], Operation],
+    operation: Operation | Callable[[Any], Operation],
     data: Any,
     neighbour: Any,
     *,
@@ -98,11 +90,13 @@ def audit(
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     read: Callable[[Any], Any] | None = None,
     rng: random.RngLike = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Audit:
     """Run ``operation`` on ``data`` and on ``neighbour``, ``trials`` times each, and bound its epsilon from below.
 
-    ``operation`` may be a factory: one that is bound to its source is called with it. ``read`` turns a released value
-    into numbers; without it numbers, arrays, and mappings of them are read as they are.
+    One that is bound to its source is given as a function that makes it from either. ``read`` says what is compared of
+    a released value; without it numbers, arrays and mappings of them are read as they are, text and labels by how often
+    each comes. ``progress(done, of)`` is told after every run.
 
     >>> from discreet.mechanisms import Laplace
     >>> found = audit(Laplace(sensitivity=1.0, epsilon=1.0), 0.0, 1.0, trials=4000, delta=0.0, rng=1)
@@ -111,99 +105,64 @@ def audit(
     """
     trials = whole("trials", trials, low=100)
     confidence = number("confidence", confidence, low=0.5, high=1, open_high=True)
-    streams = random.Streams(rng)
-    made = operation if isinstance(operation, Operation) else operation()
-    claimed = accounting.epsilon(made.event, delta, adjacency=adjacency)
-    outputs = []
-    for which, side in enumerate((data, neighbour)):
-        source = streams.noise(which)  # one for all trials of a side: they are independent in one stream too
-        outputs.append(np.array([_numbers(made.release(side, source).value, read) for _ in range(trials)]))
-    pilot = max(50, int(trials * _PILOT))
-    scores = _projected([each.reshape(trials, -1) for each in outputs], pilot)
-    gaussian = bool(delta) and _is_gaussian(made.event, Adjacency(adjacency))
-    asked = _Question(trials - pilot, delta, (1 - confidence) / 2, gaussian)
-    threshold, side = _promising([each[:pilot] for each in scores], asked)
+    if data is neighbour:
+        raise CannotJudge("data and neighbour are one object, so that there is nothing to tell apart.")
+    runs, event = _runs(operation, data, neighbour)
+    claimed = accounting.epsilon(event, delta, adjacency=adjacency)
+    if not math.isfinite(claimed):
+        raise CannotJudge(f"No epsilon is claimed at delta = {delta:g}, so that nothing could violate it: ask another.")
+    pilot = max(_SMALLEST, int(trials * _PILOT))
+    gaussian = bool(delta) and _is_gaussian(event, Adjacency(adjacency))
+    asked = Question(trials - pilot, delta, (1 - confidence) / 2, gaussian)
+    if asked.most <= claimed:
+        raise CannotJudge(
+            f"{trials} runs prove an epsilon of at most {asked.most:.3g} with this confidence, so that they cannot "
+            f"refute {claimed:.3g}: take more runs, or a larger delta."
+        )
+    scores = scored(_outputs(runs, trials, random.Streams(rng), read, progress), pilot)
+    threshold, side = promising([each[:pilot] for each in scores], asked)
     counted = [int((each[pilot:] > threshold).sum()) for each in scores]
-    lower = asked.bound(counted, side)
     rates = (counted[0] / asked.trials, counted[1] / asked.trials)
     method = "Gaussian counts" if gaussian else "raw counts"
+    lower = asked.bound(counted, side)
     return Audit(lower, claimed, delta, confidence, trials, method, rates, (scores[0], scores[1]))
 
 
-def _numbers(value: Any, read: Callable[[Any], Any] | None) -> Scores:
-    found = value if read is None else read(value)
-    if isinstance(found, Mapping):
-        found = list(found.values())
-    numbers = np.atleast_1d(np.asarray(found, dtype=np.float64))
-    if not np.isfinite(numbers).all():  # no threshold tells it from anything, so nothing would be found
-        raise ValueError("An output is not a finite number, which an audit cannot compare: make it one by read=.")
-    return numbers
+Run = Callable[[random.Rng], Any]
 
 
-def _projected(outputs: list[Scores], pilot: int) -> list[Scores]:
-    """Vectors as numbers: along the difference of the pilots' means, each coordinate in units of its variance."""
-    if outputs[0].shape[1] == 1:
-        return [each[:, 0] for each in outputs]
-    first, second = (each[:pilot] for each in outputs)
-    variance = first.var(axis=0) + second.var(axis=0)
-    direction = (first.mean(axis=0) - second.mean(axis=0)) / np.where(variance > 0, variance, 1.0)
-    return [each @ direction for each in outputs]
+def _runs(operation: Operation | Callable[[Any], Operation], data: Any, neighbour: Any) -> tuple[list[Run], Event]:
+    """What runs it on either neighbour, and the one cost that both claim."""
+    if isinstance(operation, Operation):
+        release, event = operation.release, operation.event
+        return [lambda rng, side=side: release(side, rng).value for side in (data, neighbour)], event  # type: ignore[misc]
+    made = [operation(side) for side in (data, neighbour)]
+    if made[0].event != made[1].event:
+        raise ValueError("The operation claims different costs on the two neighbours: a cost is made of public facts.")
+    return [lambda rng, op=op: op.release(None, rng).value for op in made], made[0].event  # type: ignore[misc]
 
 
-def _is_gaussian(event: Any, adjacency: Adjacency) -> bool:
+def _outputs(
+    runs: list[Run],
+    trials: int,
+    streams: random.Streams,
+    read: Callable[[Any], Any] | None,
+    progress: Callable[[int, int], object] | None,
+) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    for which, run in enumerate(runs):
+        source = streams.noise(which)  # one for all trials of a side: they are independent in one stream too
+        found.append([])
+        for done in range(trials):
+            value = run(source)
+            found[-1].append(value if read is None else read(value))
+            if progress is not None:
+                progress(which * trials + done + 1, 2 * trials)
+    return found
+
+
+def _is_gaussian(event: Event, adjacency: Adjacency) -> bool:
     """Whether everything claimed is a Gaussian's curve."""
     resolved = resolve(event, adjacency)
     gaussian = all(isinstance(part, Leaf) and stated_mu(part) is not None for part in resolved.ideal)
     return bool(resolved.ideal) and gaussian and not resolved.slack
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What is asked of counts: in how many trials, at which delta, each interval wrong with which probability."""
-
-    trials: int
-    delta: float
-    alarm: float
-    gaussian: bool
-
-    def bound(self, counts: list[int], side: tuple[bool, bool]) -> float:
-        """The bound on one side: outputs above the threshold or below it, and on whose behalf."""
-        likely, rare = self.sided(counts, side)
-        p, q = clopper_pearson(likely, self.trials, self.alarm)[0], clopper_pearson(rare, self.trials, self.alarm)[1]
-        return self._gaussian(p, q) if self.gaussian else self._raw(p, q)
-
-    def sided(self, counts: list[int], side: tuple[bool, bool]) -> tuple[int, int]:
-        """How often the set of this side was hit: by the neighbour it is to be likely for, and by the other."""
-        below, exchanged = side
-        first, second = (self.trials - n for n in counts) if below else counts
-        return (second, first) if exchanged else (first, second)
-
-    def _raw(self, p: float, q: float) -> float:
-        return math.log((p - self.delta) / q) if p - self.delta > q else 0.0
-
-    def _gaussian(self, p: float, q: float) -> float:
-        from scipy.special import ndtri
-
-        mu = float(ndtri(p) - ndtri(q)) if p > 0 and q < 1 else 0.0
-        return gaussian_epsilon(noise_multiplier=1 / mu, delta=self.delta) if mu > 0 else 0.0
-
-
-def _promising(pilot: list[Scores], asked: _Question) -> tuple[float, tuple[bool, bool]]:
-    """The threshold, and its side, at which counts like the pilot's would give the largest bound."""
-    size, everything = len(pilot[0]), np.concatenate(pilot)
-    if asked.gaussian:  # between the means is best, nearly; what a pilot counts is noisier than that
-        first, second = (float(each.mean()) for each in pilot)
-        return (first + second) / 2, (False, first < second)
-    best, chosen = (-1.0, 0.0), (float(np.median(everything)), (False, False))
-    for threshold in np.unique(np.quantile(everything, np.linspace(0.01, 0.99, 50))):
-        above = [int((each > threshold).sum()) for each in pilot]
-        few = min(min(above), size - max(above)) < min(_FEWEST, size // 20)
-        # so few say little of what is to come: only what they prove by themselves counts
-        question = replace(asked, trials=size) if few else asked
-        expected = above if few else [round(asked.trials * count / size) for count in above]
-        for side in _SIDES:
-            likely, rare = question.sided(expected, side)
-            promise = question.bound(expected, side), (likely - rare) / math.sqrt(likely + rare + 1)
-            if promise > best:  # where nothing is proved yet, what stands out most
-                best, chosen = promise, (float(threshold), side)
-    return chosen

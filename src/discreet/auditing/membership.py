@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import random
+from discreet.auditing.reading import CannotJudge
 from discreet.auditing.roc import ROC
 from discreet.errors import extra, whole
 
@@ -163,6 +164,10 @@ def membership(
     numbers: list[Floats] = []
     for found in _each(train, list(zip(halves, sources, strict=True)), jobs):
         numbers.append(np.asarray(found, np.float64).reshape(records))
+        if not np.isfinite(
+            numbers[-1]
+        ).all():  # a model that diverged tells nothing, which is not that it leaks nothing
+            raise CannotJudge("train gave a number that is not finite, so that records cannot be compared by it.")
         if progress is not None:
             progress(len(numbers), models)
     return judged(Trials(np.array(numbers), np.array(halves)), attack)

@@ -70,7 +70,7 @@ def falsified(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: f
     (False, True)
     """
     _check(right, guessed, canaries, alarm)
-    return _ruled_out(right, guessed, canaries, lambda hit: _inverse(curve, hit), alarm)
+    return _ruled_out(right, guessed, canaries, _inverse(curve), alarm)
 
 
 def _ruled_out(right: int, guessed: int, canaries: int, least_wrong: Curve, alarm: float) -> bool:
@@ -85,13 +85,20 @@ def _ruled_out(right: int, guessed: int, canaries: int, least_wrong: Curve, alar
     return hit + wrong > guessed / canaries
 
 
-def _inverse(curve: Curve, hit: float) -> float:
+def _inverse(curve: Curve) -> Curve:
     """The smallest rate of wrong guesses beside a rate of right ones: the x with 1 - f(x) = hit, from below."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 1 - curve(middle) < hit else (low, middle)
-    return low
+    rates = np.concatenate([[0.0], np.geomspace(1e-9, 1.0, 400)])
+    found = np.array([1 - curve(float(rate)) for rate in rates])
+
+    def least_wrong(hit: float) -> float:
+        after = min(int(np.searchsorted(found, hit)), len(rates) - 1)
+        low, high = float(rates[max(after - 1, 0)]), float(rates[after])
+        for _ in range(12 if after else 0):
+            middle = (low + high) / 2
+            low, high = (middle, high) if 1 - curve(middle) < hit else (low, middle)
+        return low
+
+    return least_wrong
 
 
 def epsilon_one_run_gaussian(right: int, guessed: int, canaries: int, *, delta: float, alarm: float = 0.05) -> float:

@@ -114,6 +114,7 @@ def plan_for(
         clip_schedule=clip_schedule,
         unit=_unit(drawn, unit),
     )
+    plan.event  # noqa: B018 - what has no price is refused here, whether a book will ask for it or not
     plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
     if plan.clipping.adaptive is not None:
         for step in range(plan.steps):  # the noise must leave room for the count at every step

@@ -2,7 +2,8 @@
 
 ``from_public`` tunes on public data and transfers; ``exponential`` chooses among models that were trained privately,
 by scores of bounded sensitivity; ``select`` trains a random number of candidates and keeps the best, for little more
-than one of them costs. ``PrivateSearch`` is ``select`` in scikit-learn's manner.
+than one of them costs. ``PrivateSearch`` is ``select`` in scikit-learn's manner, ``search`` for
+torch models.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from discreet.tuning.selection import Chosen, Selection, select
 from discreet.tuning.space import candidates
 
 if TYPE_CHECKING:
+    from discreet.tuning.networks import search
     from discreet.tuning.search import PrivateSearch
 
 __all__ = [
@@ -27,14 +29,19 @@ __all__ = [
     "candidates",
     "exponential",
     "from_public",
+    "search",
     "select",
     "squared_errors",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "PrivateSearch":
-        raise AttributeError(f"module 'discreet.tuning' has no attribute {name!r}")
-    from discreet.tuning.search import PrivateSearch  # needs scikit-learn
+    if name == "PrivateSearch":
+        from discreet.tuning.search import PrivateSearch  # needs scikit-learn
 
-    return PrivateSearch
+        return PrivateSearch
+    if name == "search":
+        from discreet.tuning.networks import search  # needs torch
+
+        return search
+    raise AttributeError(f"module 'discreet.tuning' has no attribute {name!r}")

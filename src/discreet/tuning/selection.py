@@ -10,6 +10,7 @@ References: Liu and Talwar (2019); Papernot and Steinke (2022).
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
@@ -189,13 +190,17 @@ def select(
     label: str = "",
     rng: RngLike = None,
     progress: bool = False,
+    delta: float | None = None,
 ) -> Chosen:
     """Search privately and give the best: ``.params``, ``.model``, ``.score``, ``.event``; the rest is gone.
 
-    The book is charged once, for the whole search, before anything is read (see ``Selection``).
+    The book is charged once, for the whole search, before anything is read (see ``Selection``). With ``delta`` the cost
+    at that delta is printed on standard error first. ``progress`` shows that work goes on, not how much is left.
     """
     search = Selection(
         train=train, space=space, score=score, mean=mean, law=law, cap=cap, default=default, progress=progress
     )
+    if delta is not None:
+        print(search.cost(delta), file=sys.stderr)
     chosen: Chosen = charged(search, data, book=book, label=label, rng=rng).value
     return chosen

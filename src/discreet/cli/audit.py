@@ -1,0 +1,236 @@
+"""``discreet audit``: is a claim true? Runs a statistic, a query or a fit on made-up neighbours."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+
+from discreet.cli import show
+from discreet.cli.fit import Seed
+from discreet.cli.help import CLAIMS
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption, bar
+from discreet.cli.toml import read_sections
+from discreet.schema import read_schema
+
+if TYPE_CHECKING:
+    from discreet.auditing import Audit
+
+__all__ = ["audit", "register"]
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[FILE]",
+        help="A TOML file with a section statistic, query or fit, and perhaps audit.",
+        show_default=False,
+    ),
+]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
+    ),
+]
+Sql = Annotated[
+    str | None,
+    typer.Option("--sql", help="Audit a query: SELECT aggregates FROM any_name ...", show_default=False),
+]
+Target = Annotated[str | None, typer.Option("--target", help="Audit a fit: the column to predict.", show_default=False)]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=100, help="Runs on each neighbour; 10000 for statistics, else 500.", show_default=False
+    ),
+]
+Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write a picture there, as PNG.", show_default=False)
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
+
+VIOLATED = 1
+_ASKED = {"trials", "delta", "confidence"}
+_BUDGET = {"epsilon", "delta", "rho"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=CLAIMS)(audit)
+
+
+def audit(
+    file: File = None,
+    schema: SchemaOption = None,
+    sql: Sql = None,
+    target: Target = None,
+    epsilon: EpsilonOption = None,
+    delta: DeltaOption = None,
+    rho: RhoOption = None,
+    trials: Trials = None,
+    confidence: Confidence = 0.99,
+    out: Out = None,
+    seed: Seed = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Test a claim: run a statistic, a query or a fit thousands of times on made-up neighbours."""
+    from discreet.auditing import audit as run
+
+    budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    asked = _of_file(file) if file is not None else _of_options(schema, sql, target, budget)
+    with ExitStack() as opened:
+        picture = None if out is None else opened.enter_context(claimed(out, force=force, inputs=asked.inputs))
+        told = opened.enter_context(bar("running"))
+        found = run(
+            asked.operation,
+            asked.data,
+            asked.neighbour,
+            trials=trials or asked.trials,
+            delta=asked.delta,
+            confidence=asked.confidence or confidence,
+            adjacency=asked.adjacency,
+            read=asked.read,
+            rng=seed,
+            progress=None if told is None else lambda done, of: told(done / of),
+        )
+        if picture is not None:
+            found.plot(str(picture))
+    _print(asked, found, json)
+    if found.violated:
+        raise typer.Exit(VIOLATED)
+
+
+@dataclass
+class _Asked:
+    """What is run on which neighbours, and how it is asked."""
+
+    name: str
+    operation: Any
+    data: Any
+    neighbour: Any
+    delta: float
+    adjacency: str = "add-remove"
+    read: Any = None
+    trials: int = 500
+    confidence: float | None = None
+    inputs: tuple[str | Path, ...] = ()
+
+
+def _of_options(schema: str | None, sql: str | None, target: str | None, budget: dict[str, Any]) -> _Asked:
+    if schema is None or (sql is None) == (target is None):
+        raise ValueError("Say what is audited: a TOML file, or --schema with --sql (a query) or --target (a fit).")
+    return _query(schema, sql, budget) if sql is not None else _fit(schema, str(target), budget)
+
+
+def _of_file(file: Path) -> _Asked:
+    """What a file describes: one of three, and how it is audited."""
+    from discreet.auditing.made_up import STATISTICS
+
+    facts = {name for kind in STATISTICS.values() for name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
+    found = read_sections(
+        file,
+        {
+            "statistic": {"name"} | facts,
+            "query": {"schema", "sql"} | _BUDGET,
+            "fit": {"schema", "target"} | _BUDGET,
+            "audit": _ASKED,
+        },
+    )
+    told = found.pop("audit")
+    kinds = [kind for kind, values in found.items() if values]
+    if len(kinds) != 1:
+        raise ValueError(f"{file.name} must have one of the sections statistic, query and fit.")
+    [kind] = kinds
+    given = found[kind]
+    if kind == "statistic":
+        asked = _statistic(given)
+    else:
+        schema = str(file.parent / _text(kind, given, "schema"))
+        budget = {name: given.get(name) for name in _BUDGET}
+        what = _text(kind, given, "sql" if kind == "query" else "target")
+        asked = (_query if kind == "query" else _fit)(schema, what, budget)
+    asked.trials = told.get("trials", asked.trials)
+    asked.delta, asked.confidence = told.get("delta", asked.delta), told.get("confidence")
+    asked.inputs = (*asked.inputs, file)
+    return asked
+
+
+def _text(section: str, given: dict[str, Any], name: str) -> str:
+    if not isinstance(found := given.get(name), str):
+        raise ValueError(f"{section}.{name} is missing, or no text.")
+    return found
+
+
+def _delta(budget: dict[str, Any]) -> float:
+    """The delta at which something is claimed: the budget's, none for pure epsilon, and some for rho."""
+    given = budget.get("delta")
+    return float(given) if given is not None else 1e-6 if budget.get("rho") is not None else 0.0
+
+
+def _statistic(given: dict[str, Any]) -> _Asked:
+    from discreet.auditing.made_up import made_up_statistic
+
+    name = _text("statistic", given, "name")
+    facts = {key: value for key, value in given.items() if key != "name"}
+    operation, data, neighbour = made_up_statistic(name, facts)
+    adjacency = str(facts.get("adjacency", "add-remove"))
+    return _Asked(name, operation, data, neighbour, _delta(given), adjacency, trials=10_000)
+
+
+def _query(schema: str, sql: str, budget: dict[str, Any]) -> _Asked:
+    from discreet.auditing.made_up import frame_read, made_up_table
+    from discreet.tables import table
+
+    with extra("tables"):
+        import polars
+
+    declared = read_schema(schema)
+
+    def operation(columns: Any) -> Any:
+        made_up = table(
+            polars.DataFrame(columns),
+            schema=declared.schema,
+            unit=declared.unit,
+            max_rows_per_unit=declared.max_rows_per_unit,
+            max_groups_per_unit=declared.max_groups_per_unit,
+        )
+        return made_up.parse(sql).operation(**budget)
+
+    return _Asked("query", operation, *made_up_table(declared), _delta(budget), read=frame_read, inputs=(schema,))
+
+
+def _fit(schema: str, target: str, budget: dict[str, Any]) -> _Asked:
+    from discreet.auditing.made_up import made_up_table
+    from discreet.linear.tabular import TableModel
+
+    if budget["epsilon"] is None or budget["rho"] is not None:
+        raise ValueError("A fit is given --epsilon, and perhaps --delta.")
+    declared, delta = read_schema(schema), 1e-6 if budget["delta"] is None else budget["delta"]
+    operation = TableModel(declared, target=target, epsilon=budget["epsilon"], delta=delta).operation()
+
+    def read(model: Any) -> Any:
+        return model.estimator.coef_, model.estimator.intercept_
+
+    return _Asked("fit", operation, *made_up_table(declared), delta, read=read, inputs=(schema,))
+
+
+def _print(asked: _Asked, found: Audit, json: bool) -> None:
+    if json:
+        told = {name: getattr(found, name) for name in ("lower", "claimed", "delta", "confidence", "trials", "method")}
+        show.as_json({"audited": asked.name, **told, "adjacency": asked.adjacency, "violated": found.violated})
+        return
+    runs = f"{found.method}, 2 x {found.trials} runs"
+    show.say(
+        f"audited on made-up neighbours: {asked.name}",
+        f"lower bound: epsilon >= {show.floor(found.lower, 4)} with {found.confidence:.6g} confidence ({runs})",
+        f"claimed: epsilon = {show.ceiling(found.claimed)} at delta = {found.delta:g} ({asked.adjacency})",
+        "VIOLATED: the claim is refuted" if found.violated else "consistent: the claim was not refuted",
+    )

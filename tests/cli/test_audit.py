@@ -1,0 +1,122 @@
+"""``discreet audit``: a claim is tested on made-up neighbours; no data is read and no book is charged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet import auditing, cli, statistics
+from discreet.auditing.made_up import STATISTICS, made_up_statistic, made_up_table
+from discreet.release import Release
+from discreet.schema import Bounded, Declaration, Schema, Unlisted
+
+SCHEMA = '[columns]\nage = { bounds = [0, 100] }\nsex = { categories = ["f", "m"] }\n'
+MEAN = '[statistic]\nname = "mean"\nbounds = [0, 10]\nepsilon = 1.0\n'
+FACTS = {
+    "count": {},
+    "sum": {"bounds": [0, 10]},
+    "mean": {"bounds": [0, 10]},
+    "variance": {"bounds": [0, 10]},
+    "quantile": {"bounds": [0, 10], "steps": 16},
+    "quantiles": {"q": [0.2, 0.5], "bounds": [0, 10], "steps": 16},
+    "histogram": {"bins": [0, 5, 10]},
+    "cdf": {"bins": [0, 5, 10]},
+    "mode": {"categories": ["a", "b"]},
+    "top_k": {"categories": ["a", "b", "c"], "k": 1},
+    "vector_mean": {"dimension": 2, "norm": 1.0},
+    "covariance": {"bounds": [[0, 1], [-1, 1]]},
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("people.toml").write_text(SCHEMA)
+    Path("mean.toml").write_text(MEAN + "\n[audit]\ntrials = 400\n")
+    return tmp_path
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["audit", *words])
+    return int(end.value.code or 0)
+
+
+def test_a_statistic_is_audited_as_a_file_says(here, capsys):
+    assert run("mean.toml", "--seed", "1", "--out", "audit.png") == 0
+    told = capsys.readouterr().out
+    assert "audited on made-up neighbours: mean" in told
+    assert "2 x 400 runs" in told
+    assert "claimed: epsilon = 1 at delta = 0 (add-remove)" in told
+    assert "consistent: the claim was not refuted" in told
+    assert Path("audit.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--sql", "SELECT sex, count(*) FROM people GROUP BY sex", "--epsilon", "1"),
+        ("--target", "sex", "--epsilon", "1", "--delta", "1e-3"),
+    ],
+    ids=["query", "fit"],
+)
+def test_queries_and_fits_are_audited_on_rows_made_up_from_the_schema(here, capsys, words):
+    assert run("--schema", "people.toml", *words, "--trials", "100", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert not told["violated"]
+    assert 0 <= told["lower"] <= told["claimed"] < 1.01
+    assert told["trials"] == 100
+
+
+def test_a_query_may_stand_in_the_file(here, capsys):
+    Path("query.toml").write_text('[query]\nschema = "people.toml"\nsql = "SELECT sum(age) FROM p"\nepsilon = 1.0\n')
+    assert run("query.toml", "--trials", "100", "--confidence", "0.9") == 0
+    assert "with 0.9 confidence" in capsys.readouterr().out
+
+
+def test_a_false_claim_ends_with_exit_code_one(here, capsys, monkeypatch):
+    class Exact(statistics.Mean):
+        def release(self, data=None, rng=None):
+            return Release(float(len(data)), self.event)
+
+    monkeypatch.setitem(STATISTICS, "mean", Exact)
+    assert run("mean.toml") == 1
+    assert "VIOLATED: the claim is refuted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "Say what is audited"),
+        (("--schema", "people.toml"), "Say what is audited"),
+        (("absent.toml",), "No such file"),
+        (("both.toml",), "must have one of the sections"),
+        (("odd.toml",), "statistic.name is 'magic'"),
+        (("few.toml",), "cannot refute"),
+        (("--schema", "people.toml", "--target", "sex", "--rho", "1"), "A fit is given --epsilon"),
+        (("mean.toml", "--out", "mean.toml"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(here, capsys, words, why):
+    Path("both.toml").write_text(MEAN + '[fit]\nschema = "people.toml"\ntarget = "sex"\n')
+    Path("odd.toml").write_text('[statistic]\nname = "magic"\n')
+    Path("few.toml").write_text(MEAN.replace("1.0", "9.0") + "[audit]\ntrials = 100\n")
+    assert run(*words) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_data_can_be_made_up_for_every_statistic_that_is_named():
+    assert set(FACTS) == set(STATISTICS)
+    for name, facts in FACTS.items():
+        operation, data, neighbour = made_up_statistic(name, facts | {"epsilon": 1.0, "delta": 1e-6})
+        assert len(data) == len(neighbour) + 1
+        assert not auditing.audit(operation, data, neighbour, trials=100, delta=1e-6, confidence=1 - 1e-6).violated
+
+
+def test_a_made_up_unit_has_all_the_rows_it_may_have():
+    declared = Declaration(Schema(x=Bounded(0, 9), zip=Unlisted()), unit="who", max_rows_per_unit=3)
+    fewer, more = made_up_table(declared)
+    assert more["x"][-3:] == [9.0] * 3
+    assert len(set(more["who"])) == len(set(fewer["who"])) + 1
