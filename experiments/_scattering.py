@@ -54,26 +54,39 @@ def _wavelets(scale: int) -> Tensor:
     return torch.stack(found)
 
 
+def _low_pass(side: int) -> Tensor:
+    """A bell four pixels of the padded square apart, which also thins one side to CELLS numbers."""
+    pixel = PADDED // side
+    places, centres = (torch.arange(side) + 0.5) * pixel, (torch.arange(CELLS) + 0.5) * PADDED / CELLS
+    width = 0.8 * 2
+    return torch.exp(-((places - centres[:, None]) ** 2) / (2 * width**2)) * pixel / (width * math.sqrt(2 * math.pi))
+
+
 @cache
-def _filters() -> tuple[Tensor, Tensor, Tensor]:
-    """Fine and coarse wavelets, and the low pass that also thins 32 × 32 to 8 × 8 (one side of it)."""
-    centres = torch.arange(CELLS) * 4 + 1.5
-    low = torch.exp(-((torch.arange(PADDED) - centres[:, None]) ** 2) / (2 * 1.6**2))
-    return _wavelets(0), _wavelets(1), low / (1.6 * math.sqrt(2 * math.pi))
+def _filters() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Fine and coarse wavelets, and the low pass on the whole and on the half square."""
+    return _wavelets(0), _wavelets(1), _low_pass(PADDED), _low_pass(PADDED // 2)
+
+
+def _coarse(transformed: Tensor, wavelets: Tensor) -> Tensor:
+    """Lengths of what coarse wavelets find, at every other pixel: the spectrum is folded before it is turned back."""
+    half = PADDED // 2
+    folded = (transformed[..., None, :, :] * wavelets).unflatten(-1, (2, half)).sum(-2)
+    return torch.fft.ifft2(folded.unflatten(-2, (2, half)).sum(-3) / 4).abs()
 
 
 def scattering(images: Tensor) -> Tensor:
     """Of images of 28 × 28 numbers from 0 to 1: rows of 81 · 8 · 8 numbers."""
-    fine, coarse, low = _filters()
+    fine, coarse, low, low_half = _filters()
     edge = (PADDED - SIDE) // 2
     padded = torch.nn.functional.pad(images, (edge, edge, edge, edge))
     transformed = torch.fft.fft2(padded)
-    first_fine = torch.fft.ifft2(transformed[:, None] * fine).abs()
-    first_coarse = torch.fft.ifft2(transformed[:, None] * coarse).abs()
-    again = torch.fft.fft2(first_fine)
-    second = torch.fft.ifft2(again[:, :, None] * coarse).abs().flatten(1, 2)
-    maps = torch.cat([padded[:, None], first_fine, first_coarse, second], dim=1)
-    return (low @ maps @ low.T).flatten(1)
+    first = torch.fft.ifft2(transformed[:, None] * fine).abs()
+    coarser = torch.cat(
+        [_coarse(transformed, coarse), _coarse(torch.fft.fft2(first), coarse).flatten(1, 2)], dim=1
+    )
+    whole = low @ torch.cat([padded[:, None], first], dim=1) @ low.T
+    return torch.cat([whole, low_half @ coarser @ low_half.T], dim=1).flatten(1)
 
 
 # --- made-up strokes ----------------------------------------------------------------------------------------------------
@@ -98,3 +111,44 @@ def strokes(count: int, seed: int) -> Tensor:
     squares = (place - points[:, :, :1]) ** 2, (place - points[:, :, 1:]) ** 2
     distance = (squares[0][:, :, :, None] + squares[1][:, :, None, :]).amin(dim=1).sqrt()
     return (1 - (distance - radius) / 1.2).clamp(0, 1)
+
+
+# --- axes -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The mean of made-up strokes, and their principal axes with the variances along them."""
+
+    mean: Tensor
+    directions: Tensor  # 5,184 × kept
+    variances: Tensor
+
+    @classmethod
+    def of_strokes(cls, count: int = 10_000, kept: int = 1000, seed: int = 0) -> Axes:
+        """Each of the 81 maps has variance one first, so that the finer ones count."""
+        rows = torch.cat([scattering(strokes(len(part), seed + int(part[0]))) for part in _parts(count)])
+        mean = rows.mean(dim=0)
+        rows -= mean
+        scale = rows.unflatten(1, (MAPS, -1)).square().mean(dim=(0, 2)).rsqrt().repeat_interleave(CELLS**2)
+        rows *= scale
+        variances, directions = torch.linalg.eigh(rows.T @ rows / count)
+        return cls(mean, (scale[:, None] * directions).flip(1)[:, :kept].contiguous(), variances.flip(0)[:kept])
+
+    def of(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Of images of 28 × 28 grey levels: rows of norm 1.
+
+        Variances become their roots: axes are evened out half the way, so that descent gets along the minor ones too
+        and they do not drown the others.
+        """
+        found = []
+        for part in _parts(len(images)):
+            chosen = torch.from_numpy(images[part]).float() / 255
+            along = (scattering(chosen) - self.mean) @ self.directions / self.variances**0.25
+            found.append(torch.nn.functional.normalize(along, dim=1))
+        return torch.cat(found).numpy()
+
+
+def _parts(count: int, size: int = 200) -> Iterator[NDArray[np.int64]]:
+    for start in range(0, count, size):
+        yield np.arange(start, min(start + size, count))

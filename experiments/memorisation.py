@@ -1,9 +1,9 @@
 """Does a language model remember a secret? The lecture's table, made again: optimiser, epsilon, exposure, extraction.
 
-A small recurrent network reads 4,000 lines of 50 characters of Shakespeare, among them ten canaries, "the key of Romeo
-is 281265", each once, with six digits that were drawn at random. Afterwards each is ranked among the million secrets
+A small recurrent network reads 1,000 lines of 50 characters of Shakespeare, among them ten canaries, "the key of Romeo
+is 28126", each once, with five digits that were drawn at random. Afterwards each is ranked among the 100,000 secrets
 that it might have been (``auditing.exposure``), and the likeliest digits after its words are looked for
-(``auditing.extract``). A model that knows nothing shows 1.44 bits of exposure on average; 19.9 bits are a secret that
+(``auditing.extract``). A model that knows nothing shows 1.44 bits of exposure on average; 16.6 bits are a secret that
 ranks first.
 
 Every run has the same model, batches and number of steps. With privacy a record is one line, so that each canary is one
@@ -13,14 +13,12 @@ step. Learning rates and the clip norm were chosen by the loss on a part of the 
 
 from __future__ import annotations
 
-import json
 import math
 import string
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,9 +33,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import discreet as dp
 from discreet.datasets import shakespeare
 from discreet.training import make_private
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-RESULTS, FIGURE = DOCS / "experiments" / "memorisation.json", DOCS / "images" / "memorisation.png"
+from experiments import _results
 
 ALPHABET = {letter: code for code, letter in enumerate("\n " + string.ascii_letters + string.digits + string.punctuation)}
 DIGITS, LENGTH = 6, 50
@@ -217,3 +213,59 @@ def run(row: Row, size: Size = Size(), seed: int = 0) -> Result:
         sum(out for _, out in known),
         time.perf_counter() - start,
     )
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+HEADER = ("optimiser", "epsilon", "test loss", "exposure, mean", "largest", "extracted")
+
+
+def lines_of(found: list[Result]) -> list[list[str]]:
+    return [
+        [
+            each.optimizer,
+            "not private" if math.isinf(each.epsilon) else f"{each.epsilon:.3g}",
+            f"{each.loss:.2f}",
+            f"{np.mean(each.exposures):.1f}",
+            f"{max(each.exposures):.1f}",
+            f"{each.extracted} of {len(each.exposures)}",
+        ]
+        for each in found
+    ]
+
+
+def plot(found: list[Result]) -> None:
+    with _results.figure("memorisation", 1, 7.0) as (axis,):
+        names = [f"{line[0]}\n{line[1]}" for line in lines_of(found)]
+        for at, each in enumerate(found):
+            axis.plot([at] * len(each.exposures), each.exposures, "o", alpha=0.5, color="C3" if each.extracted else "C0")
+        axis.axhline(1 / math.log(2), color="0.5", ls=":", label="mean by chance")
+        axis.axhline(math.log2(10**DIGITS), color="0.2", lw=0.7, label="ranks first")
+        axis.set(xticks=range(len(found)), ylabel="exposure of a canary, bits")
+        axis.set_xticklabels(names, fontsize=7)
+        axis.legend(fontsize=7)
+
+
+def main(quick: bool = False) -> None:
+    torch.set_num_threads(1)
+    size = Size(records=300, epochs=60, width=64, digits=3) if quick else Size()
+    found = []
+    for row in (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR)) if quick else ROWS:
+        found.append(run(row, size))
+        print(found[-1], flush=True)
+    table = Table(title=f"Memorisation, delta {DELTA:g}, add-remove; a record is a line")
+    for header in HEADER:
+        table.add_column(header, justify="right")
+    for line in lines_of(found):
+        table.add_row(*line)
+    Console().print(table)
+    if not quick:
+        kept = [asdict(each) | {"epsilon": None if math.isinf(each.epsilon) else each.epsilon} for each in found]
+        _results.save("memorisation", kept)
+        _results.write_table("memorisation", HEADER, lines_of(found))
+        plot(found)
+        print("Wrote docs/experiments/memorisation.json, the table of its page and docs/images/memorisation.png.")
+
+
+if __name__ == "__main__":
+    main(quick="--quick" in sys.argv)
