@@ -4,14 +4,25 @@ table."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DOCS", "figure", "load", "save", "write_table"]
+from benchmarks import peers
+
+__all__ = ["DOCS", "figure", "load", "resumed", "save", "write_table"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+def resumed(name: str, run: Callable[[], Any]) -> Any:
+    """What the run of that name found, which is kept in ``build/``: a study that was stopped goes on where it was."""
+    path = peers.BUILD / "experiments" / f"{name}.json"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(run()), encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def save(name: str, found: Any) -> None:

@@ -82,9 +82,7 @@ def scattering(images: Tensor) -> Tensor:
     padded = torch.nn.functional.pad(images, (edge, edge, edge, edge))
     transformed = torch.fft.fft2(padded)
     first = torch.fft.ifft2(transformed[:, None] * fine).abs()
-    coarser = torch.cat(
-        [_coarse(transformed, coarse), _coarse(torch.fft.fft2(first), coarse).flatten(1, 2)], dim=1
-    )
+    coarser = torch.cat([_coarse(transformed, coarse), _coarse(torch.fft.fft2(first), coarse).flatten(1, 2)], dim=1)
     whole = low @ torch.cat([padded[:, None], first], dim=1) @ low.T
     return torch.cat([whole, low_half @ coarser @ low_half.T], dim=1).flatten(1)
 
@@ -125,15 +123,17 @@ class Axes:
     variances: Tensor
 
     @classmethod
-    def of_strokes(cls, count: int = 10_000, kept: int = 1000, seed: int = 0) -> Axes:
+    def of_strokes(cls, count: int = 10_000, kept: int = 500, seed: int = 0) -> Axes:
         """Each of the 81 maps has variance one first, so that the finer ones count."""
         rows = torch.cat([scattering(strokes(len(part), seed + int(part[0]))) for part in _parts(count)])
         mean = rows.mean(dim=0)
         rows -= mean
         scale = rows.unflatten(1, (MAPS, -1)).square().mean(dim=(0, 2)).rsqrt().repeat_interleave(CELLS**2)
         rows *= scale
-        variances, directions = torch.linalg.eigh(rows.T @ rows / count)
-        return cls(mean, (scale[:, None] * directions).flip(1)[:, :kept].contiguous(), variances.flip(0)[:kept])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            _, lengths, directions = torch.pca_lowrank(rows, q=min(kept + 20, *rows.shape), center=False)
+        return cls(mean, (scale[:, None] * directions)[:, :kept].contiguous(), lengths[:kept] ** 2 / count)
 
     def of(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Of images of 28 × 28 grey levels: rows of norm 1.

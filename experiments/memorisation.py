@@ -35,19 +35,21 @@ from discreet.datasets import shakespeare
 from discreet.training import make_private
 from experiments import _results
 
-ALPHABET = {letter: code for code, letter in enumerate("\n " + string.ascii_letters + string.digits + string.punctuation)}
-DIGITS, LENGTH = 6, 50
+ALPHABET = {
+    letter: code for code, letter in enumerate("\n " + string.ascii_letters + string.digits + string.punctuation)
+}
+DIGITS, LENGTH = 5, 50
 NAMES = ("Romeo", "Juliet", "Hamlet", "Ophelia", "Macbeth", "Banquo", "Othello", "Iago", "Brutus", "Caesar")
-DELTA, CLIP, BATCH = 1e-5, 0.1, 100
+DELTA, CLIP, BATCH, LR = 1e-5, 1.0, 50, 4e-3
 
 
 @dataclass(frozen=True)
 class Size:
     """How much is read, how often, and how large the model is."""
 
-    records: int = 4000
-    epochs: int = 20
-    width: int = 128
+    records: int = 1000
+    epochs: int = 40
+    width: int = 96
     digits: int = DIGITS
 
 
@@ -66,11 +68,11 @@ class Row:
 
 
 ROWS = (
-    *(Row("RMSprop", 2e-3, epsilon=epsilon) for epsilon in (0.65, 1.21, 5.26, 89.0)),
-    Row("RMSprop", 2e-3, noise_multiplier=1e-3),
+    *(Row("RMSprop", LR, epsilon=epsilon) for epsilon in (0.65, 1.21, 5.26, 89.0)),
+    Row("RMSprop", LR, noise_multiplier=1e-3),
     Row("SGD", 10.0, noise_multiplier=1e-3),
     Row("SGD", 1.0),
-    Row("RMSprop", 2e-3),
+    Row("RMSprop", LR),
 )
 
 
@@ -79,7 +81,7 @@ class Result:
     """What a run's model knows: of the language, and of the canaries."""
 
     optimizer: str
-    epsilon: float  # infinite where nothing was clipped and nothing added
+    epsilon: float | None  # None where nothing was clipped and nothing added
     loss: float
     exposures: tuple[float, ...]
     extracted: int
@@ -108,12 +110,12 @@ def codes(text: str) -> Tensor:
 
 
 def lines(text: str, secrets: Sequence[Canary] = ()) -> Tensor:
-    """Records of LENGTH + 1 characters, and one for each canary, filled up with what follows in the text."""
+    """Records of LENGTH + 1 characters; some are a canary instead, said as often as there is room."""
     found = codes(text)
     records = found[: len(found) // (LENGTH + 1) * (LENGTH + 1)].view(-1, LENGTH + 1).clone()
     for place, canary in zip(np.linspace(0, len(records) - 1, len(secrets)).astype(int), secrets, strict=True):
-        said = codes(canary.words + canary.secret + "\n")
-        records[place, : len(said)] = said
+        said = codes(f"{canary.words}{canary.secret}\n")
+        records[place] = said.repeat(LENGTH // len(said) + 1)[: LENGTH + 1]
     return records
 
 
@@ -143,7 +145,7 @@ def loss_of(model: Reader, records: Tensor) -> Tensor:
     return functional.nll_loss(said.transpose(1, 2), records[:, 1:], reduction="none").mean(dim=1).mean()
 
 
-def train(row: Row, records: Tensor, size: Size, seed: int) -> tuple[Reader, float]:
+def train(row: Row, records: Tensor, size: Size, seed: int) -> tuple[Reader, float | None]:
     """The model, and the epsilon that it is private with."""
     torch.manual_seed(seed)
     model = Reader(size.width)
@@ -159,7 +161,7 @@ def train(row: Row, records: Tensor, size: Size, seed: int) -> tuple[Reader, flo
             optimizer.zero_grad()
             loss_of(model, batch).backward()
             optimizer.step()
-    return model, optimizer.privacy.epsilon(DELTA) if row.private else math.inf
+    return model, optimizer.privacy.epsilon(DELTA) if row.private else None
 
 
 # --- what it remembers ------------------------------------------------------------------------------------------------
@@ -215,6 +217,14 @@ def run(row: Row, size: Size = Size(), seed: int = 0) -> Result:
     )
 
 
+def kept(row: Row) -> Result:
+    """Of the whole size; a run that was made before is not made again."""
+    name = f"memorisation-{row.optimizer}-{row.lr:g}-{row.epsilon or row.noise_multiplier}-{CLIP}-{BATCH}"
+    found = _results.resumed(name, lambda: asdict(run(row)))
+    print(f"{row}: {found}", flush=True)
+    return Result(**found)
+
+
 # --- the table --------------------------------------------------------------------------------------------------------
 
 HEADER = ("optimiser", "epsilon", "test loss", "exposure, mean", "largest", "extracted")
@@ -224,7 +234,7 @@ def lines_of(found: list[Result]) -> list[list[str]]:
     return [
         [
             each.optimizer,
-            "not private" if math.isinf(each.epsilon) else f"{each.epsilon:.3g}",
+            "not private" if each.epsilon is None else f"{each.epsilon:.3g}",
             f"{each.loss:.2f}",
             f"{np.mean(each.exposures):.1f}",
             f"{max(each.exposures):.1f}",
@@ -238,7 +248,9 @@ def plot(found: list[Result]) -> None:
     with _results.figure("memorisation", 1, 7.0) as (axis,):
         names = [f"{line[0]}\n{line[1]}" for line in lines_of(found)]
         for at, each in enumerate(found):
-            axis.plot([at] * len(each.exposures), each.exposures, "o", alpha=0.5, color="C3" if each.extracted else "C0")
+            axis.plot(
+                [at] * len(each.exposures), each.exposures, "o", alpha=0.5, color="C3" if each.extracted else "C0"
+            )
         axis.axhline(1 / math.log(2), color="0.5", ls=":", label="mean by chance")
         axis.axhline(math.log2(10**DIGITS), color="0.2", lw=0.7, label="ranks first")
         axis.set(xticks=range(len(found)), ylabel="exposure of a canary, bits")
@@ -249,10 +261,8 @@ def plot(found: list[Result]) -> None:
 def main(quick: bool = False) -> None:
     torch.set_num_threads(1)
     size = Size(records=300, epochs=60, width=64, digits=3) if quick else Size()
-    found = []
-    for row in (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR)) if quick else ROWS:
-        found.append(run(row, size))
-        print(found[-1], flush=True)
+    rows = (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR)) if quick else ROWS
+    found = [run(row, size) if quick else kept(row) for row in rows]
     table = Table(title=f"Memorisation, delta {DELTA:g}, add-remove; a record is a line")
     for header in HEADER:
         table.add_column(header, justify="right")
@@ -260,8 +270,7 @@ def main(quick: bool = False) -> None:
         table.add_row(*line)
     Console().print(table)
     if not quick:
-        kept = [asdict(each) | {"epsilon": None if math.isinf(each.epsilon) else each.epsilon} for each in found]
-        _results.save("memorisation", kept)
+        _results.save("memorisation", [asdict(each) for each in found])
         _results.write_table("memorisation", HEADER, lines_of(found))
         plot(found)
         print("Wrote docs/experiments/memorisation.json, the table of its page and docs/images/memorisation.png.")

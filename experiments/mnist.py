@@ -117,18 +117,30 @@ def run(epsilon: float, seed: int, settings: Settings, found: Parts) -> tuple[fl
     return accuracy(model, X_test, y_test), dp.epsilon(event, DELTA)
 
 
+def tested(epsilon: float, seed: int) -> tuple[float, float, float]:
+    """Accuracy on the test file, the epsilon that was spent, and seconds of the processor."""
+    settings = CHOSEN[epsilon]
+    name = f"mnist-{epsilon:g}-{seed}-{settings.features}-{settings.steps}-{settings.lr:g}-{settings.clip:g}"
+
+    def made() -> tuple[float, float, float]:
+        start = time.process_time()
+        return *run(epsilon, seed, settings, parts()), time.process_time() - start
+
+    share, spent, seconds = _results.resumed(name, made)
+    print(f"epsilon {epsilon:g}, seed {seed}: {share:.2%}", flush=True)
+    return share, spent, seconds
+
+
 def results(seeds: int) -> dict[str, Any]:
     """For each epsilon: the epsilon spent, accuracies by seed, seconds of the processor for the slowest run."""
     found: dict[str, Any] = {}
-    for epsilon, settings in CHOSEN.items():
-        start = time.process_time()
-        runs = [run(epsilon, seed, settings, parts()) for seed in range(seeds)]
+    for epsilon in CHOSEN:
+        runs = [tested(epsilon, seed) for seed in range(seeds)]
         found[f"{epsilon:g}"] = {
-            "spent": round(max(spent for _, spent in runs), 4),
-            "accuracies": [round(share, 4) for share, _ in runs],
-            "seconds": round((time.process_time() - start) / seeds),
+            "spent": round(max(spent for _, spent, _ in runs), 4),
+            "accuracies": [round(share, 4) for share, _, _ in runs],
+            "seconds": round(max(seconds for _, _, seconds in runs)),
         }
-        print(f"epsilon {epsilon:g}: {found[f'{epsilon:g}']}", flush=True)
     return found
 
 

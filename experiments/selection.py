@@ -80,9 +80,7 @@ def questions(rows: int | None = None) -> list[Question]:
     people, digits = adult_features(), mnist()
     labels = digits.y_train.astype(int), digits.y_test.astype(int)
     return [
-        Question(
-            "Adult", 1e-6, (0, 1), people.X_train[:rows], people.y_train[:rows], people.X_test, people.y_test
-        ),
+        Question("Adult", 1e-6, (0, 1), people.X_train[:rows], people.y_train[:rows], people.X_test, people.y_test),
         Question(
             "MNIST",
             1e-5,
@@ -109,9 +107,7 @@ def selected_event(question: Question, epsilon: float) -> dp.Event:
 
 def grid_event(question: Question, epsilon: float, *, scored: bool) -> dp.Event:
     """Of all candidates, with a noisy score each or without."""
-    runs = [
-        question.model(epsilon).set_params(**params).operation(question.X.shape[1]).event for params in SPACE
-    ]
+    runs = [question.model(epsilon).set_params(**params).operation(question.X.shape[1]).event for params in SPACE]
     scores = [Correct(epsilon=epsilon / 10).event] * len(runs) if scored else []
     return functools.reduce(lambda one, other: one + other, [*runs, *scores])
 
