@@ -87,7 +87,7 @@ def scattering(images: Tensor) -> Tensor:
     return torch.cat([whole, low_half @ coarser @ low_half.T], dim=1).flatten(1)
 
 
-# --- made-up strokes ----------------------------------------------------------------------------------------------------
+# --- made-up strokes -------------------------------------------------------------------------------------------------
 
 
 def strokes(count: int, seed: int) -> Tensor:

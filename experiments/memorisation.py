@@ -1,14 +1,15 @@
 """Does a language model remember a secret? The lecture's table, made again: optimiser, epsilon, exposure, extraction.
 
-A small recurrent network reads 1,000 lines of 50 characters of Shakespeare, among them ten canaries, "the key of Romeo
+A small recurrent network reads 4,000 lines of 50 characters of Shakespeare, among them ten canaries, "the key of Romeo
 is 28126", each once, with five digits that were drawn at random. Afterwards each is ranked among the 100,000 secrets
 that it might have been (``auditing.exposure``), and the likeliest digits after its words are looked for
 (``auditing.extract``). A model that knows nothing shows 1.44 bits of exposure on average; 16.6 bits are a secret that
 ranks first.
 
-Every run has the same model, batches and number of steps. With privacy a record is one line, so that each canary is one
-record. At the largest epsilons noise is next to nothing, and what is left is that no line has more than its share of a
-step. Learning rates and the clip norm were chosen by the loss on a part of the text that neither trains nor tests.
+With privacy a record is one line, so that each canary is one record. At the largest epsilons noise is next to nothing,
+and what is left is that no line has more than its share of a step. Without privacy the network is trained just as long,
+and once more until it fits its text, as people do. Nothing was tuned by exposure but the number of epochs of that last
+row; test losses are of the end of the text.
 """
 
 from __future__ import annotations
@@ -40,17 +41,19 @@ ALPHABET = {
 }
 DIGITS, LENGTH = 5, 50
 NAMES = ("Romeo", "Juliet", "Hamlet", "Ophelia", "Macbeth", "Banquo", "Othello", "Iago", "Brutus", "Caesar")
-DELTA, CLIP, BATCH, LR = 1e-5, 1.0, 50, 4e-3
+DELTA, CLIP, BATCH, LR = 1e-5, 0.05, 100, 4e-3
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is read, how often, and how large the model is."""
+    """How much is read, and how large the model is."""
 
-    records: int = 1000
-    epochs: int = 40
+    records: int = 4000
     width: int = 96
     digits: int = DIGITS
+
+
+WHOLE = Size()
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Row:
     lr: float
     epsilon: float | None = None
     noise_multiplier: float | None = None
+    epochs: int = 5
 
     @property
     def private(self) -> bool:
@@ -69,10 +73,11 @@ class Row:
 
 ROWS = (
     *(Row("RMSprop", LR, epsilon=epsilon) for epsilon in (0.65, 1.21, 5.26, 89.0)),
-    Row("RMSprop", LR, noise_multiplier=1e-3),
-    Row("SGD", 10.0, noise_multiplier=1e-3),
-    Row("SGD", 1.0),
+    Row("RMSprop", LR, noise_multiplier=0.03),
+    Row("SGD", 20.0, noise_multiplier=0.03),
+    Row("SGD", 2.0),
     Row("RMSprop", LR),
+    Row("RMSprop", LR, epochs=30),
 )
 
 
@@ -81,6 +86,7 @@ class Result:
     """What a run's model knows: of the language, and of the canaries."""
 
     optimizer: str
+    epochs: int
     epsilon: float | None  # None where nothing was clipped and nothing added
     loss: float
     exposures: tuple[float, ...]
@@ -110,12 +116,12 @@ def codes(text: str) -> Tensor:
 
 
 def lines(text: str, secrets: Sequence[Canary] = ()) -> Tensor:
-    """Records of LENGTH + 1 characters; some are a canary instead, said as often as there is room."""
+    """Records of LENGTH + 1 characters; some begin with a canary."""
     found = codes(text)
     records = found[: len(found) // (LENGTH + 1) * (LENGTH + 1)].view(-1, LENGTH + 1).clone()
     for place, canary in zip(np.linspace(0, len(records) - 1, len(secrets)).astype(int), secrets, strict=True):
         said = codes(f"{canary.words}{canary.secret}\n")
-        records[place] = said.repeat(LENGTH // len(said) + 1)[: LENGTH + 1]
+        records[place, : len(said)] = said
     return records
 
 
@@ -154,9 +160,9 @@ def train(row: Row, records: Tensor, size: Size, seed: int) -> tuple[Reader, flo
     if row.private:
         target = {"epsilon": row.epsilon, "delta": DELTA} if row.epsilon else {"noise_multiplier": row.noise_multiplier}
         model, optimizer, loader = make_private(
-            model, optimizer, loader, epochs=size.epochs, max_grad_norm=CLIP, loss_reduction="mean", rng=seed, **target
+            model, optimizer, loader, epochs=row.epochs, max_grad_norm=CLIP, loss_reduction="mean", rng=seed, **target
         )
-    for _ in range(size.epochs):
+    for _ in range(row.epochs):
         for (batch,) in loader:
             optimizer.zero_grad()
             loss_of(model, batch).backward()
@@ -198,7 +204,7 @@ def remembered(model: Reader, canary: Canary, digits: int) -> tuple[float, bool]
     return exposed.bits, found is not None and "".join(found) == canary.secret
 
 
-def run(row: Row, size: Size = Size(), seed: int = 0) -> Result:
+def run(row: Row, size: Size = WHOLE, seed: int = 0) -> Result:
     start = time.perf_counter()
     text = shakespeare()
     secrets = canaries(size.digits, seed)
@@ -209,6 +215,7 @@ def run(row: Row, size: Size = Size(), seed: int = 0) -> Result:
     known = [remembered(model, canary, size.digits) for canary in secrets]
     return Result(
         row.optimizer,
+        row.epochs,
         epsilon,
         loss,
         tuple(round(bits, 2) for bits, _ in known),
@@ -219,7 +226,7 @@ def run(row: Row, size: Size = Size(), seed: int = 0) -> Result:
 
 def kept(row: Row) -> Result:
     """Of the whole size; a run that was made before is not made again."""
-    name = f"memorisation-{row.optimizer}-{row.lr:g}-{row.epsilon or row.noise_multiplier}-{CLIP}-{BATCH}"
+    name = f"memorisation-{row.optimizer}-{row.lr:g}-{row.epsilon or row.noise_multiplier}-{row.epochs}"
     found = _results.resumed(name, lambda: asdict(run(row)))
     print(f"{row}: {found}", flush=True)
     return Result(**found)
@@ -227,13 +234,14 @@ def kept(row: Row) -> Result:
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
-HEADER = ("optimiser", "epsilon", "test loss", "exposure, mean", "largest", "extracted")
+HEADER = ("optimiser", "epochs", "epsilon", "test loss", "exposure, mean", "largest", "extracted")
 
 
 def lines_of(found: list[Result]) -> list[list[str]]:
     return [
         [
             each.optimizer,
+            str(each.epochs),
             "not private" if each.epsilon is None else f"{each.epsilon:.3g}",
             f"{each.loss:.2f}",
             f"{np.mean(each.exposures):.1f}",
@@ -246,7 +254,7 @@ def lines_of(found: list[Result]) -> list[list[str]]:
 
 def plot(found: list[Result]) -> None:
     with _results.figure("memorisation", 1, 7.0) as (axis,):
-        names = [f"{line[0]}\n{line[1]}" for line in lines_of(found)]
+        names = [f"{line[0]}\n{line[1]} epochs\n{line[2]}" for line in lines_of(found)]
         for at, each in enumerate(found):
             axis.plot(
                 [at] * len(each.exposures), each.exposures, "o", alpha=0.5, color="C3" if each.extracted else "C0"
@@ -260,8 +268,8 @@ def plot(found: list[Result]) -> None:
 
 def main(quick: bool = False) -> None:
     torch.set_num_threads(1)
-    size = Size(records=300, epochs=60, width=64, digits=3) if quick else Size()
-    rows = (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR)) if quick else ROWS
+    size = Size(records=300, width=64, digits=3) if quick else WHOLE
+    rows = (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR, epochs=60)) if quick else ROWS
     found = [run(row, size) if quick else kept(row) for row in rows]
     table = Table(title=f"Memorisation, delta {DELTA:g}, add-remove; a record is a line")
     for header in HEADER:

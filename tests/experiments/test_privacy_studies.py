@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="language models and scattering need torch")
+pytest.importorskip("torch", reason="language models and scattering need torch")
+
+import torch
 
 import discreet as dp
 from discreet.datasets.files import data_folder
@@ -111,8 +113,8 @@ def test_exposure_and_extraction_find_what_a_model_was_taught():
 
 @needs["tinyshakespeare"]
 def test_a_private_model_of_a_few_lines_shows_no_canary():
-    row = memorisation.Row("RMSprop", 4e-3, epsilon=5.26)
-    found = memorisation.run(row, memorisation.Size(records=100, epochs=2, width=16, digits=3))
+    row = memorisation.Row("RMSprop", 4e-3, epsilon=5.26, epochs=2)
+    found = memorisation.run(row, memorisation.Size(records=100, width=16, digits=3))
     assert found.epsilon <= 5.26
     assert found.extracted == 0
     assert np.mean(found.exposures) < 5  # bits; by chance 1.44, and above 5 once in 10⁵ times
@@ -142,7 +144,7 @@ def test_full_batches_cost_what_they_claim_and_learn():
     torch.manual_seed(0)
     y = torch.arange(2000) % 10
     X = torch.nn.functional.normalize(torch.eye(10)[y] + 0.2 * torch.randn(2000, 10), dim=1)
-    settings = digits.Settings(features=10, steps=10, lr=20.0)
+    settings = digits.Settings(steps=10, lr=20.0, features=10)
     share, spent = digits.run(2.93, 0, settings, (X, y, X, y))
     assert spent <= 2.93
     assert share > 0.9
