@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet.errors import extra
@@ -31,6 +32,7 @@ def refuse(claim: Claim, tape: LossTape, runs: LoneRuns, records: int, reading: 
             f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. "
             "Declare what it does with the records of a batch: 'mean' or 'sum'."
         )
+    claim = replace(claim, others=())  # of its first record
     where = _first_difference(claim.row, tape, runs, records, reading)
     if where is not None:
         path = next((name for name, module in runs.model.named_modules() if module is where), "")

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 __all__ = ["Schedule"]
 
-FIRST = 2  # batches that are always verified, two records each
+FIRST = 2  # batches that are always verified, twice each
+TOGETHER = 8
 SHORTEST, LONGEST = 4, 64  # steps of a stretch
 
 
@@ -23,9 +24,13 @@ class Schedule:
         self._start, self._length, self._at = FIRST, SHORTEST, -1
 
     @property
-    def rows(self) -> int:
-        """How many records of a batch."""
-        return 2 if self._verified <= FIRST else 1
+    def claims(self) -> tuple[int, ...]:
+        """Of how many records of a batch each claim is: one alone, or some together, so that many rows are looked
+        at."""
+        if self._verified <= FIRST:
+            return 1, TOGETHER
+        assert self._draw is not None
+        return (self._draw(2) * (TOGETHER - 1) + 1,)
 
     def next(self, records: int) -> bool:
         """Whether the next batch is verified; one of a single record never is, and the next takes its turn."""

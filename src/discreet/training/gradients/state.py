@@ -7,14 +7,16 @@ on different records was written from them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.trees import tensors
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
+    from torch.nn import Parameter
 
 __all__ = ["State", "Writes"]
 
@@ -67,6 +69,14 @@ class State:
         for place, owner in self._missing.items():
             found += [_named((place, key)) for key in self._new(place, owner)]
         return found
+
+    def places(self, names: Container[str] | None = None) -> set[int]:
+        """Where the tensors of these names lie, or all of them but parameters."""
+        held = [
+            (_named(place), x) for place, (_, _, x, _) in self._tensors.items() if names or not isinstance(x, Parameter)
+        ]
+        held += [(_named(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
+        return {x.data_ptr() for name, x in held if names is None or name in names} - {0}
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
         return [

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.lone import Claim, LoneRuns, claims
-from discreet.training.gradients.replay import READINGS, Rows, losses
+from discreet.training.gradients.replay import Reading, Rows, losses
 from discreet.training.gradients.tape import Call, LossTape
 
 with extra("torch"):
@@ -20,7 +20,8 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
     """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and a ``few`` claims."""
     again = LossTape((), ())
     again.counted = tape.counted
-    given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
+    reading = Reading(counts=1) if tape.counted else Reading()  # what was made of sizes is made again
+    given = Rows(runs.row(tape, 0, records, reading), count, again, {})
 
     def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
         call.func(*args, **kwargs)
@@ -31,9 +32,9 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
         watch.listener = again
         try:
             with again:
-                found = losses(tape, given, run, READINGS[0], count, records)
-                for loss, (_, weight) in zip(found, tape.backwards, strict=True):
-                    loss.backward(None if weight is None else given(weight, False))
+                found = losses(tape, given, run, reading, count, records)
+                for loss, weight in found:
+                    loss.backward(weight)
         finally:
             watch.listener, again.finished = None, True
             for p in watch.parameters.values():
@@ -42,5 +43,5 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
     with torch.no_grad():
         squares = contraction.squares(uses_of, count)
         lost = ~torch.isfinite(torch.stack(squares)).all(0)
-        rows = [row for row in range(count) if not bool(lost[row])][:few]
+        rows = [(row,) for row in range(count) if not bool(lost[row])][:few]
         return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)
