@@ -420,6 +420,8 @@ APART = {
 """By name: what must pass."""
 
 CHANCE = {
+    "annealed",
+    "saturated",
     "dropout",
     "dropout in place",
     "noise inside",

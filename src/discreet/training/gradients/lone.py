@@ -64,22 +64,25 @@ def claims(
     kept = [square if lost is None else square.masked_fill(lost, 0) for square in squares]
     largest = [math.sqrt(float(square.max())) for square in kept]
     for row, *others in rows:
+        chosen = torch.tensor([row, *others])
         weights = torch.zeros_like(squares[0])
-        weights[[row, *others]] = 1.0
+        weights[chosen] = 1.0
         gradient = [
             torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
         ]
         for place, uses in uses_of.items():
             parameter = contraction.parameters[place]
-            of = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
+            whole = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
             for use in uses:
                 if lost is not None:
                     blank(use, lost)
-                gradient[place] += use.weighted(of).reshape(parameter.shape)
-                if use.bias is not None:
-                    at = next(i for i, p in enumerate(contraction.parameters) if p is use.bias)
-                    assert use.gradients is not None
-                    gradient[at] += (of @ use.gradients).reshape(use.bias.shape)
+                # rows that weigh nothing are left out where that is known to be the same
+                few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if use.in_rows else (use, whole)
+                gradient[place] += few.weighted(of).reshape(parameter.shape)
+                if few.bias is not None:
+                    at = next(i for i, p in enumerate(contraction.parameters) if p is few.bias)
+                    assert few.gradients is not None
+                    gradient[at] += (of @ few.gradients).reshape(few.bias.shape)
         norms = [math.inf if others else math.sqrt(float(square[row])) for square in squares]
         found.append(Claim(row, gradient, norms, largest, tuple(others)))
     return found
@@ -143,7 +146,8 @@ class LoneRuns:
     def from_before(self) -> Iterator[None]:
         """The model in the state in which the batch met it, for the length of a block."""
         now = State(self.model) if self._before.changed_now() else None
-        self._before.restore()
+        if now is not None:
+            self._before.restore()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of one record alone nobody asked
@@ -252,18 +256,19 @@ class LoneRuns:
         self, claim: Claim, alone: list[Tensor], scale: float, coarse: float, part: float, unstable: list[float] | None
     ) -> list[str]:
         tolerance, blocks = max(part * TOLERANCE, HALF * coarse), self.contraction.block
-        wholes = [_norm([g for g, b in zip(alone, blocks, strict=True) if b == i]) for i in range(len(claim.norms))]
+        own, apart = _norms(alone), _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)])
+        wholes = [math.hypot(*(n for n, b in zip(own, blocks, strict=True) if b == i)) for i in range(len(claim.norms))]
         full = [min(c, scale * n) for c, n in zip(self.contraction.full_weight, claim.largest, strict=True)]
         found, slack = [], 0.0
-        for place, (name, one, other) in enumerate(zip(self.parameters, claim.gradient, alone, strict=True)):
+        for place, name in enumerate(self.parameters):
             block = blocks[place]
             # a record whose loss is saturated has a gradient that is all rounding: it is small beside the others'
             noise = max(part * NOISE, coarse) * max(wholes[block], full[block])
-            allowed = tolerance * _norm([other]) + noise + NOTHING * self.contraction.full_weight[block]
+            allowed = tolerance * own[place] + noise + NOTHING * self.contraction.full_weight[block]
             allowed += UNSTABLE * unstable[place] if unstable else 0.0
             slack += allowed**2
             frozen = not self.parameters[name].requires_grad  # on the way: what is claimed of it is thrown away
-            if not frozen and float((one.double() * scale - other.double()).norm()) > allowed:
+            if not frozen and not apart[place] <= allowed:
                 found.append(name)
         for block, norm in enumerate(claim.norms):  # a norm that is too small lets a record through
             if not found and norm * scale < wholes[block] - math.sqrt(slack):
@@ -292,8 +297,11 @@ class LoneRuns:
         return most
 
 
-def _norm(parts: Sequence[Tensor]) -> float:
-    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+def _norms(parts: Sequence[Tensor]) -> list[float]:
+    found = [float(norm) for norm in torch._foreach_norm(list(parts))]
+    if not all(map(math.isfinite, found)):  # squares beyond single precision
+        found = [float(part.double().norm()) for part in parts]
+    return found
 
 
 def _finite(parts: Sequence[Tensor]) -> bool:

@@ -104,6 +104,11 @@ class LossTape(TorchFunctionMode):
         """What backward passes began with: losses, and the weights of their entries."""
         return [x for pair in self.backwards for x in pair if x is not None]
 
+    @property
+    def numbers(self) -> int:
+        """How many it holds."""
+        return sum(x.numel() for call in self.calls for x in call.outputs) + sum(x.numel() for x in self.given)
+
     def forget(self) -> None:
         """Backward passes so far do not count."""
         self.backwards.clear()

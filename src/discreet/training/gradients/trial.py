@@ -17,7 +17,7 @@ __all__ = ["trial"]
 
 
 def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
-    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and a ``few`` claims."""
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few`` of them."""
     again = LossTape((), ())
     again.counted = tape.counted
     reading = Reading(counts=1) if tape.counted else Reading()  # what was made of sizes is made again
@@ -43,5 +43,6 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
     with torch.no_grad():
         squares = contraction.squares(uses_of, count)
         lost = ~torch.isfinite(torch.stack(squares)).all(0)
-        rows = [(row,) for row in range(count) if not bool(lost[row])][:few]
+        found = [row for row in range(count) if not bool(lost[row])][-few:]
+        rows = [tuple(part) for part in (found[:1], found[1:-1], found[-1:]) if part]
         return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)

@@ -31,6 +31,8 @@ with extra("torch"):
 
 __all__ = ["Verification"]
 
+MUCH = 4 << 20  # numbers
+
 
 class Verification:
     """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random."""
@@ -117,9 +119,11 @@ class Verification:
         """Let go of everything that was held for a batch."""
         if self._tape is not None:
             self.stop()
+            held = self._tape.numbers + sum(x.numel() for claim in self._claims for x in claim.gradient)
             self._tape = self._state = None
             self._claims = []
-            return_freed_memory()
+            if held > MUCH:  # less than that the next step uses again
+                return_freed_memory()
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
         """Note what the engine claims of a few records."""
