@@ -136,8 +136,9 @@ class Watch:
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._path.append(name)
             self.depth += 1
-            if self.depth == 1:
+            if self.depth == 1 or type(module) is not kind:
                 _refuse_wrapped(module, kind, name)
+            if self.depth == 1:
                 reads = torch.is_grad_enabled() and not self.plain
                 with self._silence():
                     places = self._read(module, args, kwargs) if reads else Places()
