@@ -20,11 +20,14 @@ def main(size: int | None = None) -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     pairs = list(itertools.islice(itertools.product(SAMPLERS, ZOO), size))
-    most = {sampler: 0.0 for sampler in SAMPLERS}
+    most = dict.fromkeys(SAMPLERS, 0.0)
     for sampler, name in pairs:
         found, allowed = movement(OfZoo(name), sampler)
         if not found <= allowed:
             raise AssertionError(f"{name} with {sampler}: moved by {found:.6g} clip norms, allowed are {allowed:.6g}")
         most[sampler] = max(most[sampler], found / allowed)
     shares = ", ".join(f"{sampler} {share:.4f}" for sampler, share in most.items() if share)
-    print(f"zoo: {len(pairs)} pairs of a model and a sampler, none moved further than allowed; at most, as a share of it: {shares}")
+    print(
+        f"zoo: {len(pairs)} pairs of a model and a sampler, none moved further than allowed; the most, as a share: "
+        f"{shares}"
+    )

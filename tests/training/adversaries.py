@@ -615,7 +615,9 @@ MIXED = {
     "number of records in every weight": lambda: as_sum(
         lambda o, y: (F.cross_entropy(o, y, reduction="none") * torch.full((len(y),), 1 / len(y))).sum()
     ),
-    "number of records less one": lambda: as_sum(lambda o, y: summed(o, y) / (len(y) - 0.999 if len(y) < 2 else len(y) - 1)),
+    "number of records less one": lambda: as_sum(
+        lambda o, y: summed(o, y) / (len(y) - 0.999 if len(y) < 2 else len(y) - 1)
+    ),
     "root of the number of records": lambda: as_sum(lambda o, y: summed(o, y) / len(y) ** 0.5),
     "record by record, divided by their number": lambda: as_sum(
         lambda o, y: sum(F.cross_entropy(o[i : i + 1], y[i : i + 1]) for i in range(len(y))) / len(y)

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet.errors import extra
-from discreet.training.gradients.lone import Claim, LoneRuns
+from discreet.training.gradients.claims import Claim
+from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.places import records_of
-from discreet.training.gradients.replay import Reading
+from discreet.training.gradients.readings import Reading
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trees import mapped, tensors
 from discreet.training.refusals import MIXING_LOSS, MixedRecords, PrivateTrainingError

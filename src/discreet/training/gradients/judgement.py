@@ -17,9 +17,11 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
+from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.constants import Constants, Course
-from discreet.training.gradients.lone import Claim, LoneRuns
-from discreet.training.gradients.replay import READINGS, Reading, ancestors, calls_of_losses, recomputed_inputs
+from discreet.training.gradients.lone import LoneRuns
+from discreet.training.gradients.readings import READINGS, Reading
+from discreet.training.gradients.replay import ancestors, calls_of_losses, recomputed_inputs
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trial import trial
 from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError

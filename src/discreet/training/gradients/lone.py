@@ -12,15 +12,16 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.chance import Handing, Unjudged
-from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.joint import blank
+from discreet.training.gradients.claims import Claim
+from discreet.training.gradients.contraction import Contraction
 from discreet.training.gradients.places import records_of
-from discreet.training.gradients.replay import Reading, Row, Substitute, Whole, given_chance, losses
+from discreet.training.gradients.readings import Reading, Row, Substitute, Whole
+from discreet.training.gradients.replay import given_chance, losses
 from discreet.training.gradients.state import State
 from discreet.training.gradients.tape import Call, LossTape, run_backward
 from discreet.training.gradients.trees import tensors
@@ -30,7 +31,7 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["Catcher", "Claim", "LoneRuns", "claims"]
+__all__ = ["Catcher", "LoneRuns"]
 
 TOLERANCE = 1e-3  # of a parameter's gradient
 NOISE = 1e-5  # of a block's gradient: smaller parts of it are rounding
@@ -38,54 +39,6 @@ TIGHT = 0.1  # of both, for made-up records, one of which is far larger than the
 NOTHING = 1e-12  # of the clip norm
 UNSTABLE = 30.0  # times what a perturbation of some units in the last place moves
 HALF = 16.0  # units in the last place, where numbers are of half precision
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What the engine says of one record: its gradient, one tensor a parameter, and the norm of each block."""
-
-    row: int
-    gradient: list[Tensor]
-    norms: list[float]
-    largest: list[float]  # of all records' norms, block by block
-    others: tuple[int, ...] = ()  # records that it is about, too: the gradient is the sum
-
-
-def claims(
-    contraction: Contraction,
-    uses_of: UsesOf,
-    squares: Sequence[Tensor],
-    lost: Tensor | None,
-    rows: Sequence[tuple[int, ...]],
-) -> list[Claim]:
-    """The claims about these rows, or several of them together, by the contraction that makes the sum: all other
-    records weigh nothing."""
-    found = []
-    kept = [square if lost is None else square.masked_fill(lost, 0) for square in squares]
-    largest = [math.sqrt(float(square.max())) for square in kept]
-    for row, *others in rows:
-        chosen = torch.tensor([row, *others])
-        weights = torch.zeros_like(squares[0])
-        weights[chosen] = 1.0
-        gradient = [
-            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
-        ]
-        for place, uses in uses_of.items():
-            parameter = contraction.parameters[place]
-            whole = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
-            for use in uses:
-                if lost is not None:
-                    blank(use, lost)
-                # rows that weigh nothing are left out where that is known to be the same
-                few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if use.in_rows else (use, whole)
-                gradient[place] += few.weighted(of).reshape(parameter.shape)
-                if few.bias is not None:
-                    at = next(i for i, p in enumerate(contraction.parameters) if p is few.bias)
-                    assert few.gradients is not None
-                    gradient[at] += (of @ few.gradients).reshape(few.bias.shape)
-        norms = [math.inf if others else math.sqrt(float(square[row])) for square in squares]
-        found.append(Claim(row, gradient, norms, largest, tuple(others)))
-    return found
 
 
 class Catcher:
@@ -256,7 +209,10 @@ class LoneRuns:
         self, claim: Claim, alone: list[Tensor], scale: float, coarse: float, part: float, unstable: list[float] | None
     ) -> list[str]:
         tolerance, blocks = max(part * TOLERANCE, HALF * coarse), self.contraction.block
-        own, apart = _norms(alone), _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)])
+        own, apart = (
+            _norms(alone),
+            _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)]),
+        )
         wholes = [math.hypot(*(n for n, b in zip(own, blocks, strict=True) if b == i)) for i in range(len(claim.norms))]
         full = [min(c, scale * n) for c, n in zip(self.contraction.full_weight, claim.largest, strict=True)]
         found, slack = [], 0.0

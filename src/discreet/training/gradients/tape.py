@@ -32,7 +32,20 @@ _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.nume
 _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
 _BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
 READS = frozenset(
-    "__array__ __bool__ __complex__ __float__ __index__ __int__ allclose equal is_nonzero item numpy tolist".split()
+    {
+        "__array__",
+        "__bool__",
+        "__complex__",
+        "__float__",
+        "__index__",
+        "__int__",
+        "allclose",
+        "equal",
+        "is_nonzero",
+        "item",
+        "numpy",
+        "tolist",
+    }
 )
 """Torch functions that tell Python values."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.lone import Claim, LoneRuns, claims
-from discreet.training.gradients.replay import Reading, Rows, losses
+from discreet.training.gradients.claims import Claim, claims
+from discreet.training.gradients.lone import LoneRuns
+from discreet.training.gradients.readings import Reading, Rows
+from discreet.training.gradients.replay import losses
 from discreet.training.gradients.tape import Call, LossTape
 
 with extra("torch"):
@@ -17,7 +19,8 @@ __all__ = ["trial"]
 
 
 def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
-    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few`` of them."""
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few``
+    of them."""
     again = LossTape((), ())
     again.counted = tape.counted
     reading = Reading(counts=1) if tape.counted else Reading()  # what was made of sizes is made again

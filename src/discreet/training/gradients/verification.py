@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.claims import Claim, claims
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.explanation import refuse_written, warn_of_gradients
 from discreet.training.gradients.judgement import Judgement, Memory
-from discreet.training.gradients.lone import Claim, LoneRuns, claims
+from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.schedule import Schedule
 from discreet.training.gradients.state import State, Writes
 from discreet.training.gradients.tape import LossTape, sweep
