@@ -103,7 +103,12 @@ def numbers(tree: Any) -> list[float]:
     [2.0, 0.5, 3.0]
     """
     found: list[float] = []
-    renumbered(tree, lambda _, x: (found.append(float(x)), x)[1])
+
+    def note(_: int, x: float) -> float:
+        found.append(float(x))
+        return x
+
+    renumbered(tree, note)
     return found
 
 

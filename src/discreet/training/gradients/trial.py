@@ -46,6 +46,6 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
     with torch.no_grad():
         squares = contraction.squares(uses_of, count)
         lost = ~torch.isfinite(torch.stack(squares)).all(0)
-        found = [row for row in range(count) if not bool(lost[row])][-few:]
-        rows = [tuple(part) for part in (found[:1], found[1:-1], found[-1:]) if part]
+        kept = [row for row in range(count) if not bool(lost[row])][-few:]
+        rows = [tuple(part) for part in (kept[:1], kept[1:-1], kept[-1:]) if part]
         return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)
