@@ -519,8 +519,62 @@ class Opening(Around):
         return self.b(torch.tanh(h + self.gate * h.mean(0, keepdim=True).expand_as(h)))
 
 
+def changing(write):
+    """The loop writes into the tensors that the loader gave."""
+
+    def act(model, optimizer, x, y):
+        optimizer.zero_grad()
+        write(x, y)
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return lambda: loop(act)
+
+
+def through_numpy(x, y):
+    found = x.numpy()
+    found -= found.mean(0)
+
+
+class Bank(nn.Linear):
+    """Keeps a list that the loop puts outputs in."""
+
+    def __init__(self):
+        super().__init__(D, C)
+        self.kept = []
+
+
+def banked(model, optimizer, x, y):
+    optimizer.zero_grad()
+    out = model(x)
+    loss = F.cross_entropy(out, y)
+    if model.kept:
+        loss = loss + (out @ model.kept[-1].T).logsumexp(1).mean()
+    model.kept.append(out.detach().clone())
+    loss.backward()
+    optimizer.step()
+
+
+class Told(Around):
+    """Takes a number beside its inputs."""
+
+    def forward(self, x, scale=1.0):
+        return super().forward(x * scale)
+
+
+def telling(number):
+    def act(model, optimizer, x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x, number(x)), y).backward()
+        optimizer.step()
+
+    return lambda: loop(act, Told())
+
+
 MIXED = {
     # --- the model mixes
+    "told a number of the batch": telling(lambda x: float(x.abs().mean())),
+    "told the number of records": telling(lambda x: 1 / len(x)),
     "faintly": lambda: train(Around(between=lambda m, h, x: h + 1e-4 * h.mean(0))),
     "in a parameter that hardly matters": lambda: train(Faint()),
     "a gate that is closed at first": lambda: train(Opening()),
@@ -644,6 +698,10 @@ MIXED = {
     "centred targets of oneself": lambda: loop(distilled),
     # --- the loop mixes, or steps as it should not
     "mixup": lambda: train(Around(), change=mixup),
+    "inputs written over": changing(lambda x, y: x.sub_(x.mean(0))),
+    "inputs written over, behind autograd": changing(lambda x, y: x.data.sub_(x.data.mean(0))),
+    "inputs written over by numpy": changing(through_numpy),
+    "targets written over": changing(lambda x, y: y.__setitem__(slice(None), y.float().mean().round().long())),
     "mixup by numpy": lambda: train(Around(), change=mixup_by_numpy),
     "scaled by the largest": lambda: train(Around(), change=lambda x, y: (x / x.abs().max(), y)),
     "statistics of the batch": lambda: train(Around(), change=lambda x, y: (centre(x), y)),
@@ -662,6 +720,7 @@ MIXED = {
     "parameter outside": lambda: loop(outside),
     "queue of outputs": queue_loop,
     # --- state
+    "outputs kept in a list of the model": lambda: loop(banked, Bank()),
     "attribute written by the loop, a number": written_by_the_loop(
         lambda m, x: setattr(m, "seen", float(x.abs().mean())), seen=1.0
     ),

@@ -408,6 +408,9 @@ APART = {
     # --- loops
     "noise on inputs": Case(network, change=lambda x, y: (x + 0.1 * torch.randn_like(x), y)),
     "another order": Case(network, change=lambda x, y: (lambda o: (x[o], y[o]))(torch.randperm(len(x)))),
+    "normalised by constants, in place": Case(network, change=lambda x, y: (x.sub_(0.1).div_(2.0), y)),
+    "normalised by itself, in place": Case(network, change=lambda x, y: (x.div_(x.norm(dim=1, keepdim=True)), y)),
+    "noise on inputs, in place": Case(network, change=lambda x, y: (x.add_(0.1 * torch.randn_like(x)), y)),
     "normalised by constants": Case(network, change=lambda x, y: ((x - 0.1) / 2.0, y)),
     "normalised by itself": Case(network, change=lambda x, y: (x / x.norm(dim=1, keepdim=True), y)),
     "pieces": Case(network, speed=Speed(max_physical_batch_size=3)),
@@ -420,6 +423,7 @@ APART = {
 """By name: what must pass."""
 
 CHANCE = {
+    "noise on inputs, in place",
     "annealed",
     "saturated",
     "dropout",

@@ -54,7 +54,7 @@ def losses(
 
     def again(call: Call) -> None:
         args, kwargs = (mapped(lambda x: now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
-        if (reading.counts or reading.exact) and not call.is_module and count != records:
+        if (reading.exact or (reading.counts and not call.is_module)) and count != records:
             args, kwargs = _recounted((args, kwargs), reading, places.get(id(call), -1), count, records)
         found = _made(call, args, kwargs, run)
         if len(found) != len(call.outputs):
@@ -163,16 +163,29 @@ def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Ru
             wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
     weights = [weight for _, weight in tape.backwards if weight is not None]
     wanted |= {id(x): x for x in weights if id(x) not in tape.after and id(x) in tape.data}
-    if wanted.keys() <= {id(x) for x in tape.given}:
+    written = [x for x, before in tape.before() if not _equal(x, before)]
+    if wanted.keys() <= {id(x) for x in tape.given} and not written:
         return []
+    wanted |= {id(x): x for x in written}
     answers = []
     for row in (None, *rows):
-        made = {id(x): _replaced(x, row, row == rows[0]) for x in tape.given if x.dim() and x.shape[0] == records}
+        made = {
+            id(x): _replaced(before, row if x.dim() and x.shape[0] == records else None, row == rows[0])
+            for x, before in tape.before()
+        }
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(0)
             _again(tape, list(wanted.values()), made, run)
+        if row is None and not all(_equal(made[id(x)], x) for x in written if id(x) not in tape.drawn):
+            raise Unjudged("written")  # by nobody on the tape
         answers.append([made.get(id(x), x) for x in wanted.values()])
     return list(zip(*answers, strict=True))
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, equal_nan=True)
 
 
 def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:

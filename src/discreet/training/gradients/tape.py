@@ -8,7 +8,7 @@ inside. ``replay`` computes it again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +95,7 @@ class LossTape(TorchFunctionMode):
     def __init__(self, yielded: Any, parameters: Container[int], begun: Callable[[], None] | None = None) -> None:
         super().__init__()
         self.given, self._parameters, self._begun = tensors(yielded), parameters, begun
+        self._before = [x.detach().clone() for x in self.given]
         self.calls: list[Call] = []
         self.backwards: list[tuple[Tensor, Tensor | None]] = []
         self.drawn: set[int] = set()  # tensors that chance made outside the model: taken as they are, like the data
@@ -111,6 +112,10 @@ class LossTape(TorchFunctionMode):
         self.unjudged = ""  # why nothing can be said, if so
         self._inside: Call | None = None
         self._in_backward = False
+
+    def before(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """What the loader gave, and how it was then: the loop may have written into it."""
+        return zip(self.given, self._before, strict=False)
 
     @property
     def wanted(self) -> list[Tensor]:
