@@ -26,7 +26,7 @@ with extra("torch"):
     from torch.autograd.graph import _engine_run_backward
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-__all__ = ["Call", "LossTape", "run_backward", "sweep"]
+__all__ = ["Call", "LossTape", "hushed", "run_backward", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
@@ -83,6 +83,14 @@ def sweep() -> None:
             above.append(mode)
     for mode in reversed(above):
         _push_mode(mode)
+
+
+def hushed() -> list[LossTape]:
+    """Tapes of other runs, which from now on do not hear of a private step: what it releases is public."""
+    found = [x for x in _get_current_function_mode_stack() if isinstance(x, LossTape) and not x.finished]
+    for tape in found:
+        tape.paused = True
+    return found
 
 
 class LossTape(TorchFunctionMode):
