@@ -1,8 +1,10 @@
-"""Families of models that people bring: whether the clipped sum is exact, and a private step's time over a plain one's.
+"""Families of models that people bring: whether the clipped sum is exact, and a private step's time and memory over a
+plain one's.
 
 The models are the tests' zoo: tiny, so that what a step costs beside its products weighs more than it would in a real
 one; ``training`` measures models of real size. Prints the table of ``docs/training.md``. Every time is the least of
-several steps, plain and private in turns, in processor time on one thread.
+several steps, plain and private in turns, in processor time on one thread. Memory is the most that tensors held at once
+in a step, parameters and batch included, by torch's own count of its allocations.
 """
 
 from __future__ import annotations
@@ -65,6 +67,25 @@ def steps(name: str) -> tuple[Callable[[], None], Callable[[], None]]:
     return one, other
 
 
+def peak(step: Callable[[], None], standing: int) -> int:
+    """The most bytes of tensors at once in a step, beside which ``standing`` ones were there before it."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as seen:
+        step()
+    held = most = 0
+    found = [x for x in seen.profiler.kineto_results.events() if x.name() == "[memory]"]  # type: ignore[union-attr]
+    for event in sorted(found, key=lambda x: x.start_ns()):
+        held += event.nbytes()
+        most = max(most, held)
+    return most + standing
+
+
+def standing(name: str) -> int:
+    """Bytes of parameters, buffers and the batch."""
+    member = made(name, 16)
+    kept = [*member.model.parameters(), *member.model.buffers(), *member.batch.values()]
+    return sum(x.numel() * x.element_size() for x in kept)
+
+
 def row(name: str) -> str:
     member = made(name)
     gradients = list(each(member))
@@ -73,14 +94,16 @@ def row(name: str) -> str:
     plain, private = steps(name)
     plain(), private()
     times = [(least(plain), least(private)) for _ in range(STEPS)]
-    return f"| {name} | {off:.0e} | {min(b for _, b in times) / min(a for a, _ in times):.1f}× |"
+    bytes_kept = standing(name)
+    memory = peak(private, bytes_kept) / peak(plain, bytes_kept)
+    return f"| {name} | {off:.0e} | {min(b for _, b in times) / min(a for a, _ in times):.1f}× | {memory:.1f}× |"
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}, one thread\n")
-    print("| model | off by | time over plain, tiny |\n|---|---|---|")
+    print("| model | off by | time over plain, tiny | memory over plain, tiny |\n|---|---|---|---|")
     for name in [x for x in sys.argv[1:] if x in ZOO] or ZOO:
         print(row(name), flush=True)
 

@@ -75,13 +75,14 @@ def train(
     epochs=1,
     batch=8,
     around=None,
+    lr=0.1,
     **options,
 ):
     """The loop everybody writes; ``change`` is done to each batch, ``around`` to the model after make_private."""
     records = TensorDataset(*tensors()) if data is None else data
     loader = DataLoader(records, batch, collate_fn=collate)
     given = {"epochs": epochs, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
-    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, **given)
+    model, optimizer, loader = make_private(model, torch.optim.SGD(model.parameters(), lr=lr), loader, **given)
     called = around(model) if around else model
     done = 0
     while done < steps:
@@ -401,8 +402,186 @@ def weight_from_data(m, x):
     return x
 
 
+def summed(o, y):
+    return F.cross_entropy(o, y, reduction="sum")
+
+
+def as_sum(loss, **options):
+    """A loop whose loss is declared a sum, for as many batches as show what a number follows."""
+    return train(Around(), loss, steps=10, epochs=3, loss_reduction="sum", **options)
+
+
+def weighted_backward(weights):
+    """Entries of the loss are weighted in the backward pass itself."""
+
+    def act(model, optimizer, x, y):
+        optimizer.zero_grad()
+        losses = F.cross_entropy(model(x), y, reduction="none")
+        losses.backward(gradient=weights(losses.detach(), y))
+        optimizer.step()
+
+    return lambda: loop(act, loss_reduction="sum")
+
+
+def written_by_the_loop(write, **state):
+    """The loop writes into the model, which scales its inputs by that."""
+
+    def act(model, optimizer, x, y):
+        write(model, x)
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return lambda: loop(act, Around(before=lambda m, x: x * m.seen, **state))
+
+
+def kept_by_the_loop(model, optimizer, x, y):
+    """The model meets the next batch with what the loop put in it of this one."""
+    optimizer.zero_grad()
+    out = model(x)
+    model.seen = out.detach().abs().mean()
+    F.cross_entropy(out, y).backward()
+    optimizer.step()
+
+
+class Centre:
+    """Scores around their running mean, which is written over after it was used."""
+
+    def __init__(self):
+        self.mean = torch.zeros(C)
+
+    def __call__(self, o, y):
+        found = F.cross_entropy(o - self.mean, y)
+        self.keep(o.detach().mean(0))
+        return found
+
+    def keep(self, mean):
+        self.mean.lerp_(mean, 0.1)
+
+
+class Elsewhere(Centre):
+    """The same by numpy, which nobody follows."""
+
+    def keep(self, mean):
+        self.mean = torch.from_numpy(0.9 * self.mean.numpy() + 0.1 * mean.numpy())
+
+
+def mixup_by_numpy(x, y):
+    found = x.numpy()
+    return torch.from_numpy(0.7 * found + 0.3 * found[::-1]), y
+
+
+def masked(count):
+    """The sum over chosen records, divided by how many were chosen, as Python was told."""
+
+    def loss(o, y):
+        chosen = y == 1
+        return summed(o[chosen], y[chosen]) / max(count(chosen, y[chosen]), 1)
+
+    return loss
+
+
+def later_rows(m, h, x):
+    """Rows from the fifth on get a part of the row before."""
+    return torch.cat([h[:5], h[5:] + 0.1 * h[4:-1]]) if len(h) > 5 else h
+
+
+def one_pair(m, h, x):
+    """One row gets something of one other."""
+    if len(h) <= 6:
+        return h
+    h = h.clone()
+    h[5] = h[5] + h[6]
+    return h
+
+
+class Faint(Around):
+    """A mean of the batch in a parameter whose gradient is a millionth of the whole."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        mean = x[:, :1].mean(0) * torch.ones_like(x[:, :1])
+        return self.b(torch.tanh(self.a(x) + 1e-6 * self.shift * mean))
+
+
+class Opening(Around):
+    """A gate that is closed at first lets the mean of the batch in."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        h = self.a(x)
+        return self.b(torch.tanh(h + self.gate * h.mean(0, keepdim=True).expand_as(h)))
+
+
+def changing(write):
+    """The loop writes into the tensors that the loader gave."""
+
+    def act(model, optimizer, x, y):
+        optimizer.zero_grad()
+        write(x, y)
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return lambda: loop(act)
+
+
+def through_numpy(x, y):
+    found = x.numpy()
+    found -= found.mean(0)
+
+
+class Bank(nn.Linear):
+    """Keeps a list that the loop puts outputs in."""
+
+    def __init__(self):
+        super().__init__(D, C)
+        self.kept = []
+
+
+def banked(model, optimizer, x, y):
+    optimizer.zero_grad()
+    out = model(x)
+    loss = F.cross_entropy(out, y)
+    if model.kept:
+        loss = loss + (out @ model.kept[-1].T).logsumexp(1).mean()
+    model.kept.append(out.detach().clone())
+    loss.backward()
+    optimizer.step()
+
+
+class Told(Around):
+    """Takes a number beside its inputs."""
+
+    def forward(self, x, scale=1.0):
+        return super().forward(x * scale)
+
+
+def telling(number):
+    def act(model, optimizer, x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x, number(x)), y).backward()
+        optimizer.step()
+
+    return lambda: loop(act, Told())
+
+
 MIXED = {
     # --- the model mixes
+    "told a number of the batch": telling(lambda x: float(x.abs().mean())),
+    "told the number of records": telling(lambda x: 1 / len(x)),
+    "faintly": lambda: train(Around(between=lambda m, h, x: h + 1e-4 * h.mean(0))),
+    "in a parameter that hardly matters": lambda: train(Faint()),
+    "a gate that is closed at first": lambda: train(Opening()),
+    "later rows only": lambda: train(Around(between=later_rows), batch=16, data=TensorDataset(*tensors(n=160))),
+    "one pair of rows": lambda: train(
+        Around(between=one_pair), batch=16, data=TensorDataset(*tensors(n=160)), steps=60, epochs=6, lr=0
+    ),
     "batch norm in disguise": lambda: train(nn.Sequential(nn.Linear(D, 4), BatchRenorm(), nn.Linear(4, C))),
     "centred": lambda: train(Around(before=lambda m, x: centre(x))),
     "scaled by the batch": lambda: train(Around(before=lambda m, x: x / x.norm())),
@@ -483,6 +662,35 @@ MIXED = {
     "mean by hand declared a sum": lambda: train(
         Around(), lambda o, y: F.cross_entropy(o, y, reduction="sum") / len(y), loss_reduction="sum", steps=8, epochs=2
     ),
+    "number of records as a reciprocal": lambda: as_sum(lambda o, y: summed(o, y) * (1 / len(y))),
+    "number of records by name": lambda: as_sum(lambda o, y: torch.div(summed(o, y), other=len(y))),
+    "number of records in a tensor": lambda: as_sum(lambda o, y: summed(o, y) / torch.tensor([len(y)]).sum()),
+    "number of records in ones": lambda: as_sum(lambda o, y: summed(o, y) / torch.ones(len(y)).sum()),
+    "number of records in every weight": lambda: as_sum(
+        lambda o, y: (F.cross_entropy(o, y, reduction="none") * torch.full((len(y),), 1 / len(y))).sum()
+    ),
+    "number of records less one": lambda: as_sum(
+        lambda o, y: summed(o, y) / (len(y) - 0.999 if len(y) < 2 else len(y) - 1)
+    ),
+    "root of the number of records": lambda: as_sum(lambda o, y: summed(o, y) / len(y) ** 0.5),
+    "record by record, divided by their number": lambda: as_sum(
+        lambda o, y: sum(F.cross_entropy(o[i : i + 1], y[i : i + 1]) for i in range(len(y))) / len(y)
+    ),
+    "value of the batch": lambda: as_sum(lambda o, y: summed(o, y) / float(o.detach().abs().sum())),
+    "item of the batch": lambda: as_sum(lambda o, y: summed(o, y) / (y.sum().item() + 1)),
+    "number of chosen records": lambda: as_sum(masked(lambda chosen, those: len(those))),
+    "number of chosen records as an item": lambda: as_sum(masked(lambda chosen, those: chosen.sum().item())),
+    "condition on the batch": lambda: as_sum(lambda o, y: summed(o, y) * (2 if (y == 1).float().mean() > 0.5 else 1)),
+    "means through a list": lambda: train(
+        Around(), lambda o, y: F.mse_loss(o, torch.tensor(o.detach().mean(0).tolist()).expand_as(o))
+    ),
+    "spread through numpy": lambda: train(
+        Around(), lambda o, y: F.cross_entropy(o * torch.from_numpy(o.detach().numpy().std(0)), y)
+    ),
+    "weights of a backward pass": weighted_backward(lambda losses, y: (y + 1.0) / (y + 1.0).sum()),
+    "weights of a backward pass, of the losses": weighted_backward(lambda losses, y: losses.softmax(0)),
+    "running mean, written over": lambda: train(Around(), Centre()),
+    "running mean by numpy": lambda: train(Around(), Elsewhere()),
     "token mean": lambda: words(token_mean),
     "token mean in the loop": lambda: train(
         nn.Sequential(nn.Embedding(6, 3), nn.Linear(3, 6)), token_mean, data=TensorDataset(*tensors("words"))
@@ -490,6 +698,11 @@ MIXED = {
     "centred targets of oneself": lambda: loop(distilled),
     # --- the loop mixes, or steps as it should not
     "mixup": lambda: train(Around(), change=mixup),
+    "inputs written over": changing(lambda x, y: x.sub_(x.mean(0))),
+    "inputs written over, behind autograd": changing(lambda x, y: x.data.sub_(x.data.mean(0))),
+    "inputs written over by numpy": changing(through_numpy),
+    "targets written over": changing(lambda x, y: y.__setitem__(slice(None), y.float().mean().round().long())),
+    "mixup by numpy": lambda: train(Around(), change=mixup_by_numpy),
     "scaled by the largest": lambda: train(Around(), change=lambda x, y: (x / x.abs().max(), y)),
     "statistics of the batch": lambda: train(Around(), change=lambda x, y: (centre(x), y)),
     "targets in another order": lambda: train(Around(), change=lambda x, y: (x, y.flip(0))),
@@ -507,6 +720,18 @@ MIXED = {
     "parameter outside": lambda: loop(outside),
     "queue of outputs": queue_loop,
     # --- state
+    "outputs kept in a list of the model": lambda: loop(banked, Bank()),
+    "attribute written by the loop, a number": written_by_the_loop(
+        lambda m, x: setattr(m, "seen", float(x.abs().mean())), seen=1.0
+    ),
+    "attribute written by the loop, a tensor": written_by_the_loop(
+        lambda m, x: setattr(m, "seen", x.abs().mean(0)), seen=1.0
+    ),
+    "buffer written by the loop": written_by_the_loop(lambda m, x: m.seen.copy_(x.abs().mean(0)), seen=torch.ones(D)),
+    "buffer written by the loop, behind autograd": written_by_the_loop(
+        lambda m, x: m.seen.data.copy_(x.abs().mean(0)), seen=torch.ones(D)
+    ),
+    "attribute kept by the loop": lambda: loop(kept_by_the_loop, Around(before=lambda m, x: x * m.seen, seen=1.0)),
     "running mean in a buffer": lambda: train(
         Around(before=lambda m, x: (m.mean.mul_(0.9).add_(0.1 * x.detach().mean(0)), x)[1], mean=torch.zeros(D))
     ),

@@ -277,6 +277,36 @@ def words_model():
     return nn.Sequential(nn.Embedding(6, 4), nn.Linear(4, 6))
 
 
+class Annealed:
+    """A weight that grows from step to step, in a loop that asks for sizes."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def __call__(self, o, y):
+        self.steps += 1
+        return F.cross_entropy(o.view(len(y), C), y) + self.steps / 100 * o.square().sum(1).mean()
+
+
+def logged(o, y):
+    """Values are read before the backward pass, and nothing of them comes back."""
+    found = F.cross_entropy(o, y)
+    assert found.item() >= 0
+    assert (o.argmax(1) == y).sum().item() <= len(y)
+    return found
+
+
+def picked(o, y):
+    return -o.log_softmax(1)[torch.arange(len(y)), y].mean()
+
+
+def far():
+    """Every third record is so large that its loss is saturated, or as wrong as can be."""
+    x, y = tensors()
+    x[::3] *= 300
+    return TensorDataset(x, y)
+
+
 APART = {
     # --- models
     "linear": Case(lambda: nn.Linear(D, C)),
@@ -367,10 +397,20 @@ APART = {
     "huber": Case(network, lambda o, y: F.huber_loss(o[:, 0], y.float())),
     "constant divisor": Case(network, lambda o, y: F.cross_entropy(o, y, reduction="sum") / 8, loss_reduction="sum"),
     "margin": Case(network, F.multi_margin_loss),
+    "places of the classes": Case(network, picked),
+    "mean by a reciprocal": Case(network, lambda o, y: F.cross_entropy(o, y, reduction="sum") * (1 / len(y))),
+    "mean by ones": Case(network, lambda o, y: F.cross_entropy(o, y, reduction="sum") / torch.ones(len(y)).sum()),
+    "mean by name": Case(network, lambda o, y: torch.div(F.cross_entropy(o, y, reduction="sum"), other=len(y))),
+    "annealed": Case(network, Annealed()),
+    "logged before backward": Case(network, logged),
+    "saturated": Case(hidden(nn.Dropout), data=far),
     "focal": Case(network, lambda o, y: ((1 - (-F.cross_entropy(o, y, reduction="none")).exp()) ** 2).mean()),
     # --- loops
     "noise on inputs": Case(network, change=lambda x, y: (x + 0.1 * torch.randn_like(x), y)),
     "another order": Case(network, change=lambda x, y: (lambda o: (x[o], y[o]))(torch.randperm(len(x)))),
+    "normalised by constants, in place": Case(network, change=lambda x, y: (x.sub_(0.1).div_(2.0), y)),
+    "normalised by itself, in place": Case(network, change=lambda x, y: (x.div_(x.norm(dim=1, keepdim=True)), y)),
+    "noise on inputs, in place": Case(network, change=lambda x, y: (x.add_(0.1 * torch.randn_like(x)), y)),
     "normalised by constants": Case(network, change=lambda x, y: ((x - 0.1) / 2.0, y)),
     "normalised by itself": Case(network, change=lambda x, y: (x / x.norm(dim=1, keepdim=True), y)),
     "pieces": Case(network, speed=Speed(max_physical_batch_size=3)),
@@ -383,6 +423,9 @@ APART = {
 """By name: what must pass."""
 
 CHANCE = {
+    "noise on inputs, in place",
+    "annealed",
+    "saturated",
     "dropout",
     "dropout in place",
     "noise inside",

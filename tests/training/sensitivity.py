@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from discreet.training import PerUser
+from discreet.training import PerUser, make_private
 from discreet.training.noise import Independent
+from tests.training.zoo import made
 
 QUIET = 1e-9  # a noise multiplier that leaves the sum as it is
 SAMPLERS = {  # by name: how neighbours differ, in records
@@ -55,11 +56,37 @@ def released(case, records, sampler, size):
     try:
         model, optimizer, loader = case.private(records, **({"noise_multiplier": QUIET} | options))
         while not optimizer.privacy.steps:
-            for x, y in loader:
-                case.step(model, optimizer, x, y)
+            for given in loader:
+                case.step(model, optimizer, *given)
     finally:
         case.batch = kept
     return optimizer.privacy._run._noise.total
+
+
+class OfZoo:
+    """A member of the zoo and its loop, as a case of ``honest``; the clip norm is one that every record exceeds."""
+
+    CLIP = 1e-3
+
+    def __init__(self, name):
+        self.name, self.batch = name, 2
+
+    def records(self):
+        return TensorDataset(*made(self.name, 8).batch.values())
+
+    def private(self, records, **options):
+        """Model, optimiser and loader, made private."""
+        self.member = made(self.name, 8)
+        parameters = [p for p in self.member.model.parameters() if p.requires_grad]
+        given = {"epochs": 1, "max_grad_norm": self.CLIP, "loss_reduction": "mean", "rng": 1} | options
+        optimizer = torch.optim.SGD(parameters, lr=1e-3)
+        return make_private(self.member.model, optimizer, DataLoader(records, self.batch), **given)
+
+    def step(self, model, optimizer, *given):
+        optimizer.zero_grad()
+        batch = dict(zip(self.member.batch, given, strict=True))
+        self.member.losses(model, batch).mean().backward()
+        optimizer.step()
 
 
 def movement(case, sampler, size=6):
@@ -69,4 +96,5 @@ def movement(case, sampler, size=6):
     fewer = Some(records, size) if SAMPLERS[sampler] == "add" else Some(records, size, records[size + 1])
     with_it, without = (released(case, those, sampler, size + 1) for those in (more, fewer))
     widened = 1 + 2.0**-10
-    return float((with_it - without).norm()), widened * (1 if SAMPLERS[sampler] == "add" else 2)
+    moved = float((with_it - without).norm()) / getattr(case, "CLIP", 1.0)
+    return moved, widened * (1 if SAMPLERS[sampler] == "add" else 2)

@@ -8,6 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed import HashStore
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
@@ -139,22 +142,17 @@ def test_a_private_model_inside_distributed_data_parallel_is_refused_by_name(alo
         private(nn.parallel.DistributedDataParallel(network()))
 
 
-def sharded(model):
-    """What ``fully_shard`` does to a module's class."""
-
-    class FSDPModule:
-        """Named as torch names it."""
-
-    model.__class__ = type("FSDPSequential", (FSDPModule, type(model)), {})
-    return model
-
-
-def test_a_sharded_model_is_refused_by_name():
-    with pytest.raises(ValueError, match="FSDPSequential, which keeps its parameters in shards"):
-        private(sharded(network()))
+@pytest.mark.parametrize(("part", "name"), [("", "FSDPSequential"), ("0", "FSDPLinear")], ids=["whole", "a layer"])
+def test_a_sharded_model_is_refused_by_name(alone, part, name):
+    mesh = init_device_mesh("cpu", (1,))
+    model = network()
+    fully_shard(model.get_submodule(part), mesh=mesh)
+    assert any(isinstance(p, DTensor) for p in model.parameters())
+    with pytest.raises(ValueError, match=f"{name}, which keeps its parameters in shards"):
+        private(model)
     model, optimizer, loader = private()
-    sharded(model)
-    with pytest.raises(PrivateTrainingError, match="FSDPSequential after make_private"):
+    fully_shard(model.get_submodule(part), mesh=mesh)
+    with pytest.raises(PrivateTrainingError, match=f"{name} after make_private"):
         each(loader, lambda *batch: step(model, optimizer, batch))
 
 

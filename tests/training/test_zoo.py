@@ -21,6 +21,7 @@ from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.watch import watching
 from tests.training.oracle import clipped, trained
+from tests.training.sensitivity import SAMPLERS, OfZoo, movement
 from tests.training.zoo import ADAPTERS, RECORDS, TRANSFORMERS, ZOO, made
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # transformers warns of many things
@@ -190,6 +191,17 @@ def training(name, rows, sampler):
 
 def slow(name, sampler):
     return pytest.param(name, sampler, marks=pytest.mark.slow)
+
+
+SPREAD = [(name, list(SAMPLERS)[i % len(SAMPLERS)]) for i, name in enumerate(ZOO) if i % 5 == 0]
+
+
+@pytest.mark.parametrize(("name", "sampler"), [slow(*pair) for pair in SPREAD] + [("graphs in one list", "per user")])
+def test_a_worst_case_record_moves_the_released_sum_of_any_model_with_any_sampler_by_the_clip_norm(name, sampler):
+    """Some of all pairs, each sampler at least once; ``python -m searches zoo`` tries the whole product."""
+    assert {sampler for _, sampler in SPREAD} == set(SAMPLERS)
+    moved, most = movement(OfZoo(name), sampler)
+    assert 0 < moved <= most
 
 
 SAMPLED = [("experts", sampler) for sampler in ("poisson", "truncated-poisson", "balls-in-bins")]

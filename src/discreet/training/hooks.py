@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.admission import refuse_gradients, refuse_new_parameters
+from discreet.training.gradients.tape import LossTape, hushed
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run
 
@@ -24,10 +25,12 @@ class OptimizerHooks:
     def __init__(self, run: Run) -> None:
         self._run, self._parameters = run, run.clipped.parameters
         self._known = {id(p): name for name, p in self._parameters.items()}
+        self._hushed: list[LossTape] = []
 
     def attach(self, optimizer: Optimizer) -> None:
         """Take the optimiser's hooks, for good."""
         optimizer.register_step_pre_hook(self.before_step)
+        optimizer.register_step_post_hook(self.after_step)
         optimizer._step_supports_amp_scaling = _NoScaler()  # type: ignore[attr-defined]
         self._run.at_batches = self.clear_gradients
         optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, _uncopied  # type: ignore[method-assign]
@@ -42,13 +45,24 @@ class OptimizerHooks:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         answer = None if closure is None else _called(closure)
         run.clipped.verification.stop()
-        run.refuse_step()  # a closure may have taken it
-        run.plan.check(run.number)
-        refuse_new_parameters(run.model, optimizer, self._known)
-        refuse_gradients(self._parameters)
-        # none for a piece: the optimiser passes over parameters without a gradient
-        self._set_gradients(run.take_step())
+        self._hushed = hushed()
+        try:
+            run.refuse_step()  # a closure may have taken it
+            run.plan.check(run.number)
+            refuse_new_parameters(run.model, optimizer, self._known)
+            refuse_gradients(self._parameters)
+            # none for a piece: the optimiser passes over parameters without a gradient
+            self._set_gradients(run.take_step())
+        except BaseException:
+            self.after_step()
+            raise
         return None if closure is None else ((args[0], answer), {})
+
+    def after_step(self, *_: Any) -> None:
+        """Other runs' tapes listen again."""
+        for tape in self._hushed:
+            tape.paused = False
+        self._hushed = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget what backward passes brought since the last step."""

@@ -11,6 +11,7 @@ __all__ = [
     "UNCOLLATED",
     "UNEQUAL",
     "UNJUDGED",
+    "UNKNOWN",
     "MixedRecords",
     "PrivateTrainingError",
 ]
@@ -26,6 +27,12 @@ UNJUDGED = (
     "it treats records apart is not known. Call loss.backward() on a loss made by torch functions from what the model "
     "returns, without a loop over records; or say why it should be believed: make_private(..., unverified='reason'), "
     "which the account repeats."
+)
+UNKNOWN = (
+    "A number or a tensor on the way to the loss, or an attribute of the model, changes with the batch, and may be "
+    "made of its records: the loop asks a tensor for values (item, float, numpy, a condition) or for a size, and what "
+    "Python does with them cannot be seen. Compute the loss by torch functions, and divide by a constant; or say why "
+    "it should be believed: make_private(..., unverified='reason'), which the account repeats."
 )
 UNCOLLATED = (
     "The collate function was run twice with one record replaced, and more than that record's row changed, or it could "

@@ -150,17 +150,17 @@ _COMPOSED: dict[Any, Callable[..., Callable[[], Tensor] | None]] = {
 
 
 class Handing(TorchFunctionMode):
-    """Gives a call of a model for one record what the batch's call drew for it: row ``row`` of ``records``.
+    """Gives a call of a model for one record what the batch's call drew for it, or for a few: ``rows`` of ``records``.
 
     A tensor drawn for a record alone has ``1/records`` of the entries in one dimension: the record's own, one after
     another, or where they are ``interleaved`` every so many; for ``copies`` of the record, so many times those. One of
     the same shape was drawn for all records.
     """
 
-    def __init__(self, row: int, records: int, copies: int = 1, *, interleaved: bool = False) -> None:
+    def __init__(self, rows: tuple[int, ...], records: int, copies: int = 1, *, interleaved: bool = False) -> None:
         super().__init__()
         self._left: Iterator[Tensor] = iter(())
-        self._row, self._records, self._copies, self._interleaved = row, records, copies, interleaved
+        self._rows, self._records, self._copies, self._interleaved = rows, records, copies, interleaved
         self._handed: dict[bytes, Tensor] = {}  # by the generator's state: a checkpointed module runs twice
 
     def next(self, draws: Draws) -> None:
@@ -188,9 +188,9 @@ class Handing(TorchFunctionMode):
         moved = [d for d in range(wanted.dim()) if wanted.shape[d] != whole.shape[d]]
         fold = whole.shape[moved[0]] // self._records
         sizes = whole.shape[moved[0]], wanted.shape[moved[0]]
-        if len(moved) != 1 or sizes != (fold * self._records, fold * self._copies):
+        if len(moved) != 1 or sizes != (fold * self._records, fold * self._copies * len(self._rows)):
             raise Unjudged("draws")
-        first = torch.arange(fold, device=whole.device)
-        index = first * self._records + self._row if self._interleaved else first + self._row * fold
-        own = whole.index_select(moved[0], index)
+        first, rows = torch.arange(fold, device=whole.device), torch.tensor(self._rows, device=whole.device)
+        index = first[:, None] * self._records + rows if self._interleaved else first + rows[:, None] * fold
+        own = whole.index_select(moved[0], index.flatten())
         return own if self._copies == 1 else torch.cat([own] * self._copies, moved[0])

@@ -31,6 +31,10 @@ class Contraction:
     def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping) -> None:
         self.parameters = list(parameters.values())
         self.block, self.shares = clipping.blocks(list(parameters))
+        norm = clipping.max_grad_norm
+        self.full_weight = [  # the norm up to which a gradient counts for what it is, block by block
+            clipping.stability if clipping.factor == "automatic" else norm * share for share in self.shares
+        ]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
         self._names = list(parameters)
         self._place = {id(p): i for i, p in enumerate(self.parameters)}

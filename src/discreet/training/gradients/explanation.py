@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet.errors import extra
-from discreet.training.gradients.lone import Claim, LoneRuns
+from discreet.training.gradients.claims import Claim
+from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.places import records_of
-from discreet.training.gradients.replay import Reading
+from discreet.training.gradients.readings import Reading
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trees import mapped, tensors
 from discreet.training.refusals import MIXING_LOSS, MixedRecords, PrivateTrainingError
@@ -31,6 +33,7 @@ def refuse(claim: Claim, tape: LossTape, runs: LoneRuns, records: int, reading: 
             f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. "
             "Declare what it does with the records of a batch: 'mean' or 'sum'."
         )
+    claim = replace(claim, others=())  # of its first record
     where = _first_difference(claim.row, tape, runs, records, reading)
     if where is not None:
         path = next((name for name, module in runs.model.named_modules() if module is where), "")

@@ -17,11 +17,14 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
-from discreet.training.gradients.lone import Claim, LoneRuns
-from discreet.training.gradients.replay import READINGS, Reading, ancestors, recomputed_inputs, sizes
+from discreet.training.gradients.claims import Claim
+from discreet.training.gradients.constants import Constants, Course
+from discreet.training.gradients.lone import LoneRuns
+from discreet.training.gradients.readings import READINGS, Reading
+from discreet.training.gradients.replay import ancestors, calls_of_losses, recomputed_inputs
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trial import trial
-from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, MixedRecords, PrivateTrainingError
+from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
 
 with extra("torch"):
     import torch
@@ -40,19 +43,12 @@ class Memory:
     debug: bool = False
     told: bool = False  # whether it was said that there are no gradients before step
     made_up: bool = False  # whether made-up records were asked of
-    sizes: tuple[int, dict[int, int]] | None = None  # of the last batch: its size, and numbers that may be sizes
-    follows: bool = False  # whether numbers of the loop were seen to follow the number of records
+    course: Course = field(default_factory=Course)  # what Python put on the way to the losses
+    readings: list[Reading] = field(default_factory=lambda: list(READINGS))  # that no verified record has contradicted
     written: set[str] = field(
         default_factory=set
     )  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
-
-    def count(self, tape: LossTape, records: int) -> None:
-        """Numbers of the loop that change with the number of records are numbers of records."""
-        found = sizes(tape, records)
-        if self.sizes is not None and self.sizes[0] != records and tape.counted:
-            self.follows |= any(self.sizes[1].get(place) == times for place, times in found.items())
-        self.sizes = records, found
 
     def refuse(self, error: PrivateTrainingError) -> None:
         """Refuse what cannot be judged, unless the user vouches for it."""
@@ -73,7 +69,7 @@ class Judgement:
 
     def judge(self, claimed: Sequence[Claim]) -> None:
         """Refuse the batch, or not."""
-        self.memory.count(self.tape, self.records)
+        self._refuse_constants()
         self._refuse_earlier()
         self._refuse_several_rows()
         if not self.memory.made_up:
@@ -84,18 +80,19 @@ class Judgement:
         self._refuse_written(self.tape, self.records)
 
     def _compare(self, claim: Claim, tape: LossTape, records: int, *, made_up: bool) -> None:
-        """Refuse a claim that is wrong under every reading of the tape."""
+        """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
+        for all records."""
         wrong: tuple[Reading, list[str]] | None = None
-        for reading in READINGS:
-            if self.memory.follows and not reading.counts:
-                continue
+        readings = self.memory.readings
+        for reading in list(readings):
             try:
-                names = self.runs.differing(claim, tape, records, reading)
+                names = self.runs.differing(claim, tape, records, reading, tight=made_up)
             except PrivateTrainingError:
                 raise
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
             if not names:
+                del readings[: readings.index(reading)]
                 if not made_up:
                     self._refuse_padding(claim, reading)
                 return
@@ -105,12 +102,13 @@ class Judgement:
                 self.memory.refuse(PrivateTrainingError(UNJUDGED))
             return
         if made_up or self.memory.debug:
+            self._refuse_written(tape, records)
             explanation.refuse(claim, tape, self.runs, records, *wrong)
         raise MixedRecords(UNEQUAL)
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
-        alone = None if self.tape.alone is None else self.tape.alone(claim.row)
+        alone = None if self.tape.alone is None or claim.others else self.tape.alone(claim.row)
         if alone is None:
             return
         own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
@@ -136,10 +134,21 @@ class Judgement:
         self._refuse_written(made, count)
         self.runs.written.clear()
 
+    def _refuse_constants(self) -> None:
+        """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
+        course, calls = self.memory.course, calls_of_losses(self.tape)
+        if not course.known(Constants.of(self.tape, calls, self.records, self.runs.known)):
+            self.memory.refuse(PrivateTrainingError(UNKNOWN))
+        if course.follows and not course.counts:  # another form than those that told: which numbers, is not known
+            self.memory.readings[:] = [r for r in READINGS if r.counts]
+        elif course.follows:
+            found = [replace(reading, counts=0, exact=dict(course.counts)) for reading in self.memory.readings]
+            self.memory.readings[:] = [r for i, r in enumerate(found) if r not in found[:i]]
+
     def _refuse_earlier(self) -> None:
         """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
         tape, earlier = self.tape, {id(x) for x in (ref() for ref in self.memory.earlier) if x is not None}
-        if (earlier - tape.data) & ancestors(tape):
+        if (earlier - {id(x) for x in tape.given}) & ancestors(tape):
             raise MixedRecords(EARLIER)
         made = {id(x): x for call in tape.calls for x in call.outputs if id(x) in tape.data}
         self.memory.earlier = [weakref.ref(x) for x in made.values()]
@@ -171,10 +180,10 @@ class Judgement:
     def _refuse_written(self, tape: LossTape, records: int) -> None:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
         written = self.runs.written
-        if len(written) == 1 and written[0][1]:  # does another record write the same?
+        if len({rows for rows, *_ in written}) == 1 and written[0][1]:  # does another record write the same?
             for reading in READINGS:
                 try:
-                    self.runs.gradient(tape, (written[0][0] + 1) % records, records, reading)
+                    self.runs.gradient(tape, (written[0][0][0] + 1) % records, records, reading)
                     break
                 except Exception:  # refused below: what is not known to be the same is not
                     continue

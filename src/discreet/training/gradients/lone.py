@@ -12,15 +12,16 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.chance import Handing, Unjudged
-from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.joint import blank
+from discreet.training.gradients.claims import Claim
+from discreet.training.gradients.contraction import Contraction
 from discreet.training.gradients.places import records_of
-from discreet.training.gradients.replay import Reading, Row, Substitute, Whole, given_chance, losses
+from discreet.training.gradients.readings import Reading, Row, Substitute, Whole
+from discreet.training.gradients.replay import given_chance, losses
 from discreet.training.gradients.state import State
 from discreet.training.gradients.tape import Call, LossTape, run_backward
 from discreet.training.gradients.trees import tensors
@@ -30,47 +31,14 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["Catcher", "Claim", "LoneRuns", "claims"]
+__all__ = ["Catcher", "LoneRuns"]
 
 TOLERANCE = 1e-3  # of a parameter's gradient
-NOISE = 1e-5  # of the whole gradient: smaller parts of it are rounding
+NOISE = 1e-5  # of a block's gradient: smaller parts of it are rounding
+TIGHT = 0.1  # of both, for made-up records, one of which is far larger than the others
+NOTHING = 1e-12  # of the clip norm
 UNSTABLE = 30.0  # times what a perturbation of some units in the last place moves
 HALF = 16.0  # units in the last place, where numbers are of half precision
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What the engine says of one record: its gradient, one tensor a parameter, and the norm of each block."""
-
-    row: int
-    gradient: list[Tensor]
-    norms: list[float]
-
-
-def claims(
-    contraction: Contraction, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, rows: Sequence[int]
-) -> list[Claim]:
-    """The claims about these rows, by the contraction that makes the sum: all other records weigh nothing."""
-    found = []
-    for row in rows:
-        weights = torch.zeros_like(squares[0])
-        weights[row] = 1.0
-        gradient = [
-            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
-        ]
-        for place, uses in uses_of.items():
-            parameter = contraction.parameters[place]
-            of = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
-            for use in uses:
-                if lost is not None:
-                    blank(use, lost)
-                gradient[place] += use.weighted(of).reshape(parameter.shape)
-                if use.bias is not None:
-                    at = next(i for i, p in enumerate(contraction.parameters) if p is use.bias)
-                    assert use.gradients is not None
-                    gradient[at] += (of @ use.gradients).reshape(use.bias.shape)
-        found.append(Claim(row, gradient, [math.sqrt(float(square[row])) for square in squares]))
-    return found
 
 
 class Catcher:
@@ -93,14 +61,15 @@ class LoneRuns:
 
     def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
         self.watch, self.contraction, self.model, self._before = watch, contraction, model, before
-        self._known = {id(x) for x in [*model.parameters(), *model.buffers()]}
+        self.known = {id(x) for x in [*model.parameters(), *model.buffers()]}
         self.mean = reduction == "mean"
         self.parameters: Mapping[str, Tensor] = watch.parameters
-        self.written: list[tuple[int, list[str], State | None]] = []  # of each run: its row, what it wrote, the state
+        # of each run: its rows, what it wrote, the state after it
+        self.written: list[tuple[tuple[int, ...], list[str], State | None]] = []
 
     def row(self, tape: LossTape, row: int, records: int, reading: Reading) -> Row:
         """A record of a tape."""
-        return Row(tape, row, records, self._known, reading)
+        return Row(tape, row, records, self.known, reading)
 
     def run(self, call: Call, args: Any, kwargs: Any, chance: Handing) -> list[Tensor]:
         """One call of the model, unwatched; what it drew for the record is handed to it again."""
@@ -116,21 +85,22 @@ class LoneRuns:
 
     def chance(self, row: int, records: int, reading: Reading) -> Handing:
         """What chance did for a record."""
-        return Handing(row, records, reading.copies, interleaved=reading.interleaved)
+        return Handing((row, *reading.others), records, reading.copies, interleaved=reading.interleaved)
 
     def gradient(self, tape: LossTape, row: int, records: int, reading: Reading) -> list[Tensor]:
         """The gradient of a record's own loss, by an ordinary backward pass; leaves no trace in the model."""
         with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
             found = self._backward(tape, self.row(tape, row, records, reading), reading)
             names = self._before.changed_now()
-            self.written.append((row, names, State(self.model) if names else None))
+            self.written.append(((row, *reading.others), names, State(self.model) if names else None))
         return found
 
     @contextmanager
     def from_before(self) -> Iterator[None]:
         """The model in the state in which the batch met it, for the length of a block."""
         now = State(self.model) if self._before.changed_now() else None
-        self._before.restore()
+        if now is not None:
+            self._before.restore()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of one record alone nobody asked
@@ -141,12 +111,12 @@ class LoneRuns:
     def output_gradients_differ(self, tape: LossTape, row: int, records: int, reading: Reading) -> bool:
         """Whether the loss sends another gradient to the model's outputs for a record where it is alone."""
         # of the losses as they were: their graph may be gone, so they are computed again, for all and for one
-        whole = Whole(tape, self._known)
+        whole = Whole(tape, self.known)
         alone = self.row(tape, row, records, reading)
         try:
             with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
                 together = self._at_outputs(tape, whole, row, records, reading, records)
-                by_itself = self._at_outputs(tape, alone, row, records, reading, reading.copies)
+                by_itself = self._at_outputs(tape, alone, row, records, reading, reading.count)
         except Exception:  # the place is not known, the refusal stands
             return False
         scale = float(records) if self.mean else 1.0
@@ -170,7 +140,8 @@ class LoneRuns:
             outputs.extend(x for x in found if x.requires_grad)
             return found
 
-        total = sum(loss.sum() for loss in losses(tape, given, run, reading, count, records))
+        found = losses(tape, given, run, reading, count, records)
+        total = sum((loss if weight is None else loss * weight).sum() for loss, weight in found)
         assert isinstance(total, Tensor)
         return [
             torch.zeros_like(x) if g is None else g
@@ -183,11 +154,11 @@ class LoneRuns:
         def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
             return self.run(call, args, kwargs, chance)
 
-        found = losses(tape, of, run, reading, reading.copies, of.records)
+        found = losses(tape, of, run, reading, reading.count, of.records)
         ours = list(self.parameters.values())
         pairs = [
-            (loss, None if weight is None else of(weight, False).reshape(loss.shape).to(loss.dtype))
-            for loss, (_, weight) in zip(found, tape.backwards, strict=True)
+            (loss, None if weight is None else weight.detach().reshape(loss.shape).to(loss.dtype))
+            for loss, weight in found
             if loss.requires_grad
         ]
         if any(weight is None and loss.numel() != 1 for loss, weight in pairs):
@@ -205,42 +176,59 @@ class LoneRuns:
     # --- comparing -------------------------------------------------------------------------------------------------
 
     def differing(
-        self, claim: Claim, tape: LossTape, records: int, reading: Reading, scale: float | None = None
+        self,
+        claim: Claim,
+        tape: LossTape,
+        records: int,
+        reading: Reading,
+        scale: float | None = None,
+        *,
+        tight: bool = False,
     ) -> list[str]:
         """The parameters whose claimed gradient is not the lone record's; none: they agree.
 
         ``scale`` times the claim is compared: as many times as there are records, where the loss divides by them.
         """
-        scale = scale or (float(records) if self.mean else 1.0)
+        if claim.others:
+            reading = replace(reading, others=claim.others, copies=1)
+        scale = scale or (records / reading.count * reading.copies if self.mean else 1.0)
         alone = self.gradient(tape, claim.row, records, reading)
         coarse = _coarseness(tape, alone)
         if not _finite(claim.gradient):
             return []  # such a record contributes nothing
         if not _finite(alone):
             return list(self.parameters)
-        found = self._beyond(claim, alone, scale, coarse, None)
+        part = TIGHT if tight else 1.0
+        found = self._beyond(claim, alone, scale, coarse, part, None)
         if found:
-            found = self._beyond(
-                claim, alone, scale, coarse, self._instability(claim, tape, records, reading, alone, coarse)
-            )
+            unstable = self._instability(claim, tape, records, reading, alone, coarse)
+            found = self._beyond(claim, alone, scale, coarse, part, unstable)
         return found
 
     def _beyond(
-        self, claim: Claim, alone: list[Tensor], scale: float, coarse: float, unstable: list[float] | None
+        self, claim: Claim, alone: list[Tensor], scale: float, coarse: float, part: float, unstable: list[float] | None
     ) -> list[str]:
-        tolerance, whole = max(TOLERANCE, HALF * coarse), _norm(alone)
+        tolerance, blocks = max(part * TOLERANCE, HALF * coarse), self.contraction.block
+        own, apart = (
+            _norms(alone),
+            _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)]),
+        )
+        wholes = [math.hypot(*(n for n, b in zip(own, blocks, strict=True) if b == i)) for i in range(len(claim.norms))]
+        full = [min(c, scale * n) for c, n in zip(self.contraction.full_weight, claim.largest, strict=True)]
         found, slack = [], 0.0
-        for place, (name, one, other) in enumerate(zip(self.parameters, claim.gradient, alone, strict=True)):
-            allowed = tolerance * _norm([other]) + max(NOISE, coarse) * whole + 1e-30
+        for place, name in enumerate(self.parameters):
+            block = blocks[place]
+            # a record whose loss is saturated has a gradient that is all rounding: it is small beside the others'
+            noise = max(part * NOISE, coarse) * max(wholes[block], full[block])
+            allowed = tolerance * own[place] + noise + NOTHING * self.contraction.full_weight[block]
             allowed += UNSTABLE * unstable[place] if unstable else 0.0
             slack += allowed**2
             frozen = not self.parameters[name].requires_grad  # on the way: what is claimed of it is thrown away
-            if not frozen and float((one.double() * scale - other.double()).norm()) > allowed:
+            if not frozen and not apart[place] <= allowed:
                 found.append(name)
         for block, norm in enumerate(claim.norms):  # a norm that is too small lets a record through
-            own = [g for g, b in zip(alone, self.contraction.block, strict=True) if b == block]
-            if not found and norm * scale < _norm(own) - math.sqrt(slack):
-                found += [name for name, b in zip(self.parameters, self.contraction.block, strict=True) if b == block]
+            if not found and norm * scale < wholes[block] - math.sqrt(slack):
+                found += [name for name, b in zip(self.parameters, blocks, strict=True) if b == block]
         return found
 
     def _instability(
@@ -265,8 +253,11 @@ class LoneRuns:
         return most
 
 
-def _norm(parts: Sequence[Tensor]) -> float:
-    return math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+def _norms(parts: Sequence[Tensor]) -> list[float]:
+    found = [float(norm) for norm in torch._foreach_norm(list(parts))]
+    if not all(map(math.isfinite, found)):  # squares beyond single precision
+        found = [float(part.double().norm()) for part in parts]
+    return found
 
 
 def _finite(parts: Sequence[Tensor]) -> bool:

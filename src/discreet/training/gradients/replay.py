@@ -1,23 +1,22 @@
 """What a tape holds, computed again: for one record alone, or for made-up records.
 
 From the model's inputs on, every call is made again: what was given to the model and the loss is cut to the record's
-row, and what follows from it follows. A ``Reading`` says what is taken for a row where sizes coincide, and what for a
-number of records where Python was told one: a loop is right if one reading shows that it is.
+row, and what follows from it follows (``readings``).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.chance import Unjudged
-from discreet.training.gradients.places import records_of
+from discreet.training.gradients.constants import numbers, renumbered, times
+from discreet.training.gradients.readings import Reading, Substitute
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trees import mapped, tensors
 
@@ -25,148 +24,23 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = [
-    "READINGS",
-    "Reading",
-    "Row",
-    "Rows",
-    "Substitute",
-    "Whole",
-    "ancestors",
-    "calls_of_losses",
-    "given_chance",
-    "losses",
-    "recomputed_inputs",
-    "sizes",
-]
+__all__ = ["ancestors", "calls_of_losses", "given_chance", "losses", "recomputed_inputs"]
+
+OVERWRITING = frozenset({"copy_", "fill_", "zero_"})
 
 Run = Callable[[Call, Any, Any], list[Tensor]]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What is taken for what, where a tape alone cannot tell."""
-
-    counts: int = 0  # how many whole numbers of a call may be multiples of the number of records
-    only_data: bool = False  # whether tensors that do not come from the batch have no rows
-    turned: bool = False  # whether the records are rather in the second dimension
-    interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
-    copies: int = 1  # of the record, for functions that do not run on one
-    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the record's own instead of its row
-
-
-READINGS = (
-    Reading(),
-    Reading(counts=1),
-    Reading(only_data=True),
-    Reading(counts=1, only_data=True),
-    Reading(counts=9),
-    Reading(turned=True),
-    Reading(interleaved=True),
-    Reading(copies=2),
-    Reading(copies=2, counts=1),
-)
-
-
-class Substitute(Protocol):
-    """What takes the place of tensors that model and loss were given."""
-
-    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
-        """Its part of a tensor."""
-
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whether a tensor has a row for each record, or is taken whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One record: its row in tensors that hold ``records`` of them; ``known`` tensors are the model's own."""
-
-    tape: LossTape
-    row: int
-    records: int
-    known: Container[int]
-    reading: Reading = READINGS[0]
-
-    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
-        """The record's part of a tensor that was given."""
-        if id(x) in self.known:
-            return x
-        now = self.tape.originals.get(id(x), x).detach()
-        dim = self.dim(x, of_model)
-        own = now if dim is None else self.reading.own.get(id(x), now.narrow(dim, self.row, 1))
-        if dim is not None and self.reading.copies > 1:
-            own = own.repeat_interleave(self.reading.copies, dim)
-        return own.clone().requires_grad_(x.requires_grad)
-
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whether a tensor has a row for each record."""
-        return self.dim(x, of_model) is not None
-
-    def dim(self, x: Tensor, of_model: bool) -> int | None:
-        """Where the records are: in the first dimension; of a batch that was turned, in the second."""
-        if self.reading.only_data and id(x) not in self.tape.data | self.tape.drawn:
-            return None
-        if self.reading.turned and x.dim() > 1 and x.shape[1] == self.records:
-            return 1
-        return records_of(x, self.records) if of_model else 0 if x.dim() and x.shape[0] == self.records else None
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """All records, as they are."""
-
-    tape: LossTape
-    known: Container[int]
-
-    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
-        """The tensor as it was given."""
-        return x if id(x) in self.known else self.tape.originals.get(id(x), x).detach().clone()
-
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whatever it has is taken."""
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Made-up records in place of the batch's, as many as ``count``: of the same shapes and kinds of numbers."""
-
-    row: Row
-    count: int
-    tape: LossTape  # that is being written: made-up records are its data
-    made: dict[int, Tensor]
-
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whether a tensor has a row for each record."""
-        return self.row.has_rows(x, of_model)
-
-    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
-        """Numbers around zero, and small whole ones: what any table has."""
-        dim = self.row.dim(x, of_model)
-        if id(x) in self.row.known:
-            return x
-        if dim is None:
-            return self.row.tape.originals.get(id(x), x).detach().clone().requires_grad_(x.requires_grad)
-        if id(x) not in self.made:
-            shape = [self.count if d == dim else size for d, size in enumerate(x.shape)]
-            if x.is_floating_point() or x.is_complex():
-                self.made[id(x)] = torch.randn(shape, dtype=x.dtype, device=x.device)
-            else:
-                self.made[id(x)] = torch.randint(0, 2, shape, device=x.device).to(x.dtype)
-            self.tape.data.add(id(self.made[id(x)]))
-            self.tape.given.append(self.made[id(x)])
-        return self.made[id(x)].requires_grad_(x.requires_grad)
-
-
 def losses(
     tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
-) -> list[Tensor]:
-    """The losses of the backward passes, computed again from what ``substitute`` gives for what was given.
+) -> list[tuple[Tensor, Tensor | None]]:
+    """The losses of the backward passes and the weights of their entries, computed again from what ``substitute`` gives
+    for what was given.
 
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
     """
     made: dict[int, Tensor] = {}
+    places = {id(call): place for place, call in enumerate(calls_of_losses(tape))}
     makers = {id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data}
 
     def now(x: Tensor, of_model: bool) -> Tensor:
@@ -180,24 +54,35 @@ def losses(
 
     def again(call: Call) -> None:
         args, kwargs = (mapped(lambda x: now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
-        if reading.counts and not call.is_module and count != records:
-            args = _recounted(args, reading.counts, count, records)
+        if (reading.exact or (reading.counts and not call.is_module)) and count != records:
+            args, kwargs = _recounted((args, kwargs), reading, places.get(id(call), -1), count, records)
         found = _made(call, args, kwargs, run)
         if len(found) != len(call.outputs):
             raise Unjudged("outputs")
         made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
 
-    for call in calls_of_losses(tape):
+    counted = _counted(tape, records) if reading.counts or reading.exact else set()
+    for call in _needed(tape, tape.wanted, lambda ids: bool(ids & (tape.after | counted))):
         again(call)
-    wanted = [loss for loss, _ in tape.backwards]
-    if any(id(loss) not in made for loss in wanted):
+    if any(id(loss) not in made for loss, _ in tape.backwards):
         raise Unjudged("loss")
-    return [made[id(loss)] for loss in wanted]
+    return [(made[id(loss)], None if weight is None else now(weight, False)) for loss, weight in tape.backwards]
+
+
+def _counted(tape: LossTape, records: int) -> set[int]:
+    """What was made of numbers of records alone, not of chance: as many ones as there are records, their places."""
+    found: set[int] = set()
+    for call in tape.calls:
+        if not call.is_module and not any(id(x) in tape.data | tape.drawn for x in call.outputs):
+            inputs = {id(x) for x in tensors((call.args, call.kwargs))}
+            if inputs & found or any(times(x, records) for x in numbers((call.args, call.kwargs))):
+                found |= {id(x) for x in call.outputs}
+    return found
 
 
 def calls_of_losses(tape: LossTape) -> list[Call]:
-    """The calls from the model's inputs to the losses, in order."""
-    return _needed(tape, [loss for loss, _ in tape.backwards], lambda ids: bool(ids & tape.after))
+    """The calls that lead to the losses, in order."""
+    return _needed(tape, tape.wanted, lambda ids: True)
 
 
 def _made(call: Call, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
@@ -212,9 +97,16 @@ def _made(call: Call, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
 
 
 def ancestors(tape: LossTape) -> set[int]:
-    """Everything that a loss was computed from, by identity."""
-    calls = _needed(tape, [loss for loss, _ in tape.backwards], lambda ids: True)
-    return {id(x) for call in calls for x in tensors((call.args, call.kwargs))}
+    """Everything that a loss was computed from, by identity, as it was when the batch began: not what a call has
+    written over before."""
+    found, fresh = set[int](), set[int]()
+    for call in calls_of_losses(tape):
+        inputs = tensors((call.args, call.kwargs))
+        if getattr(call.func, "__name__", "") in OVERWRITING:
+            fresh.add(id(call.args[0]))
+        found |= {id(x) for x in inputs} - fresh
+        fresh |= {id(x) for x in call.outputs} - {id(x) for x in inputs}
+    return found | {id(x) for x in tape.wanted} - fresh
 
 
 def _needed(tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[int]], bool]) -> list[Call]:
@@ -228,31 +120,21 @@ def _needed(tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[in
     return calls[::-1]
 
 
-def _recounted(args: Any, most: int, count: int, records: int) -> Any:
-    """The same arguments with numbers that are multiples of ``records`` made multiples of ``count``."""
-    left = most
+def _recounted(args: Any, reading: Reading, place: int, count: int, records: int) -> Any:
+    """The arguments of the call at this place with numbers that count ``records`` made to count ``count``."""
+    left, exact = reading.counts, reading.exact
 
-    def change(x: Any) -> Any:
+    def change(number: int, x: float) -> float:
         nonlocal left
-        if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
-            return type(x)([change(part) for part in x]) if type(x) in (tuple, list) else tuple(map(change, x))
-        if left and isinstance(x, int | float) and not isinstance(x, bool) and x and x % records == 0:
-            left -= 1
-            return type(x)(x // records * count)
-        return x
+        if exact is not None:
+            sign = exact.get((place, number), 0)
+            return x * (count / records) ** sign if sign else x
+        if not left or not (found := times(x, records)):
+            return x
+        left -= 1
+        return found * count if abs(x) >= 1 else 1 / (found * count)
 
-    return change(args)
-
-
-def sizes(tape: LossTape, records: int) -> dict[int, int]:
-    """Numbers that may be the number of records, by the place of their call: how many times it they are."""
-    found = {}
-    for place, call in enumerate(tape.calls):
-        if not call.is_module:
-            for x in call.args:
-                if isinstance(x, int | float) and not isinstance(x, bool) and x and x % records == 0:
-                    found[place] = int(x // records)
-    return found
+    return renumbered(args, change)
 
 
 @contextmanager
@@ -279,16 +161,31 @@ def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Ru
         inputs = tensors((call.args, call.kwargs))
         if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
             wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
-    if wanted.keys() <= {id(x) for x in tape.given}:
+    weights = [weight for _, weight in tape.backwards if weight is not None]
+    wanted |= {id(x): x for x in weights if id(x) not in tape.after and id(x) in tape.data}
+    written = [x for x, before in tape.before() if not _equal(x, before)]
+    if wanted.keys() <= {id(x) for x in tape.given} and not written:
         return []
+    wanted |= {id(x): x for x in written}
     answers = []
     for row in (None, *rows):
-        made = {id(x): _replaced(x, row, row == rows[0]) for x in tape.given if x.dim() and x.shape[0] == records}
+        made = {
+            id(x): _replaced(before, row if x.dim() and x.shape[0] == records else None, row == rows[0])
+            for x, before in tape.before()
+        }
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(0)
             _again(tape, list(wanted.values()), made, run)
+        if row is None and not all(_equal(made[id(x)], x) for x in written if id(x) not in tape.drawn):
+            raise Unjudged("written")  # by nobody on the tape
         answers.append([made.get(id(x), x) for x in wanted.values()])
     return list(zip(*answers, strict=True))
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    if not one.is_floating_point():
+        return torch.equal(one, other)
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, equal_nan=True)
 
 
 def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 __all__ = ["Schedule"]
 
-FIRST = 2  # batches that are always verified, two records each
-SHORTEST, LONGEST = 4, 64  # steps of a stretch
+FIRST = 2  # batches that are always verified
+TOGETHER = 8
+SHORTEST, GROWTH, LONGEST = 4, 3, 64  # steps of a stretch
 
 
 class Schedule:
@@ -23,9 +24,13 @@ class Schedule:
         self._start, self._length, self._at = FIRST, SHORTEST, -1
 
     @property
-    def rows(self) -> int:
-        """How many records of a batch."""
-        return 2 if self._verified <= FIRST else 1
+    def claims(self) -> tuple[int, ...]:
+        """Of how many records of a batch each claim is: one alone, or some together, so that many rows are looked
+        at."""
+        if self._verified <= FIRST:
+            return ((TOGETHER,), (1,))[self._verified - 1]
+        assert self._draw is not None
+        return (self._draw(2) * (TOGETHER - 1) + 1,)
 
     def next(self, records: int) -> bool:
         """Whether the next batch is verified; one of a single record never is, and the next takes its turn."""
@@ -35,7 +40,7 @@ class Schedule:
             return records > 1
         if step >= self._start + self._length or self._at < 0:
             if self._at >= 0:
-                self._start, self._length = self._start + self._length, min(3 * self._length, LONGEST)
+                self._start, self._length = self._start + self._length, min(GROWTH * self._length, LONGEST)
             assert self._draw is not None
             self._start = max(self._start, step)
             self._at = self._start + self._draw(self._length)

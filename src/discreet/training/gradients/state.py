@@ -6,15 +6,18 @@ on different records was written from them.
 
 from __future__ import annotations
 
+import copy
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.trees import tensors
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
+    from torch.nn import Parameter
 
 __all__ = ["State", "Writes"]
 
@@ -36,6 +39,11 @@ class State:
         self._owners = {
             place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)
         }
+        self._items = {
+            place: copy.copy(value)
+            for place, (_, _, value, _) in self._owners.items()
+            if type(value) in (list, dict, set, deque)
+        }
         self._missing = {place: module.__dict__ for place, module in model.named_modules()}
 
     def restore(self) -> None:
@@ -46,12 +54,22 @@ class State:
                     owner[key] = x
                 if not _same(x, before):
                     x.detach().copy_(before)
-        for owner, key, value, before in self._owners.values():
+        for place, (owner, key, value, before) in self._owners.items():
             if key not in owner or owner[key] is not value or not _same(value, before):
-                owner[key] = _copied(before) if isinstance(value, CONTAINERS) else _put_back(value, before)
+                owner[key] = self._again(place, value, before) if isinstance(value, CONTAINERS) else value
+                _put_back(value, before)
         for place, owner in self._missing.items():
             for key in self._new(place, owner):
                 del owner[key]
+
+    def _again(self, place: tuple[str, str], value: Any, before: Any) -> Any:
+        """A container as it was: the same one with the same things in it, unless those were changed themselves."""
+        items = self._items.get(place)
+        if items is None or not _same(items, before):
+            return _copied(before)
+        value.clear()
+        (value.extend if isinstance(value, (list, deque)) else value.update)(items)
+        return value
 
     def changed_now(self) -> list[str]:
         """What differs at this moment, by name."""
@@ -67,6 +85,14 @@ class State:
         for place, owner in self._missing.items():
             found += [_named((place, key)) for key in self._new(place, owner)]
         return found
+
+    def places(self, names: Container[str] | None = None) -> set[int]:
+        """Where the tensors of these names lie, or all of them but parameters."""
+        held = [
+            (_named(place), x) for place, (_, _, x, _) in self._tensors.items() if names or not isinstance(x, Parameter)
+        ]
+        held += [(_named(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
+        return {x.data_ptr() for name, x in held if names is None or name in names} - {0}
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
         return [
@@ -155,11 +181,10 @@ def _copied(value: Any, depth: int = DEPTH) -> Any:
     return type(value)(_copied(v, depth - 1) for v in value)
 
 
-def _put_back(value: Any, before: Any) -> Any:
+def _put_back(value: Any, before: Any) -> None:
     if isinstance(value, Tensor) and value.shape == before.shape and not _same(value, before):
         with torch.no_grad():
             value.detach().copy_(before)
-    return value
 
 
 def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:

@@ -8,7 +8,7 @@ inside. ``replay`` computes it again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,32 @@ with extra("torch"):
     from torch.autograd.graph import _engine_run_backward
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-__all__ = ["Call", "LossTape", "run_backward", "sweep"]
+__all__ = ["Call", "LossTape", "hushed", "run_backward", "sweep"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
 _BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
+READS = frozenset(
+    {
+        "__array__",
+        "__bool__",
+        "__complex__",
+        "__float__",
+        "__index__",
+        "__int__",
+        "allclose",
+        "equal",
+        "is_nonzero",
+        "item",
+        "numpy",
+        "tolist",
+    }
+)
+"""Torch functions that tell Python values."""
+
+RAGGED = frozenset({"argwhere", "masked_select", "nonzero", "unique", "unique_consecutive"})
+"""Torch functions whose result has as many entries as the values say."""
+
 LONGEST = 5_000  # calls that are written down
 
 
@@ -64,6 +85,14 @@ def sweep() -> None:
         _push_mode(mode)
 
 
+def hushed() -> list[LossTape]:
+    """Tapes of other runs, which from now on do not hear of a private step: what it releases is public."""
+    found = [x for x in _get_current_function_mode_stack() if isinstance(x, LossTape) and not x.finished]
+    for tape in found:
+        tape.paused = True
+    return found
+
+
 class LossTape(TorchFunctionMode):
     """Writes down what a loop does with a batch, from the loader's ``yielded`` tensors to ``step``.
 
@@ -74,6 +103,7 @@ class LossTape(TorchFunctionMode):
     def __init__(self, yielded: Any, parameters: Container[int], begun: Callable[[], None] | None = None) -> None:
         super().__init__()
         self.given, self._parameters, self._begun = tensors(yielded), parameters, begun
+        self._before = [x.detach().clone() for x in self.given]
         self.calls: list[Call] = []
         self.backwards: list[tuple[Tensor, Tensor | None]] = []
         self.drawn: set[int] = set()  # tensors that chance made outside the model: taken as they are, like the data
@@ -81,12 +111,29 @@ class LossTape(TorchFunctionMode):
         self.after: set[int] = set()
         self.originals: dict[int, Tensor] = {}  # of tensors that were written over
         self.counted = False  # whether Python was told a size
+        self.told: list[float] = []  # the sizes it was told
+        self._ragged: set[int] = set()  # tensors whose size tells values
+        self.read = self.reading = False  # whether it was told values of records: before a backward pass, or at all
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
         self.finished = self.paused = False
         self.alone: Callable[[int], list[Tensor] | None] | None = None  # a record as it is collated alone
         self.unjudged = ""  # why nothing can be said, if so
         self._inside: Call | None = None
         self._in_backward = False
+
+    def before(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """What the loader gave, and how it was then: the loop may have written into it."""
+        return zip(self.given, self._before, strict=False)
+
+    @property
+    def wanted(self) -> list[Tensor]:
+        """What backward passes began with: losses, and the weights of their entries."""
+        return [x for pair in self.backwards for x in pair if x is not None]
+
+    @property
+    def numbers(self) -> int:
+        """How many it holds."""
+        return sum(x.numel() for call in self.calls for x in call.outputs) + sum(x.numel() for x in self.given)
 
     def forget(self) -> None:
         """Backward passes so far do not count."""
@@ -98,8 +145,11 @@ class LossTape(TorchFunctionMode):
         """A call of the model begins."""
         if not self._in_backward and not self.finished:
             if self._begun is not None:
-                begun, self._begun = self._begun, None
-                begun()  # the first one: the model is as the batch meets it
+                begun, self._begun, self.paused = self._begun, None, True
+                try:
+                    begun()  # the first one: the model is as the batch meets it
+                finally:
+                    self.paused = False
             chance = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
             self._inside = Call(module, args, kwargs, [], torch.is_grad_enabled(), _casts(), chance=chance)
 
@@ -122,12 +172,19 @@ class LossTape(TorchFunctionMode):
             return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
         if func == _GRAD and self.backwards and id(args[0]) in self._parameters:
             self.gradients_read = True
-        if func in _SIZES:
-            self.counted = True
-        inputs = tensors((args, kwargs))
+        inputs, name = tensors((args, kwargs)), getattr(func, "__name__", "")
+        if name in READS and any(id(x) in self.data for x in inputs):
+            self.reading = True
         written = self._keep_original(func, args, inputs)
         output = func(*args, **kwargs)
-        self._write(Call(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts()), inputs)
+        if func in _SIZES:
+            self.counted, self.reading = True, self.reading or id(args[0]) in self._ragged
+            self.told += map(float, output) if isinstance(output, tuple) else [float(output)]
+        call = Call(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts())
+        masks = name == "__getitem__" and any(x.dtype == torch.bool for x in tensors(args[1:]))
+        if masks or name in RAGGED or any(id(x) in self._ragged for x in inputs):
+            self._ragged |= {id(x) for x in call.outputs}
+        self._write(call, inputs)
         return output
 
     def _draw(self, draw: Callable[[], Tensor]) -> Tensor:
@@ -164,7 +221,7 @@ class LossTape(TorchFunctionMode):
         losses = [loss] if isinstance(loss, Tensor) else list(loss)
         gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
         self.backwards += list(zip(losses, gradients, strict=True))
-        self._in_backward = True
+        self.read, self._in_backward = self.read or self.reading, True
         below = [
             mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished
         ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.lone import Claim, LoneRuns, claims
-from discreet.training.gradients.replay import READINGS, Rows, losses
+from discreet.training.gradients.claims import Claim, claims
+from discreet.training.gradients.lone import LoneRuns
+from discreet.training.gradients.readings import Reading, Rows
+from discreet.training.gradients.replay import losses
 from discreet.training.gradients.tape import Call, LossTape
 
 with extra("torch"):
@@ -17,10 +19,12 @@ __all__ = ["trial"]
 
 
 def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
-    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and a ``few`` claims."""
+    """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few``
+    of them."""
     again = LossTape((), ())
     again.counted = tape.counted
-    given = Rows(runs.row(tape, 0, records, READINGS[0]), count, again, {})
+    reading = Reading(counts=1) if tape.counted else Reading()  # what was made of sizes is made again
+    given = Rows(runs.row(tape, 0, records, reading), count, again, {})
 
     def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:
         call.func(*args, **kwargs)
@@ -31,9 +35,9 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
         watch.listener = again
         try:
             with again:
-                found = losses(tape, given, run, READINGS[0], count, records)
-                for loss, (_, weight) in zip(found, tape.backwards, strict=True):
-                    loss.backward(None if weight is None else given(weight, False))
+                found = losses(tape, given, run, reading, count, records)
+                for loss, weight in found:
+                    loss.backward(weight)
         finally:
             watch.listener, again.finished = None, True
             for p in watch.parameters.values():
@@ -42,5 +46,6 @@ def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) ->
     with torch.no_grad():
         squares = contraction.squares(uses_of, count)
         lost = ~torch.isfinite(torch.stack(squares)).all(0)
-        rows = [row for row in range(count) if not bool(lost[row])][:few]
+        kept = [row for row in range(count) if not bool(lost[row])][-few:]
+        rows = [tuple(part) for part in (kept[:1], kept[1:-1], kept[-1:]) if part]
         return again, claims(contraction, uses_of, squares, lost if bool(lost.any()) else None, rows)

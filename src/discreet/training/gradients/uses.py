@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.calls import PendingUse
 from discreet.training.gradients.handlers import Bias, Handler, flattened, squares, weighted_instances
-from discreet.training.gradients.outer_products import Affine, Outer, product
+from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer, product
 
 with extra("torch"):
     import torch
@@ -52,6 +52,19 @@ class Use:
             return weighted_instances(self.instances, weights)
         assert self.gradients is not None
         return self.handler.weighted_sum(self.activations, self.gradients, weights)
+
+    def of(self, rows: Tensor) -> Use:
+        """The same use by some of the records, where the handler keeps each record's part in a row of its own."""
+        saved, back = self.activations, self.gradients
+        if self.instances is not None:
+            return replace(self, instances=self.instances[rows])
+        assert back is not None
+        return replace(self, activations=None if saved is None else saved[rows], gradients=back[rows])
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether ``of`` can be asked."""
+        return self.instances is not None or isinstance(self.handler, (Affine, LinearWeight, Bias))
 
     def without_bias(self) -> Use:
         """Let go of the bias, which becomes a use of its own."""

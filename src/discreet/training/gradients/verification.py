@@ -14,22 +14,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.claims import Claim, claims
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.explanation import refuse_written, warn_of_gradients
 from discreet.training.gradients.judgement import Judgement, Memory
-from discreet.training.gradients.lone import Claim, LoneRuns, claims
+from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.schedule import Schedule
 from discreet.training.gradients.state import State, Writes
 from discreet.training.gradients.tape import LossTape, sweep
 from discreet.training.gradients.watch import Watch
 from discreet.training.memory import return_freed_memory
-from discreet.training.refusals import UNJUDGED, PrivateTrainingError
+from discreet.training.refusals import EARLIER, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
 
 __all__ = ["Verification"]
+
+MUCH = 4 << 20  # numbers
 
 
 class Verification:
@@ -69,6 +72,7 @@ class Verification:
             return
         self._writes.begin()
         if self._schedule.next(records):
+            self._state = State(self._model)
             parameters = {id(p) for p in self._watch.parameters.values()}
             self._tape = self._watch.listener = LossTape(yielded, parameters, self._remember)
             self._tape.alone = alone
@@ -83,8 +87,20 @@ class Verification:
             refuse_written(changed[0], self._model)
 
     def _remember(self) -> None:
-        assert self._model is not None
-        self._state = State(self._model)
+        """The model is about to meet the batch: what the loop wrote into it since it has the batch, or keeps in it of
+        an earlier one, must not be made of records."""
+        model, tape, state = self._model, self._tape, self._state
+        assert model is not None and tape is not None and state is not None  # noqa: PT018
+        earlier = {x.data_ptr() for x in (ref() for ref in self._memory.earlier) if x is not None}
+        if earlier & state.places():
+            raise MixedRecords(EARLIER)
+        if changed := state.changed_now():
+            self._state = State(model)
+            found = {x.data_ptr() for x in [*tape.given, *(x for call in tape.calls for x in call.outputs)]}
+            if found & (self._state.places() - state.places() | self._state.places(changed)):
+                refuse_written(changed[0], model)
+            if tape.reading:
+                self._memory.refuse(PrivateTrainingError(UNKNOWN))
 
     def forget(self) -> None:
         """Backward passes so far do not count."""
@@ -104,9 +120,11 @@ class Verification:
         """Let go of everything that was held for a batch."""
         if self._tape is not None:
             self.stop()
+            held = self._tape.numbers + sum(x.numel() for claim in self._claims for x in claim.gradient)
             self._tape = self._state = None
             self._claims = []
-            return_freed_memory()
+            if held > MUCH:  # less than that the next step uses again
+                return_freed_memory()
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
         """Note what the engine claims of a few records."""
@@ -114,8 +132,13 @@ class Verification:
         if lost is not None:
             able &= ~lost.cpu()
         found = able.nonzero().flatten().tolist()
-        rows = [found.pop(self._draw(len(found))) for _ in range(min(self._schedule.rows, len(found)))]
+        rows = [self._some(found, size) for size in self._schedule.claims if found]
         self._claims = claims(self._contraction, uses_of, squares, lost, rows)
+
+    def _some(self, found: list[int], size: int) -> tuple[int, ...]:
+        """A few of these rows, at random, but never all of them: somebody must be missed."""
+        left = list(found)
+        return tuple(left.pop(self._draw(len(left))) for _ in range(min(size, max(1, len(found) - 1))))
 
     def judge(self, records: int, weights: Tensor | None) -> None:
         """Refuse the batch if a claim is not what the record alone says."""

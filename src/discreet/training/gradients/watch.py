@@ -136,10 +136,12 @@ class Watch:
         def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
             self._path.append(name)
             self.depth += 1
-            if self.depth == 1:
+            if self.depth == 1 or type(module) is not kind:
                 _refuse_wrapped(module, kind, name)
+            if self.depth == 1:
                 reads = torch.is_grad_enabled() and not self.plain
-                places = self._read(module, args, kwargs) if reads else Places()
+                with self._silence():
+                    places = self._read(module, args, kwargs) if reads else Places()
                 if self.listener is not None:
                     self.listener.called(module, args, kwargs)
             if self.plain:
@@ -192,18 +194,26 @@ class Watch:
         return self._known[key]
 
     @contextmanager
+    def _silence(self) -> Iterator[None]:
+        """The listener does not hear what the watch itself does."""
+        listener = self.listener
+        if listener is not None:
+            listener.paused = True
+        try:
+            yield
+        finally:
+            if listener is not None:
+                listener.paused = False
+
+    @contextmanager
     def _using(self, mode: Any) -> Iterator[None]:
         """Tell another mode of modules with handlers of their own, and no listener of anything."""
         before = self._mode, self.listener, self.depth, list(self._path)
         self._mode, self.listener = mode, None
-        if before[1] is not None:
-            before[1].paused = True
         try:
             yield
         finally:
             self._mode, self.listener, self.depth, self._path = before
-            if before[1] is not None:
-                before[1].paused = False
 
     def _refuse_part(self, inputs: list[Tensor]) -> None:
         """Refuse a call on some rows of the batch; records in the second dimension are those of a batch that was

@@ -1,0 +1,65 @@
+"""What the engine says of a few records: their gradients, by the contraction that makes the sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.errors import extra
+from discreet.training.gradients.contraction import Contraction, UsesOf
+from discreet.training.gradients.joint import blank
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["Claim", "claims"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the engine says of one record: its gradient, one tensor a parameter, and the norm of each block."""
+
+    row: int
+    gradient: list[Tensor]
+    norms: list[float]
+    largest: list[float]  # of all records' norms, block by block
+    others: tuple[int, ...] = ()  # records that it is about, too: the gradient is the sum
+
+
+def claims(
+    contraction: Contraction,
+    uses_of: UsesOf,
+    squares: Sequence[Tensor],
+    lost: Tensor | None,
+    rows: Sequence[tuple[int, ...]],
+) -> list[Claim]:
+    """The claims about these rows, or several of them together, by the contraction that makes the sum: all other
+    records weigh nothing."""
+    found = []
+    kept = [square if lost is None else square.masked_fill(lost, 0) for square in squares]
+    largest = [math.sqrt(float(square.max())) for square in kept]
+    for row, *others in rows:
+        chosen = torch.tensor([row, *others])
+        weights = torch.zeros_like(squares[0])
+        weights[chosen] = 1.0
+        gradient = [
+            torch.zeros(p.shape, dtype=torch.promote_types(p.dtype, torch.float32)) for p in contraction.parameters
+        ]
+        for place, uses in uses_of.items():
+            parameter = contraction.parameters[place]
+            whole = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
+            for use in uses:
+                if lost is not None:
+                    blank(use, lost)
+                # rows that weigh nothing are left out where that is known to be the same
+                few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if use.in_rows else (use, whole)
+                gradient[place] += few.weighted(of).reshape(parameter.shape)
+                if few.bias is not None:
+                    at = next(i for i, p in enumerate(contraction.parameters) if p is few.bias)
+                    assert few.gradients is not None
+                    gradient[at] += (of @ few.gradients).reshape(few.bias.shape)
+        norms = [math.inf if others else math.sqrt(float(square[row])) for square in squares]
+        found.append(Claim(row, gradient, norms, largest, tuple(others)))
+    return found
