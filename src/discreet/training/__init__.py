@@ -12,14 +12,28 @@ from discreet.training.gradients import Clipping, Handler, Quantile, register, r
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
-from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.sampling import (
+    BallsInBins,
+    CyclicPoisson,
+    FixedOrder,
+    FixedSize,
+    KeptBins,
+    PerUser,
+    Poisson,
+    Sampler,
+    Shuffled,
+    TruncatedPoisson,
+)
 from discreet.training.speed import Speed
 
 __all__ = [
     "BallsInBins",
     "Clipping",
+    "CyclicPoisson",
+    "FixedOrder",
     "FixedSize",
     "Handler",
+    "KeptBins",
     "MixedRecords",
     "PerUser",
     "Poisson",

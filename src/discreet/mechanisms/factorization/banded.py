@@ -19,11 +19,14 @@ from scipy.optimize import minimize
 from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.participation import Bound, Pattern, matrix_sensitivity
-from discreet.mechanisms.factorization.strategy import Measure, Strategy, ToeplitzStrategy, minus
+from discreet.mechanisms.factorization.strategy import Measure, Strategy, ToeplitzStrategy, minus, times
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
 __all__ = ["Banded", "NormalisedBanded"]
+
+
+_BLOCK = 256
 
 
 class Banded(ToeplitzStrategy):
@@ -65,12 +68,12 @@ class Banded(ToeplitzStrategy):
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """x_t = y_t - Σ c_j·x_{t-j}."""
-        noise = draw() * (1 / float(self.few[0]))
+        noise = times(draw(), 1 / float(self.few[0]))
         for weight, before in zip(self.few[1:] / self.few[0], memory, strict=False):
             noise = minus(noise, before, float(weight))
         memory.insert(0, noise)
         del memory[self.memory :]
-        return noise * 1.0
+        return noise
 
 
 class NormalisedBanded(Strategy):
@@ -93,8 +96,12 @@ class NormalisedBanded(Strategy):
 
     def errors(self, workload: Workload) -> Floats:
         """By the inverse at hand."""
-        inverse = self.norms[:, None] * toeplitz.matrix(self.inside.inverse_coefficients)
-        return np.asarray((workload.matrix() @ inverse) ** 2).sum(axis=1)
+        n, a, total = self.steps, self.inside.inverse_coefficients, np.zeros(self.steps)
+        for start in range(0, n, _BLOCK):  # columns of C⁻¹, some at a time
+            apart = np.subtract.outer(np.arange(n), np.arange(start, min(n, start + _BLOCK)))
+            columns = np.where(apart >= 0, a[np.maximum(apart, 0)], 0.0) * self.norms[:, None]
+            total += (workload.apply(columns) ** 2).sum(axis=1)
+        return total
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """The banded noise, times the norm of the step's column."""

@@ -22,7 +22,7 @@ from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.banded_inverse import shifted_back
 from discreet.mechanisms.factorization.participation import Pattern, shifted_sum
-from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus
+from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus, times
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -71,14 +71,14 @@ class BLT(ToeplitzStrategy):
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """x_t = y_t - s·buffers; each buffer decays and takes x_t in."""
-        noise = draw() * 1.0
+        noise = draw()
         for scale, buffer in zip(self.scales, memory, strict=False):
             noise = minus(noise, buffer, float(scale))
         if not memory:
             memory.extend(noise * 1.0 for _ in self.scales)
             return noise
         for i, decay in enumerate(self.decays):
-            memory[i] = minus(memory[i] * float(decay), noise, -1.0)
+            memory[i] = minus(times(memory[i], float(decay)), noise, -1.0)
         return noise
 
 

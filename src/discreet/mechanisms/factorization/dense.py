@@ -54,7 +54,7 @@ class Dense(Strategy):
 
     def errors(self, workload: Workload) -> Floats:
         """By the inverse at hand."""
-        return np.asarray((workload.matrix() @ self._inverse) ** 2).sum(axis=1)
+        return np.asarray(workload.apply(self._inverse) ** 2).sum(axis=1)
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """All earlier draws, weighted."""

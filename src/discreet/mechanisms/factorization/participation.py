@@ -22,7 +22,7 @@ from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.toeplitz import Floats
 
-__all__ = ["Bound", "Pattern", "matrix_sensitivity", "shifted_sum", "toeplitz_sensitivity"]
+__all__ = ["Bound", "Pattern", "best_sum", "bound", "matrix_sensitivity", "shifted_sum", "toeplitz_sensitivity"]
 
 _UP = 1 + 1e-9  # sums of at most 10^6 terms that are not negative lose less
 _DENSE = 1024  # steps up to which a dense bound is tried beside another
@@ -77,14 +77,14 @@ def toeplitz_sensitivity(c: Floats, pattern: Pattern) -> Bound:
     """
     k, b = pattern.participations, pattern.separation
     if k == 1:
-        return _bound(float(c @ c), True)
+        return bound(float(c @ c), True)
     squares = np.cumsum(c * c)  # column i of n has norm² squares[n - 1 - i]
     if len(np.trim_zeros(c, "b")) <= b:
-        return _bound(float(squares[len(c) - 1 - b * np.arange(k)].sum()), True)
+        return bound(float(squares[len(c) - 1 - b * np.arange(k)].sum()), True)
     if (c >= 0).all() and (np.diff(c) <= 0).all():
-        return _bound(float((shifted_sum(c, pattern) ** 2).sum()), True)
+        return bound(float((shifted_sum(c, pattern) ** 2).sum()), True)
     falling = np.maximum.accumulate(np.abs(c)[::-1])[::-1]
-    above = _bound(float((shifted_sum(falling, pattern) ** 2).sum()), False)
+    above = bound(float((shifted_sum(falling, pattern) ** 2).sum()), False)
     return above if len(c) > _DENSE else min(above, matrix_sensitivity(toeplitz.matrix(c), pattern))
 
 
@@ -107,21 +107,21 @@ def matrix_sensitivity(c: Floats, pattern: Pattern) -> Bound:
     x, b, k = np.abs(gram), pattern.separation, pattern.participations
     diagonal = x.diagonal().copy()
     if k == 1:
-        return _bound(float(diagonal.max()), True)
+        return bound(float(diagonal.max()), True)
     apart = np.abs(np.subtract.outer(np.arange(len(x)), np.arange(len(x))))
     far = apart >= b
     if not x[far].any():
-        return _bound(_best_sum(diagonal, pattern), True)
+        return bound(best_sum(diagonal, pattern), True)
     diagonal += k * len(c) * 2.0**-52 * diagonal.max()  # what the products off the diagonal may have lost
     if pattern.regular:
         together = far & (apart % b == 0)
         sums = diagonal + (x * together).sum(axis=1)
-        return _bound(_best_sum(sums, pattern), bool((gram[together] >= 0).all()))
+        return bound(best_sum(sums, pattern), bool((gram[together] >= 0).all()))
     rows = _best_sums(np.where(far, x, 0.0), Pattern(pattern.steps, b, k - 1))
-    return _bound(_best_sum(diagonal + rows, pattern), False)
+    return bound(best_sum(diagonal + rows, pattern), False)
 
 
-def _best_sum(values: Floats, pattern: Pattern) -> float:
+def best_sum(values: Floats, pattern: Pattern) -> float:
     """The largest sum over steps that are far enough apart, few enough, or regular."""
     if pattern.regular:
         return max(float(values[start :: pattern.separation].sum()) for start in range(pattern.separation))
@@ -140,5 +140,6 @@ def _best_sums(rows: Floats, pattern: Pattern) -> Floats:
     return best[0]
 
 
-def _bound(square: float, exact: bool) -> Bound:
+def bound(square: float, exact: bool) -> Bound:
+    """A sensitivity from its square, rounded up."""
     return Bound(math.sqrt(square) * _UP, exact)

@@ -24,7 +24,7 @@ from discreet.mechanisms.factorization.participation import Bound, Pattern, matr
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "streamed"]
+__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "streamed", "times"]
 
 Measure = Literal["mean", "max"]
 
@@ -45,7 +45,7 @@ class Strategy(ABC):
     @abstractmethod
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """The noise of a step; ``draw`` gives fresh noise of unit variance, ``memory`` is kept from step to step and
-        begins empty. Steps come in order, each once."""
+        begins empty. Steps come in order, each once. What is returned may be remembered: it is for reading."""
 
     def sensitivity(self, pattern: Pattern) -> Bound:
         """How far one record moves C times the sums, in l2, rounded up."""
@@ -58,7 +58,7 @@ class Strategy(ABC):
 
     def errors(self, workload: Workload) -> Floats:
         """The variance of the noise in each row of the workload, at unit variance of what is drawn."""
-        return np.asarray((workload.matrix() @ streamed(self)) ** 2).sum(axis=1)
+        return np.asarray(workload.apply(streamed(self)) ** 2).sum(axis=1)
 
     def error(self, workload: Workload, measure: Measure = "mean") -> float:
         """The root of the mean, or of the largest, of ``errors``."""
@@ -92,7 +92,7 @@ class ToeplitzStrategy(Strategy):
     def errors(self, workload: Workload) -> Floats:
         """Of a Toeplitz workload the sums of squared coefficients, in O(n log n)."""
         if not workload.is_toeplitz:
-            return np.asarray((workload.matrix() @ toeplitz.matrix(self.inverse_coefficients)) ** 2).sum(axis=1)
+            return np.asarray(workload.apply(toeplitz.matrix(self.inverse_coefficients)) ** 2).sum(axis=1)
         felt = (
             np.cumsum(self.inverse_coefficients)
             if workload.is_prefix
@@ -107,6 +107,12 @@ def minus(total: Any, other: Any, weight: float) -> Any:
         return total.sub_(other, alpha=weight)
     total -= weight * other
     return total
+
+
+def times(value: Any, factor: float) -> Any:
+    """``factor·value``, in place."""
+    value *= factor
+    return value
 
 
 def streamed(strategy: Strategy) -> Floats:

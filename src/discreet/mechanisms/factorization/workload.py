@@ -15,7 +15,6 @@ import numpy as np
 from scipy.signal import lfilter
 
 from discreet.errors import nonnegative, number, whole
-from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.toeplitz import Floats
 
 __all__ = ["Workload"]
@@ -73,6 +72,10 @@ class Workload:
 
     def matrix(self) -> Floats:
         """A, dense."""
-        if self.is_toeplitz:
-            return toeplitz.matrix(self.coefficients)
-        return toeplitz.matrix(self.coefficients) * np.asarray(self.rates)
+        return self.apply(np.eye(self.steps))
+
+    def apply(self, rows: Floats) -> Floats:
+        """A times a matrix of so many rows, in time of its size."""
+        given = rows if self.rates is None else rows * np.asarray(self.rates)[:, None]
+        moved = lfilter([1.0], [1.0, -self.momentum], given, axis=0) if self.momentum else given
+        return np.asarray(lfilter([1.0], [1.0, -self.decay], moved, axis=0))
