@@ -1,4 +1,4 @@
-"""Correlated noise in a run: its covariance, its price, its pairs, its memory, its secrets; replay and audit of a run."""
+"""Correlated noise in a run: its covariance, price, pairs, memory and secrets; replay and audit of a run."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def released(given, steps, size=20_000, rng=None, skipped=()):
 
 
 def covariance_fits(rows, matrix):
-    """Whether rows of Gaussians have this covariance: their white form has n·m unit normals, by chi-square of each entry
-    of the whitened covariance (a union over entries)."""
+    """Whether rows of Gaussians have this covariance: in their white form each row is chi-square, each product of two
+    sub-exponential; a union over the entries."""
     count = rows.shape[1]
     white = np.linalg.solve(np.linalg.cholesky(matrix), rows)
     found = white @ white.T
@@ -192,7 +192,7 @@ def test_kept_bins_and_fixed_orders_repeat_themselves_in_every_pass():
     for sampler in ("kept-bins", "fixed-order"):
         found = batches(sampler)
         assert found[:6] == found[6:12] == found[12:]
-        assert sorted(sum(found[:6], [])) == list(range(60))
+        assert sorted(i for batch in found[:6] for i in batch) == list(range(60))
     assert batches("shuffled")[:6] != batches("shuffled")[6:12]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from discreet.errors import extra, whole
+from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, pay, unit_name
 from discreet.training import admission
+from discreet.training.comparison import Auto, best_of
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
@@ -71,6 +73,30 @@ def _sampler(
     return found
 
 
+def _best(
+    auto: Auto,
+    sampler: str | Sampler | None,
+    records: int,
+    batch_size: int,
+    dataset_size: int | None,
+    clipping: Clipping,
+    epsilon: float | None,
+    delta: float | None,
+    epochs: float | None,
+) -> tuple[Noise, Sampler]:
+    """The noise that suits a run, with its sampler."""
+    if sampler is not None or clipping.adaptive is not None:
+        raise ValueError(
+            "noise is 'auto', which chooses the sampler too and no adaptive clip norm: leave them out, or name a noise."
+        )
+    if epsilon is None or delta is None or epochs is None:
+        raise ValueError("noise is 'auto', which compares noises at one price: give epsilon, delta and epochs.")
+    like = _sampler(None, records, batch_size, dataset_size, None)
+    steps = math.ceil(positive("epochs", epochs) * like.steps_per_pass)
+    found = best_of(auto, like, steps, clipping.max_grad_norm, positive("epsilon", epsilon), delta)
+    return found.noise, found.sampler
+
+
 def _unit(sampler: Sampler, said: str | None) -> str:
     """Whom the run protects: what the sampler bounds, or a record, which the caller may say is a whole unit."""
     if said is None or said == sampler.unit:
@@ -106,7 +132,7 @@ def plan_for(
     clipping: Clipping | Literal["flat", "per-layer", "automatic"] = "flat",
     sampler: str | Sampler | None = None,
     dataset_size: int | None = None,
-    noise: Noise | None = None,
+    noise: Noise | Auto | Literal["auto"] | None = None,
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     unit: str | None = None,
@@ -116,10 +142,14 @@ def plan_for(
     >>> plan_for(1000, 50, epochs=2, noise_multiplier=1.0).steps
     40
     """
+    clip = _clipping(clipping, max_grad_norm)
+    if noise == "auto" or isinstance(noise, Auto):
+        auto = noise if isinstance(noise, Auto) else Auto()
+        noise, sampler = _best(auto, sampler, records, batch_size, dataset_size, clip, epsilon, delta, epochs)
     drawn = _sampler(sampler, records, batch_size, dataset_size, noise)
     plan = planned(
         drawn,
-        _clipping(clipping, max_grad_norm),
+        clip,
         epsilon=epsilon,
         delta=delta,
         epochs=epochs,
@@ -151,7 +181,7 @@ def make_private(
     sampler: str | Sampler | None = None,
     dataset_size: int | None = None,
     placeholder: Any = None,
-    noise: Noise | None = None,
+    noise: Noise | Auto | Literal["auto"] | None = None,
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     speed: Speed | None = None,
@@ -167,7 +197,8 @@ def make_private(
     Two of (epsilon, delta), epochs and noise_multiplier decide the third. Handing over the loader declares its length
     public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
     ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given;
-    ``sampler`` is the one that the noise is proved with, Poisson for independent noise. ``speed`` concerns time and
+    ``sampler`` is the one that the noise is proved with, Poisson for independent noise. ``noise="auto"`` takes the best
+    of ``training.compare``. ``speed`` concerns time and
     memory, nothing else.
 
     Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.

@@ -276,8 +276,7 @@ class FixedOrder(Shuffled):
 
 @dataclass(frozen=True, kw_only=True)
 class CyclicPoisson(Sampler):
-    """Every record falls into one of ``parts`` parts; the parts take turns, and each record of a part joins its batch by a
-    coin of its own.
+    """Every record falls into one of ``parts`` parts; the parts take turns, and a record joins a batch by a coin.
 
     For banded noise of at most as many bands. A batch has ``batch_size`` records on average, of a declared
     ``dataset_size``.
