@@ -12,6 +12,8 @@ FEWER, OTHER = VALUES[:-1], [*VALUES[:-1], -5.0]
 WORDS = ["a", "b", "a", "c", "a"]
 ROWS = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, 0.2]])
 WORST = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, -9.0]])
+PERIODS = [0, 4, 2, 7, float("nan"), 2.5, 0]
+AMOUNTS = [(0, 5.0), (4, 99.0), (2, float("nan")), (9, 1.0), (1, 8.0)]
 BUDGETS = {"epsilon": {"epsilon": 1.0}, "delta": {"epsilon": 1.0, "delta": 1e-6}, "rho": {"rho": 0.5}}
 PUBLIC = {"epsilon": 1.0, "adjacency": "replace", "n": 6}
 
@@ -54,6 +56,34 @@ OPERATIONS = [
             (s.Quantile, {"bounds": (0, 10), "steps": 64}),
             (s.Mode, {"bins": (0, 5, 10)}),
         )
+    ),
+    *(
+        Case(
+            f"RunningCount, {name}, {method}",
+            lambda budget=budget, method=method: s.RunningCount(periods=5, method=method, **budget),
+            PERIODS,
+            PERIODS[:-1],
+        )
+        for name, budget in BUDGETS.items()
+        for method in ("tree", "square-root")
+    ),
+    *(
+        Case(
+            f"RunningSum, {name}, {adjacency}",
+            lambda budget=budget, adjacency=adjacency: s.RunningSum(
+                periods=5, bounds=(-1, 10), adjacency=adjacency, **budget
+            ),
+            AMOUNTS,
+            AMOUNTS[:-1] if adjacency == "add-remove" else [*AMOUNTS[:-1], (1, -9.0)],
+        )
+        for name, budget in BUDGETS.items()
+        for adjacency in ("add-remove", "replace")
+    ),
+    Case(
+        "RunningCount, replace",
+        lambda: s.RunningCount(periods=5, rho=0.5, adjacency="replace"),
+        PERIODS,
+        [*PERIODS[:-1], 3],
     ),
     Case("Quantile", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, epsilon=1.0), VALUES, FEWER),
     Case("Quantile, rho", lambda: s.Quantile(q=0.9, bounds=(0, 10), steps=64, rho=0.1), VALUES, FEWER),
