@@ -19,7 +19,19 @@ from discreet.mechanisms.factorization import Pattern, streamed
 from discreet.random import seeded, system
 from discreet.random.keyed import Keyed, new_key
 from discreet.release import Release
-from discreet.training import CyclicPoisson, FixedOrder, KeptBins, Poisson, Shuffled, make_private, noise
+from discreet.training import (
+    Auto,
+    CyclicPoisson,
+    FixedOrder,
+    KeptBins,
+    Poisson,
+    Shuffled,
+    compare,
+    comparison,
+    make_private,
+    noise,
+    plan_for,
+)
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Stream
 from tests.training.loops import private, step, weights
@@ -154,7 +166,7 @@ def test_independent_noise_has_a_price_with_the_samplers_that_keep_records_in_pl
 
 
 def test_a_run_is_calibrated_to_a_target():
-    for given in (noise.Banded(bands=4), noise.LambdaCGD(), noise.BLT()):
+    for given in (noise.Banded(bands=4), noise.LambdaCGD()):
         _, optimizer, _ = private(noise=given, noise_multiplier=None, epsilon=2.0, delta=1e-5)
         assert optimizer.privacy.epsilon(1e-5) == pytest.approx(2.0, rel=1e-5)
         assert optimizer.privacy.epsilon(1e-5) <= 2.0
@@ -336,3 +348,77 @@ def test_replay_finds_a_matrix_that_claims_too_little():
 
     with pytest.raises(ReplayError, match="cost more than"):
         replay(claims_less, [(9.0, -9.0, 0), *ROWS], ROWS, seeded=True)
+
+
+class Steps:
+    """Four steps in two passes, on one number: a record that is there adds 1 to the first step of each pass."""
+
+    unit = "one record"
+
+    def __init__(self, given, widened=1.0):
+        self.given, self.widened = given, widened
+        self.taking_part = KeptBins(batch_size=10, dataset_size=20).participation
+        self.strategy = given.strategy(self.taking_part, 4)
+        shift = self.strategy.matrix() @ np.array([1.0, 0.0, 1.0, 0.0])
+        self.test = self.strategy.matrix().T @ shift  # the best test of C·outputs: Neyman and Pearson
+
+    @property
+    def event(self):
+        return self.given.event(self.taking_part, [2.0] * 4)
+
+    def release(self, data=None, rng=None):
+        stream, found = self.given.begun(self.taking_part, 4), []
+        for number in range(4):
+            total = [torch.full((1,), float(len(data)) * (number % 2 == 0), dtype=torch.float64)]
+            facts = Step(number=number, multiplier=2.0 * self.widened, sensitivity=1.0, movement=1, divisor=1.0)
+            stream.release(facts, total, noise.Gaussians(dp.random.as_rng(rng)))
+            found.append(float(total[0]))
+        return Release(float(self.test @ np.array(found)), self.event)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [noise.LambdaCGD(back=0.5), pytest.param(noise.BLT(buffers=2), marks=pytest.mark.slow)],
+    ids=["lambda", "BLT"],
+)
+def test_an_audit_of_correlated_steps_comes_near_the_claim_and_refutes_too_little_noise(given):
+    """By the best test there is; confidence 99.9 %."""
+    honest = dp.auditing.audit(Steps(given), [1], [], trials=800, confidence=0.999, rng=1)
+    assert 0.5 * honest.claimed < honest.lower <= honest.claimed
+    assert dp.auditing.audit(Steps(given, widened=0.5), [1], [], trials=800, confidence=0.999, rng=1).violated
+
+
+# --- comparing -------------------------------------------------------------------------------------------------------
+
+
+def test_noises_are_compared_at_one_price_and_the_best_that_fits_is_taken():
+    plan = plan_for(2000, 100, epochs=3, noise_multiplier=1.0)
+    given = [noise.LambdaCGD(), noise.BLT(), noise.Tree(), noise.Banded(bands=4)]
+    found = compare(plan, delta=1e-5, epsilon=2.0, noises=given)
+    assert [row.error for row in found] == sorted(row.error for row in found)
+    for row in found:
+        event = row.noise.event(row.sampler.participation, [row.noise_multiplier] * plan.steps)
+        assert dp.epsilon(event, delta=1e-5) == pytest.approx(2.0, rel=1e-5)
+    by_name = {type(row.noise).__name__: row for row in found}
+    assert by_name["BLT"].error < by_name["LambdaCGD"].error < by_name["Tree"].error
+    assert by_name["LambdaCGD"].vectors == 0
+    assert str(found).count("\n") == len(given)
+    assert found.plot().get_xlabel().startswith("expected noise")
+
+
+def test_auto_takes_the_best_within_the_memory_allowed(monkeypatch):
+    pairs = [(given, given.sampler) for given in (noise.LambdaCGD(), noise.BLT(buffers=2), noise.Tree())]
+    monkeypatch.setattr(comparison, "candidates", lambda momentum, decay: pairs)
+    target = {"noise_multiplier": None, "epsilon": 2.0, "delta": 1e-5}
+    assert private(noise="auto", **target)[1].privacy.plan.noise == noise.BLT(buffers=2)
+    _, optimizer, _ = private(noise=Auto(vectors=1), **target)
+    assert optimizer.privacy.plan.noise == noise.LambdaCGD()
+    assert optimizer.privacy.epsilon(1e-5) <= 2.0
+    for wrong, reason in (
+        ({"sampler": "poisson", **target}, "chooses the sampler"),
+        ({"noise_multiplier": 1.0}, "give epsilon"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            private(noise="auto", book=Unpaid(), **wrong)
+    with pytest.raises(ValueError, match="vectors"):
+        Auto(vectors=-1)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 from discreet import events
 from discreet.adjacency import Adjacency
@@ -72,7 +73,7 @@ class Participation(ABC):
 
     def correlated(self, strategy: Strategy, noise_multiplier: float) -> Event:
         """The cost of a whole run with noise through the strategy's matrix."""
-        sensitivity = strategy.sensitivity(self.pattern(strategy.steps)).value * self.movement
+        sensitivity = _sensitivity(strategy, self.pattern(strategy.steps)) * self.movement
         return events.Gaussian(noise_multiplier=noise_multiplier / sensitivity, adjacency=self.adjacency)
 
     @abstractmethod
@@ -237,12 +238,19 @@ class CyclicPoissonSampling(Participation):
                 f"CyclicPoisson has {self.parts} parts, but the noise has {strategy.bands} bands: the theorem needs a "
                 "part for every band. Use Banded noise of at most so many bands, or KeptBins, which does not amplify."
             )
-        gaussian = events.Gaussian(noise_multiplier=noise_multiplier / strategy.column_norm)
+        gaussian = events.Gaussian(
+            noise_multiplier=noise_multiplier / _sensitivity(strategy, Pattern.single(strategy.steps))
+        )
         return self.sampled(gaussian) * math.ceil(strategy.steps / self.parts)
 
     def sampled(self, event: Event) -> Event:
         """A turn, amplified by the rate."""
         return events.PoissonSampled(rate=self.rate, event=event)
+
+
+@lru_cache(maxsize=64)  # asked for at every noise that a calibration tries
+def _sensitivity(strategy: Strategy, pattern: Pattern) -> float:
+    return strategy.sensitivity(pattern).value
 
 
 def _name(participation: Participation) -> str:

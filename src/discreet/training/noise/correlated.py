@@ -105,6 +105,8 @@ class Stream(Noise):
 
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """The next row of C⁻¹z; those of steps that were left out are drawn and never shown."""
+        if step.number < self._next:
+            raise ValueError("A step comes twice, but its noise was released: the run went back.")
         draw = drawing(total, gaussians)
         while self._next < step.number:
             self.strategy.advance(self._next, draw, self._memory)

@@ -76,6 +76,8 @@ class _Redrawn(Noise):
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """total + σ·y - λσ·y', where y' is the draw of the step before, made again (or made for the first time, if that
         step was left out and never shown)."""
+        if self._last is not None and step.number <= self._last[0]:
+            raise ValueError("A step comes twice, but its noise was released: the run went back.")
         key = gaussians.key()
         if step.number and self.back:
             last = self._last
