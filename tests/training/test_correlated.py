@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from scipy.stats import chi2
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -35,6 +34,7 @@ from discreet.training import (
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Stream
 from tests.training.loops import private, step, weights
+from tests.training.test_noise import ROWS, trained
 
 FALSE_ALARM = 1e-9
 NOISES = {
@@ -303,33 +303,6 @@ def test_noise_is_drawn_by_a_run_alone():
 
 
 # --- replay and audit ------------------------------------------------------------------------------------------------
-
-ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 1)]
-
-
-def trained(rows, given, rng=1, **options):
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2))
-    x, y = torch.tensor([row[:2] for row in rows]), torch.tensor([row[2] for row in rows])
-    model, optimizer, loader = make_private(
-        model,
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        DataLoader(TensorDataset(x, y), 2),
-        epochs=2,
-        noise_multiplier=1.0,
-        dataset_size=4,
-        loss_reduction="sum",
-        rng=rng,
-        noise=given,
-        placeholder=(torch.zeros(2), torch.tensor(0)),
-        **options,
-    )
-    for _ in range(2):
-        for a, b in loader:
-            optimizer.zero_grad()
-            F.cross_entropy(model(a), b, reduction="sum").backward()
-            optimizer.step()
-    return Release([p.detach().numpy().copy() for p in model.parameters()], optimizer.privacy.planned)
 
 
 @pytest.mark.parametrize("name", ["tree", "banded", "lambda", "BLT"])

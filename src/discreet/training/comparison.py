@@ -92,12 +92,12 @@ Pair = tuple[Noise, Callable[[int, int], Sampler]]
 
 def candidates(momentum: float = 0.0, decay: float = 1.0) -> list[Pair]:
     """The noises that are compared where none are given, each with the sampler that it is proved with."""
-    known = {"momentum": momentum, "decay": decay}
+    known: dict[str, Any] = {"momentum": momentum, "decay": decay}
     noises: list[Noise] = [Independent(), Tree(**known), LambdaCGD(**known)]
     noises += [BandedInverse(bands=bands, **known) for bands in (4, 16)]
     noises += [BLT(buffers=buffers, **known) for buffers in (2, 4)]
     noises += [Banded(bands=bands, **known) for bands in (2, 4, 8, 16, 32)]
-    return [(noise, noise.sampler) for noise in noises] + [(Independent(), _kept)]
+    return [*((noise, noise.sampler) for noise in noises), (Independent(), _kept)]
 
 
 def compare(

@@ -185,29 +185,15 @@ class KeptBinsDealing(Participation):
 
 
 @dataclass(frozen=True, slots=True)
-class FixedOrderDealing(Participation):
+class FixedOrderDealing(KeptBinsDealing):
     """Every pass goes through the records in one order, which fixes their number: zero-out, or replace."""
 
-    steps_per_pass: int
     relation: Adjacency = Adjacency.ZERO_OUT
 
     @property
     def adjacency(self) -> Adjacency:
         """The number of records is public."""
         return self.relation
-
-    @property
-    def period(self) -> int:
-        """A pass."""
-        return self.steps_per_pass
-
-    def pattern(self, steps: int) -> Pattern:
-        """Once a pass, at the same place."""
-        return Pattern.passes(steps, self.steps_per_pass)
-
-    def sampled(self, event: Event) -> Event:
-        """A pass, not amplified."""
-        return event
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.participation import Bound, Pattern, matrix_sensitivity
-from discreet.mechanisms.factorization.strategy import Measure, Strategy, ToeplitzStrategy, minus, times
+from discreet.mechanisms.factorization.strategy import Measure, Strategy, ToeplitzStrategy, minus, squared_rows, times
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -100,7 +100,7 @@ class NormalisedBanded(Strategy):
         for start in range(0, n, _BLOCK):  # columns of C⁻¹, some at a time
             apart = np.subtract.outer(np.arange(n), np.arange(start, min(n, start + _BLOCK)))
             columns = np.where(apart >= 0, a[np.maximum(apart, 0)], 0.0) * self.norms[:, None]
-            total += (workload.apply(columns) ** 2).sum(axis=1)
+            total += squared_rows(workload.apply(columns))
         return total
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from discreet.mechanisms.factorization.banded_inverse import weighted_draws
-from discreet.mechanisms.factorization.strategy import Strategy
+from discreet.mechanisms.factorization.strategy import Strategy, squared_rows
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -54,7 +54,7 @@ class Dense(Strategy):
 
     def errors(self, workload: Workload) -> Floats:
         """By the inverse at hand."""
-        return np.asarray(workload.apply(self._inverse) ** 2).sum(axis=1)
+        return squared_rows(workload.apply(self._inverse))
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """All earlier draws, weighted."""

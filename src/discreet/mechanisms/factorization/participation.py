@@ -137,7 +137,8 @@ def _best_sums(rows: Floats, pattern: Pattern) -> Floats:
         before, best = best, np.zeros_like(best)
         for i in range(n - 1, -1, -1):
             best[i] = np.maximum(rows[:, i] + before[i + b], best[i + 1])
-    return best[0]
+    found: Floats = best[0]
+    return found
 
 
 def bound(square: float, exact: bool) -> Bound:

@@ -24,7 +24,7 @@ from discreet.mechanisms.factorization.participation import Bound, Pattern, matr
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "streamed", "times"]
+__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "streamed", "times"]
 
 Measure = Literal["mean", "max"]
 
@@ -58,7 +58,7 @@ class Strategy(ABC):
 
     def errors(self, workload: Workload) -> Floats:
         """The variance of the noise in each row of the workload, at unit variance of what is drawn."""
-        return np.asarray(workload.apply(streamed(self)) ** 2).sum(axis=1)
+        return squared_rows(workload.apply(streamed(self)))
 
     def error(self, workload: Workload, measure: Measure = "mean") -> float:
         """The root of the mean, or of the largest, of ``errors``."""
@@ -92,13 +92,18 @@ class ToeplitzStrategy(Strategy):
     def errors(self, workload: Workload) -> Floats:
         """Of a Toeplitz workload the sums of squared coefficients, in O(n log n)."""
         if not workload.is_toeplitz:
-            return np.asarray(workload.apply(toeplitz.matrix(self.inverse_coefficients)) ** 2).sum(axis=1)
+            return squared_rows(workload.apply(toeplitz.matrix(self.inverse_coefficients)))
         felt = (
             np.cumsum(self.inverse_coefficients)
             if workload.is_prefix
             else toeplitz.product(workload.coefficients, self.inverse_coefficients)
         )
         return np.cumsum(felt * felt)
+
+
+def squared_rows(values: Floats) -> Floats:
+    """The squared norm of each row."""
+    return np.asarray((values * values).sum(axis=1))
 
 
 def minus(total: Any, other: Any, weight: float) -> Any:
