@@ -14,6 +14,8 @@ ROWS = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, 0.2]])
 WORST = np.array([[0.5, 0.5], [3.0, -1.0], [0.0, -9.0]])
 FULL, LESS = [0.0, 10.0], [0.0]  # one record less, at the edge of the bounds
 LOW, HIGH = [-5.0] * 6, [*[-5.0] * 5, 12.0]  # one that moves from edge to edge
+PERIODS = [0, 4, 2, 7, float("nan"), 2.5, 0]
+AMOUNTS = [(0, 5.0), (4, 99.0), (2, float("nan")), (9, 1.0), (1, 8.0)]
 BUDGETS = {"epsilon": {"epsilon": 1.0}, "delta": {"epsilon": 1.0, "delta": 1e-6}, "rho": {"rho": 0.5}}
 PUBLIC = {"epsilon": 1.0, "adjacency": "replace", "n": 6}
 
@@ -80,6 +82,34 @@ OPERATIONS = [
         VALUES,
         FEWER,
         worst=Worst(trials=400),
+    ),
+    *(
+        Case(
+            f"RunningCount, {name}, {method}",
+            lambda budget=budget, method=method: s.RunningCount(periods=5, method=method, **budget),
+            PERIODS,
+            PERIODS[:-1],
+        )
+        for name, budget in BUDGETS.items()
+        for method in ("tree", "square-root")
+    ),
+    *(
+        Case(
+            f"RunningSum, {name}, {adjacency}",
+            lambda budget=budget, adjacency=adjacency: s.RunningSum(
+                periods=5, bounds=(-1, 10), adjacency=adjacency, **budget
+            ),
+            AMOUNTS,
+            AMOUNTS[:-1] if adjacency == "add-remove" else [*AMOUNTS[:-1], (1, -9.0)],
+        )
+        for name, budget in BUDGETS.items()
+        for adjacency in ("add-remove", "replace")
+    ),
+    Case(
+        "RunningCount, replace",
+        lambda: s.RunningCount(periods=5, rho=0.5, adjacency="replace"),
+        PERIODS,
+        [*PERIODS[:-1], 3],
     ),
     Case("Mode", lambda: s.Mode(categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("Mode, rho", lambda: s.Mode(categories="abc", rho=0.5), WORDS, WORDS[:-1]),

@@ -108,7 +108,9 @@ def test_a_noise_with_a_state_resumes_bit_for_bit():
             break
         step(model, optimizer, batch)
     other, trainer, batches = private(noise=Anticorrelated())
-    trainer.privacy.load_state_dict(optimizer.privacy.state_dict())
+    with pytest.raises(ValueError, match="pass secret="):
+        trainer.privacy.load_state_dict(optimizer.privacy.state_dict())
+    trainer.privacy.load_state_dict(optimizer.privacy.state_dict(), secret=optimizer.privacy.secret_state_dict())
     while trainer.privacy.remaining_steps:
         for batch in batches:
             if trainer.privacy.remaining_steps:

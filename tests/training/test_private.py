@@ -132,6 +132,8 @@ PRICES = {
     "poisson": ev.PoissonSampled(rate=1 / 6, event=ev.Gaussian(noise_multiplier=1.0)) * 12,
     "fixed-size": ev.FixedSizeSampled(rate=1 / 6, event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 12,
     "shuffled": ev.Shuffled(event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 2,
+    "kept-bins": ev.Gaussian(noise_multiplier=1.0) * 2,
+    "fixed-order": ev.Gaussian(noise_multiplier=1.0, adjacency="zero-out") * 2,
     "balls-in-bins": ev.BallsInBins(bins=6, event=ev.Gaussian(noise_multiplier=1.0)) * 2,
     "truncated-poisson": ev.TruncatedPoissonSampled(
         rate=1 / 6, max_batch_size=30, dataset_size=60, event=ev.Gaussian(noise_multiplier=1.0)

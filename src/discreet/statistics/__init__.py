@@ -20,6 +20,7 @@ from discreet.statistics.covariances import Covariance, covariance
 from discreet.statistics.histograms import Cdf, Histogram, cdf, histogram
 from discreet.statistics.means import Mean, binary_mean, mean
 from discreet.statistics.order import Quantile, Quantiles, median, quantile, quantiles
+from discreet.statistics.running import RunningCount, RunningSum, running_count, running_sum
 from discreet.statistics.selection import Mode, TopK, mode, top_k
 from discreet.statistics.summing import Sum
 from discreet.statistics.summing import sum_ as sum
@@ -36,6 +37,8 @@ __all__ = [
     "Mode",
     "Quantile",
     "Quantiles",
+    "RunningCount",
+    "RunningSum",
     "Sum",
     "TopK",
     "Variance",
@@ -51,6 +54,8 @@ __all__ = [
     "mode",
     "quantile",
     "quantiles",
+    "running_count",
+    "running_sum",
     "sum",
     "top_k",
     "variance",

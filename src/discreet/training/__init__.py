@@ -7,19 +7,36 @@ from __future__ import annotations
 
 from discreet.training import noise
 from discreet.training.admission import replace_batch_norm
+from discreet.training.comparison import Auto, Comparison, compare
 from discreet.training.fit import Progress, Training, fit
 from discreet.training.gradients import Clipping, Handler, Quantile, register, register_layer
 from discreet.training.privacy import Privacy
-from discreet.training.private import make_private
+from discreet.training.private import make_private, plan_for
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
-from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.sampling import (
+    BallsInBins,
+    CyclicPoisson,
+    FixedOrder,
+    FixedSize,
+    KeptBins,
+    PerUser,
+    Poisson,
+    Sampler,
+    Shuffled,
+    TruncatedPoisson,
+)
 from discreet.training.speed import Speed
 
 __all__ = [
+    "Auto",
     "BallsInBins",
     "Clipping",
+    "Comparison",
+    "CyclicPoisson",
+    "FixedOrder",
     "FixedSize",
     "Handler",
+    "KeptBins",
     "MixedRecords",
     "PerUser",
     "Poisson",
@@ -32,9 +49,11 @@ __all__ = [
     "Speed",
     "Training",
     "TruncatedPoisson",
+    "compare",
     "fit",
     "make_private",
     "noise",
+    "plan_for",
     "register",
     "register_layer",
     "replace_batch_norm",

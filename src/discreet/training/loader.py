@@ -11,15 +11,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
-
 from discreet.errors import extra
 from discreet.random import Rng
-from discreet.random.tap import coins
 from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
 from discreet.training.gradients.trees import tensors
 from discreet.training.run import Batch, Run
-from discreet.training.sampling import BallsInBins, Indices, TruncatedPoisson
+from discreet.training.sampling import Indices, TruncatedPoisson
 
 with extra("torch"):
     import torch
@@ -198,12 +195,9 @@ class _Drawn:
         return [int(index) for index in drawn]
 
     def _order(self, rng: Rng) -> Indices | None:
-        """What is drawn for a whole pass: the bin of each record by a coin of its own, or an order."""
-        loader, sampler = self.loader, self.loader.sampler
-        if not isinstance(sampler, BallsInBins):
-            return sampler.order(loader.records, rng)
-        words = coins(_Keys(loader.dataset, loader.records), rng)
-        return (words % np.uint64(len(loader))).astype(np.int64)
+        """What is drawn for a whole pass."""
+        loader = self.loader
+        return loader.sampler.order(_Keys(loader.dataset, loader.records), rng)
 
     def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
         wanted = max(1, self.loader.sampler.static_size or 0)

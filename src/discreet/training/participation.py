@@ -12,22 +12,32 @@ participation             adjacency     an event on one draw
 ``FixedSizeSampling``     replace       FixedSizeSampled(rate, event)
 ``BallsInBinsDealing``    add-remove    BallsInBins(k, event), once in k steps
 ``ShuffledDealing``       replace       Shuffled(event), once in k steps, without amplification
+``KeptBinsDealing``       add-remove    the event, once in k steps, without amplification
+``FixedOrderDealing``     zero-out      the event, once in k steps, without amplification
+``CyclicPoisson...``      add-remove    PoissonSampled(rate, event), once in as many steps as parts
 ========================  ============  =======================================================
+
+The last three keep a record at the same places of a run, so that correlated noise has a price with them.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
 
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.events import Event
+from discreet.mechanisms.factorization import Pattern, Strategy
 
 __all__ = [
     "BallsInBinsDealing",
+    "CyclicPoissonSampling",
+    "FixedOrderDealing",
     "FixedSizeSampling",
+    "KeptBinsDealing",
     "Participation",
     "PoissonSampling",
     "ShuffledDealing",
@@ -38,7 +48,10 @@ __all__ = [
 class Participation(ABC):
     """How a record comes to take part in steps. Public, and known before any data is read."""
 
-    adjacency: ClassVar[Adjacency] = Adjacency.ADD_REMOVE
+    @property
+    def adjacency(self) -> Adjacency:
+        """What a neighbour is."""
+        return Adjacency.ADD_REMOVE
 
     @property
     def movement(self) -> int:
@@ -49,6 +62,19 @@ class Participation(ABC):
     def period(self) -> int:
         """A record takes part in at most one of so many steps, counted from a multiple of it; one: in any step."""
         return 1
+
+    def pattern(self, steps: int) -> Pattern:
+        """In which steps of a run one record may take part, for correlated noise; refused where it may be in any."""
+        raise ValueError(
+            f"{_name(self)} batches and correlated noise have no theorem together, because a record may be in steps "
+            "that are next to each other. Leave sampler out; or use KeptBins or FixedOrder, or, for Banded noise, "
+            "CyclicPoisson."
+        )
+
+    def correlated(self, strategy: Strategy, noise_multiplier: float) -> Event:
+        """The cost of a whole run with noise through the strategy's matrix."""
+        sensitivity = _sensitivity(strategy, self.pattern(strategy.steps)) * self.movement
+        return events.Gaussian(noise_multiplier=noise_multiplier / sensitivity, adjacency=self.adjacency)
 
     @abstractmethod
     def sampled(self, event: Event) -> Event:
@@ -85,8 +111,12 @@ class TruncatedPoissonSampling(Participation):
 class FixedSizeSampling(Participation):
     """Every step sees a uniform choice of a fixed number of records."""
 
-    adjacency: ClassVar[Adjacency] = Adjacency.REPLACE
     rate: float
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The number of records is public."""
+        return Adjacency.REPLACE
 
     def sampled(self, event: Event) -> Event:
         """Amplified by the rate."""
@@ -113,8 +143,12 @@ class BallsInBinsDealing(Participation):
 class ShuffledDealing(Participation):
     """In each pass every record has one step, in a random order."""
 
-    adjacency: ClassVar[Adjacency] = Adjacency.REPLACE
     steps_per_pass: int
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The number of records is public."""
+        return Adjacency.REPLACE
 
     @property
     def period(self) -> int:
@@ -124,3 +158,87 @@ class ShuffledDealing(Participation):
     def sampled(self, event: Event) -> Event:
         """A pass, not amplified."""
         return events.Shuffled(event=event)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBinsDealing(Participation):
+    """Every record falls into one of the steps of a pass, at random and by itself, and keeps it in every pass.
+
+    No amplification is claimed: the bins may be known. A record that comes or goes moves no other, so the price holds
+    under add-remove.
+    """
+
+    steps_per_pass: int
+
+    @property
+    def period(self) -> int:
+        """A pass."""
+        return self.steps_per_pass
+
+    def pattern(self, steps: int) -> Pattern:
+        """Once a pass, at the same place."""
+        return Pattern.passes(steps, self.steps_per_pass)
+
+    def sampled(self, event: Event) -> Event:
+        """A pass, not amplified."""
+        return event
+
+
+@dataclass(frozen=True, slots=True)
+class FixedOrderDealing(KeptBinsDealing):
+    """Every pass goes through the records in one order, which fixes their number: zero-out, or replace."""
+
+    relation: Adjacency = Adjacency.ZERO_OUT
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The number of records is public."""
+        return self.relation
+
+
+@dataclass(frozen=True, slots=True)
+class CyclicPoissonSampling(Participation):
+    """Every record falls into one of ``parts`` parts, by itself; the parts take turns, each sampled by coins.
+
+    With a matrix of at most so many bands, a record's turns meet orthogonal columns: together they are as many steps of
+    independent noise at the noise over the norm of a column (Choquette-Choo et al. 2023, "(Amplified) banded matrix
+    factorization", Theorem 4).
+    """
+
+    rate: float
+    parts: int
+
+    @property
+    def period(self) -> int:
+        """A turn of all parts."""
+        return self.parts
+
+    def pattern(self, steps: int) -> Pattern:
+        """At every turn of its part."""
+        return Pattern.passes(steps, self.parts)
+
+    def correlated(self, strategy: Strategy, noise_multiplier: float) -> Event:
+        """As many sampled steps as a part has turns."""
+        if strategy.bands > self.parts:
+            raise ValueError(
+                f"CyclicPoisson has {self.parts} parts, but the noise has {strategy.bands} bands: the theorem needs a "
+                "part for every band. Use Banded noise of at most so many bands, or KeptBins, which does not amplify."
+            )
+        gaussian = events.Gaussian(
+            noise_multiplier=noise_multiplier / _sensitivity(strategy, Pattern.single(strategy.steps))
+        )
+        return self.sampled(gaussian) * math.ceil(strategy.steps / self.parts)
+
+    def sampled(self, event: Event) -> Event:
+        """A turn, amplified by the rate."""
+        return events.PoissonSampled(rate=self.rate, event=event)
+
+
+@lru_cache(maxsize=64)  # asked for at every noise that a calibration tries
+def _sensitivity(strategy: Strategy, pattern: Pattern) -> float:
+    return strategy.sensitivity(pattern).value
+
+
+def _name(participation: Participation) -> str:
+    """What the sampler of a participation is called."""
+    return type(participation).__name__.removesuffix("Sampling").removesuffix("Dealing")

@@ -65,13 +65,20 @@ class Plan:
         return 1.0 if self.clip_schedule is None else positive("clip_schedule", self.clip_schedule(step))
 
     def price(self, steps: int) -> Event:
-        """The price of the first ``steps`` steps."""
+        """The price of the first ``steps`` steps; of correlated noise, all at once with the first."""
+        if self.noise.correlated and steps:
+            steps = self.steps
         return self.noise.event(self.participation, [self.multiplier(step) for step in range(steps)])
 
     @cached_property
     def event(self) -> Event:
         """The price of the whole plan."""
         return self.price(self.steps)
+
+    @property
+    def noise_vectors(self) -> int:
+        """How many vectors of the model's size the noise keeps from step to step."""
+        return self.noise.vectors(self.participation, self.steps)
 
     @property
     def participation(self) -> Participation:

@@ -104,10 +104,24 @@ class Privacy:
             )
         return self._run.clipped.clip_rate
 
+    @property
+    def noise_memory(self) -> int:
+        """Bytes that the noise keeps from step to step, known before the first one."""
+        return self.plan.noise_vectors * sum(
+            p.numel() * p.element_size() for p in self._run.clipped.parameters.values()
+        )
+
     def state_dict(self) -> dict[str, Any]:
-        """One checkpoint of model, optimiser, sampler, clip state, noise and account."""
+        """One checkpoint of model, optimiser, sampler, clip state and account; of correlated noise nothing."""
         return self._run.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same plan."""
-        self._run.load_state_dict(state)
+    def secret_state_dict(self) -> dict[str, Any]:
+        """What correlated noise remembers; empty for other noise. Secret: it takes the noise of released steps away.
+
+        Save it beside no checkpoint that is published, and delete it when the run is over.
+        """
+        return self._run.secret_state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
+        """Go on from a checkpoint of the same plan; with correlated noise, and from its secret state."""
+        self._run.load_state_dict(state, secret)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from discreet.errors import extra, whole
+from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, pay, unit_name
 from discreet.training import admission
+from discreet.training.comparison import Auto, best_of
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
-from discreet.training.noise import Noise
+from discreet.training.noise import Independent, Noise
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
 from discreet.training.run import Run, labelled
-from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Sampler, Shuffled, TruncatedPoisson
+from discreet.training.sampling import (
+    BallsInBins,
+    FixedOrder,
+    FixedSize,
+    KeptBins,
+    Poisson,
+    Sampler,
+    Shuffled,
+    TruncatedPoisson,
+)
 from discreet.training.schedulers import follow_private_steps
 from discreet.training.speed import Speed
 
@@ -37,11 +48,18 @@ SAMPLERS: Mapping[str, type[Sampler]] = {
     "fixed-size": FixedSize,
     "balls-in-bins": BallsInBins,
     "shuffled": Shuffled,
+    "kept-bins": KeptBins,
+    "fixed-order": FixedOrder,
 }
 """The samplers that a name is enough for."""
 
 
-def _sampler(sampler: str | Sampler, records: int, batch_size: int, dataset_size: int | None) -> Sampler:
+def _sampler(
+    sampler: str | Sampler | None, records: int, batch_size: int, dataset_size: int | None, noise: object
+) -> Sampler:
+    size = records if dataset_size is None else whole("dataset_size", dataset_size, low=1)
+    if sampler is None:
+        return (noise if isinstance(noise, Noise) else Independent()).sampler(batch_size, size)
     if isinstance(sampler, Sampler):
         found = sampler
         if dataset_size is not None and dataset_size != found.dataset_size:
@@ -49,11 +67,34 @@ def _sampler(sampler: str | Sampler, records: int, batch_size: int, dataset_size
                 f"dataset_size is {dataset_size}, but the sampler has {found.dataset_size}: say it in one place."
             )
     elif sampler in SAMPLERS:
-        size = records if dataset_size is None else whole("dataset_size", dataset_size, low=1)
         found = SAMPLERS[sampler](batch_size=batch_size, dataset_size=size)
     else:
         raise ValueError(f"sampler is {sampler!r}, but must be one of {', '.join(map(repr, SAMPLERS))}, or a Sampler.")
     return found
+
+
+def _best(
+    auto: Auto,
+    sampler: str | Sampler | None,
+    records: int,
+    batch_size: int,
+    dataset_size: int | None,
+    clipping: Clipping,
+    epsilon: float | None,
+    delta: float | None,
+    epochs: float | None,
+) -> tuple[Noise, Sampler]:
+    """The noise that suits a run, with its sampler."""
+    if sampler is not None or clipping.adaptive is not None:
+        raise ValueError(
+            "noise is 'auto', which chooses the sampler too and no adaptive clip norm: leave them out, or name a noise."
+        )
+    if epsilon is None or delta is None or epochs is None:
+        raise ValueError("noise is 'auto', which compares noises at one price: give epsilon, delta and epochs.")
+    like = _sampler(None, records, batch_size, dataset_size, None)
+    steps = math.ceil(positive("epochs", epochs) * like.steps_per_pass)
+    found = best_of(auto, like, steps, clipping.max_grad_norm, positive("epsilon", epsilon), delta)
+    return found.noise, found.sampler
 
 
 def _unit(sampler: Sampler, said: str | None) -> str:
@@ -89,9 +130,9 @@ def plan_for(
     noise_multiplier: float | None = None,
     max_grad_norm: float | None = None,
     clipping: Clipping | Literal["flat", "per-layer", "automatic"] = "flat",
-    sampler: str | Sampler = "poisson",
+    sampler: str | Sampler | None = None,
     dataset_size: int | None = None,
-    noise: Noise | None = None,
+    noise: Noise | Auto | Literal["auto"] | None = None,
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     unit: str | None = None,
@@ -101,10 +142,14 @@ def plan_for(
     >>> plan_for(1000, 50, epochs=2, noise_multiplier=1.0).steps
     40
     """
-    drawn = _sampler(sampler, records, batch_size, dataset_size)
+    clip = _clipping(clipping, max_grad_norm)
+    if noise == "auto" or isinstance(noise, Auto):
+        auto = noise if isinstance(noise, Auto) else Auto()
+        noise, sampler = _best(auto, sampler, records, batch_size, dataset_size, clip, epsilon, delta, epochs)
+    drawn = _sampler(sampler, records, batch_size, dataset_size, noise)
     plan = planned(
         drawn,
-        _clipping(clipping, max_grad_norm),
+        clip,
         epsilon=epsilon,
         delta=delta,
         epochs=epochs,
@@ -134,10 +179,10 @@ def make_private(
     noise_multiplier: float | None = None,
     max_grad_norm: float | None = None,
     clipping: Clipping | Literal["flat", "per-layer", "automatic"] = "flat",
-    sampler: str | Sampler = "poisson",
+    sampler: str | Sampler | None = None,
     dataset_size: int | None = None,
     placeholder: Any = None,
-    noise: Noise | None = None,
+    noise: Noise | Auto | Literal["auto"] | None = None,
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     speed: Speed | None = None,
@@ -152,8 +197,10 @@ def make_private(
 
     Two of (epsilon, delta), epochs and noise_multiplier decide the third. Handing over the loader declares its length
     public; ``dataset_size`` overrides. ``unit`` says whom a record is all of, where that is more than a record; a
-    ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given. ``speed``
-    concerns time and memory, nothing else.
+    ``PerUser`` sampler says it itself. ``noise`` is ``training.noise.Independent()`` unless another is given;
+    ``sampler`` is the one that the noise is proved with, Poisson for independent noise. ``noise="auto"`` takes the best
+    of ``training.compare``. ``speed`` concerns time and
+    memory, nothing else.
 
     Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
     ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge

@@ -7,7 +7,6 @@ ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +71,7 @@ class Run:
     ) -> None:
         self.unverified, self.debug = unverified, debug
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
-        self._noise, self._secure = copy.deepcopy(plan.noise), secure
+        self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         self.steps = 0  # that were released; of a pass, up to the last batch that was
         self.position = 0  # batches that were handed out
         self.loop = 0  # which loop over the loader is the current one
@@ -99,7 +98,7 @@ class Run:
 
     def order(self, step: int, draw: Callable[[Rng], Indices | None]) -> Indices | None:
         """What the pass of a step has drawn for all its steps; drawn when it is asked for first."""
-        number = step // self.plan.sampler.steps_per_pass
+        number = 0 if self.plan.sampler.kept else step // self.plan.sampler.steps_per_pass
         if self.plan.sampler.passes and self._pass[0] != number:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
@@ -220,13 +219,17 @@ class Run:
             "pass": number,
             "order": None if order is None else torch.from_numpy(order),
             "clip_norm": self.clip_norm,
-            "noise": self._noise.state_dict(),
+            "noise": {} if self._noise.correlated else self._noise.state_dict(),
             "planned": self.plan.event.to_json(),
             "chance": torch.get_rng_state(),
         }
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint of the same plan."""
+    def secret_state_dict(self) -> dict[str, Any]:
+        """What correlated noise remembers: with it, noise that was released can be taken away."""
+        return {"steps": self.steps, "noise": self._noise.state_dict()} if self._noise.correlated else {}
+
+    def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
+        """Go on from a checkpoint of the same plan and, with correlated noise, the secret state of the same step."""
         if state["planned"] != self.plan.event.to_json():
             raise ValueError(
                 "The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
@@ -237,9 +240,14 @@ class Run:
                 "The checkpoint is of an earlier step than this run: going back and training again would release "
                 "more than the plan. Make a new plan for it, and charge that."
             )
+        if self._noise.correlated and (secret is None or secret.get("steps") != state["steps"]):
+            raise ValueError(
+                "The noise of this run is correlated, and the checkpoint does not hold what it remembers, which is "
+                "secret: pass secret=, the secret_state_dict() of the same step."
+            )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self._noise.load_state_dict(state["noise"])
+        self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
         order = state["order"]
         self.steps, self.position, self.clip_norm = (
             int(state["steps"]),

@@ -21,17 +21,32 @@ from discreet.encoding.columns import identities
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.poisson import poisson_sample
+from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Enforced, unit_name
 from discreet.training.participation import (
     BallsInBinsDealing,
+    CyclicPoissonSampling,
+    FixedOrderDealing,
     FixedSizeSampling,
+    KeptBinsDealing,
     Participation,
     PoissonSampling,
     ShuffledDealing,
     TruncatedPoissonSampling,
 )
 
-__all__ = ["BallsInBins", "FixedSize", "PerUser", "Poisson", "Sampler", "Shuffled", "TruncatedPoisson"]
+__all__ = [
+    "BallsInBins",
+    "CyclicPoisson",
+    "FixedOrder",
+    "FixedSize",
+    "KeptBins",
+    "PerUser",
+    "Poisson",
+    "Sampler",
+    "Shuffled",
+    "TruncatedPoisson",
+]
 
 Indices = NDArray[np.int64]
 
@@ -43,7 +58,8 @@ class Sampler(ABC):
     batch_size: int
     dataset_size: int
 
-    passes = False  # whether a pass deals every record once
+    passes = False  # whether a batch belongs to its step, used or not
+    kept = False  # whether what is drawn for the first pass serves all of them
     records_per_unit = 1
 
     @property
@@ -82,19 +98,24 @@ class Sampler(ABC):
 
     def check(self, records: int) -> None:
         """Refuse a loader of so many records that the batches are not priced for; before the charge."""
-        if self.participation.adjacency is Adjacency.REPLACE and self.dataset_size != records:
+        if self.participation.adjacency is not Adjacency.ADD_REMOVE and self.dataset_size != records:
             raise ValueError(
                 f"dataset_size is {self.dataset_size}, but must be the number of records: "
                 f"{type(self).__name__} batches are priced for a public size."
             )
 
-    def order(self, size: int, rng: Rng) -> Indices | None:
-        """What is drawn once for a whole pass."""
+    def order(self, keys: Sequence[object], rng: Rng) -> Indices | None:
+        """What is drawn once for a whole pass, or for all of them, of the records that ``keys`` name."""
         return None
 
     @abstractmethod
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """The records of a step: indices below ``size``, the private number of records."""
+
+
+def _bins(keys: Sequence[object], count: int, rng: Rng) -> Indices:
+    """A bin for each record, by a coin of its own."""
+    return (coins(keys, rng) % np.uint64(count)).astype(np.int64)
 
 
 def _chosen(rate: float, keys: Sequence[object], rng: Rng) -> Indices:
@@ -181,6 +202,10 @@ class BallsInBins(Sampler):
         """A bin a pass."""
         return BallsInBinsDealing(self.steps_per_pass)
 
+    def order(self, keys: Sequence[object], rng: Rng) -> Indices:
+        """Bins."""
+        return _bins(keys, self.steps_per_pass, rng)
+
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Those whose ball fell into this bin; ``order`` holds a bin for each record."""
         assert order is not None
@@ -198,15 +223,96 @@ class Shuffled(Sampler):
         """A place a pass."""
         return ShuffledDealing(self.steps_per_pass)
 
-    def order(self, size: int, rng: Rng) -> Indices:
+    def order(self, keys: Sequence[object], rng: Rng) -> Indices:
         """A permutation."""
-        return rng.generator.permutation(size)
+        return rng.generator.permutation(len(keys))
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """The next ones in order."""
         assert order is not None
         start = step % self.steps_per_pass * self.batch_size
         return order[start : start + self.batch_size]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptBins(BallsInBins):
+    """Every record falls into one of the batches of a pass at random, and is in that batch in every pass.
+
+    For correlated noise: steps of a record are a pass apart. No amplification is claimed.
+    """
+
+    kept = True
+
+    @property
+    def participation(self) -> Participation:
+        """A bin a run."""
+        return KeptBinsDealing(self.steps_per_pass)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedOrder(Shuffled):
+    """Every pass goes through all records in the same random order; the number of records is public.
+
+    For correlated noise. Neighbours differ in a record that contributes nothing ("zero-out"), or another ("replace").
+    """
+
+    kept = True
+    adjacency: Adjacency = Adjacency.ZERO_OUT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            raise ValueError(
+                "adjacency is 'add-remove', but a record that comes or goes moves all others in a fixed order: use "
+                "KeptBins, or 'zero-out' or 'replace'."
+            )
+
+    @property
+    def participation(self) -> Participation:
+        """A place a run."""
+        return FixedOrderDealing(self.steps_per_pass, self.adjacency)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CyclicPoisson(Sampler):
+    """Every record falls into one of ``parts`` parts; the parts take turns, and a record joins a batch by a coin.
+
+    For banded noise of at most as many bands. A batch has ``batch_size`` records on average, of a declared
+    ``dataset_size``.
+    """
+
+    passes, kept = True, True
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("parts", self.parts, low=1)
+
+    @property
+    def rate(self) -> float:
+        """The chance of a record to be in a batch of its part."""
+        return min(1.0, self.batch_size * self.parts / self.dataset_size)
+
+    @property
+    def expected(self) -> float:
+        """The mean number of records in a batch."""
+        return self.rate * self.dataset_size / self.parts
+
+    @property
+    def participation(self) -> Participation:
+        """A part a run, a coin a turn."""
+        return CyclicPoissonSampling(self.rate, self.parts)
+
+    def order(self, keys: Sequence[object], rng: Rng) -> Indices:
+        """Parts."""
+        return _bins(keys, self.parts, rng)
+
+    def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
+        """Coins for all, heads in the part whose turn it is."""
+        assert order is not None
+        found = _chosen(self.rate, keys, rng)
+        return found[order[found] == step % self.parts]
 
 
 @dataclass(frozen=True, kw_only=True)

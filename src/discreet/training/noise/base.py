@@ -7,6 +7,7 @@ step to record-and-replay once, over all parameters.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from discreet.events import Event
 from discreet.random.tap import heard, noised
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.participation import Participation
+from discreet.training.sampling import Poisson, Sampler
 
 with extra("torch"):
     import torch
@@ -65,12 +67,27 @@ class Noise(ABC):
         Raise ``ValueError`` for what has no price; before the charge, nothing else is asked.
         """
 
+    def sampler(self, batch_size: int, dataset_size: int) -> Sampler:
+        """The sampler that a run takes where none is named: one that the price is proved with."""
+        return Poisson(batch_size=batch_size, dataset_size=dataset_size)
+
+    def begun(self, participation: Participation, steps: int) -> Noise:
+        """What one run of so many steps works on: a copy."""
+        return copy.deepcopy(self)
+
+    def vectors(self, participation: Participation, steps: int) -> int:
+        """How many vectors of the model's size are kept from step to step."""
+        return 0
+
     @abstractmethod
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """Add the noise of a step to the sum, in place, and divide. Called once for each step, in order."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What must go on where a checkpoint is loaded; nothing, unless steps remember each other."""
+        """What must go on where a checkpoint is loaded; nothing, unless steps remember each other.
+
+        Of correlated noise it is secret, because it tells of noise that was released, and kept apart from checkpoints.
+        """
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from discreet.errors import extra
 from discreet.random import Rng, gaussian_noise
+from discreet.random.keyed import Keyed, new_key
 from discreet.training.threads import torch_threads
 
 with extra("torch"):
@@ -58,6 +59,14 @@ class Gaussians:
         gaussian_noise(here.numpy(), sigma, self._rng, secure=self._secure, add=True, scale=scale, team=torch_threads)
         if here is not tensor:
             tensor.copy_(here)
+
+    def key(self) -> bytes:
+        """A key for noise that will be drawn again; secret."""
+        return new_key(self._rng)
+
+    def keyed(self, key: bytes) -> Gaussians:
+        """The noise of a key: the same for the same tensors, however often it is drawn."""
+        return Gaussians(Keyed(key, reproducible=self._rng.reproducible), self._secure)
 
     def number(self, value: float, sigma: float) -> float:
         """A number plus noise."""

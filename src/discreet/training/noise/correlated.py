@@ -1,0 +1,124 @@
+r"""Noise of different steps that cancels: the sums of a run are released as x + C⁻¹z.
+
+``Correlated`` states the price and finds the matrix; a run works on a ``Stream``, which holds what the noise remembers.
+What it remembers would take the noise of released steps away, so it is *secret*: it is never in a checkpoint, but in
+``privacy.secret_state_dict()``, to be kept apart from whatever is published.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from discreet import events
+from discreet.errors import extra
+from discreet.mechanisms.factorization import Measure, Pattern, Strategy, Workload
+from discreet.training.noise.base import Noise, Step
+from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.vector import Vector, drawing
+from discreet.training.participation import Participation
+from discreet.training.sampling import KeptBins, Sampler
+
+with extra("torch"):
+    from torch import Tensor
+
+__all__ = ["Correlated", "Stream"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlated(Noise):
+    """Noise through a matrix, for an optimiser of this ``momentum`` that keeps ``decay`` of the model at every step.
+
+    The noise multiplier is that of the fresh draws. ``error`` is what a matrix is optimised for: the mean over steps,
+    or the largest.
+
+    Guarantee: the Gaussian mechanism on C times the sums, at C's sensitivity for the sampler's participation.
+    """
+
+    momentum: float = 0.0
+    decay: float = 1.0
+    error: Measure = "mean"
+
+    @abstractmethod
+    def found(self, pattern: Pattern) -> Strategy:
+        """The matrix for records that take part so."""
+
+    def workload(self, steps: int) -> Workload:
+        """What the noise is felt through."""
+        return Workload(steps, self.momentum, self.decay)
+
+    def strategy(self, participation: Participation, steps: int) -> Strategy:
+        """The matrix of a run, found once."""
+        return _found(self, participation.pattern(steps))
+
+    def sampler(self, batch_size: int, dataset_size: int) -> Sampler:
+        """The one that its price is proved with: every record has a step of a pass, the same in all passes."""
+        return KeptBins(batch_size=batch_size, dataset_size=dataset_size)
+
+    def event(self, participation: Participation, multipliers: Sequence[float]) -> events.Event:
+        """One price for all steps."""
+        if not multipliers:
+            return events.Composed(events=())
+        if len(set(multipliers)) > 1:
+            raise ValueError(
+                f"noise_schedule is set, but the steps of {type(self).__name__} share one noise: leave it out, or use "
+                "Independent()."
+            )
+        return participation.correlated(self.strategy(participation, len(multipliers)), multipliers[0])
+
+    def vectors(self, participation: Participation, steps: int) -> int:
+        """How many vectors of the model's size are kept from step to step."""
+        return self.strategy(participation, steps).memory
+
+    def deviation(self, participation: Participation, steps: int) -> float:
+        """The root of the mean variance, over steps, of the noise in what the optimiser sums up, at multiplier 1."""
+        return self.strategy(participation, steps).error(self.workload(steps))
+
+    def begun(self, participation: Participation, steps: int) -> Noise:
+        """A stream that has drawn nothing."""
+        return Stream(self, self.strategy(participation, steps))
+
+    def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
+        """A run's own stream does this."""
+        raise TypeError(f"{type(self).__name__} draws nothing before a run has begun: begun(participation, steps).")
+
+
+@lru_cache(maxsize=64)
+def _found(noise: Correlated, pattern: Pattern) -> Strategy:
+    return noise.found(pattern)
+
+
+class Stream(Noise):
+    """The noise of one run, and what it remembers."""
+
+    def __init__(self, noise: Correlated, strategy: Strategy) -> None:
+        self.noise, self.strategy = noise, strategy
+        self._memory: list[Vector] = []
+        self._next = 0
+
+    def event(self, participation: Participation, multipliers: Sequence[float]) -> events.Event:
+        """As planned."""
+        return self.noise.event(participation, multipliers)
+
+    def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
+        """The next row of C⁻¹z; those of steps that were left out are drawn and never shown."""
+        if step.number < self._next:
+            raise ValueError("A step comes twice, but its noise was released: the run went back.")
+        draw = drawing(total, gaussians)
+        while self._next < step.number:
+            self.strategy.advance(self._next, draw, self._memory)
+            self._next += 1
+        noise: Vector = self.strategy.advance(step.number, draw, self._memory)
+        self._next = step.number + 1
+        noise.add_to(total, step.sigma, step.divisor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Secret: the noise that later steps depend on."""
+        return {"next": self._next, "memory": [[t.clone() for t in vector.parts] for vector in self._memory]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self._next, self._memory = int(state["next"]), [Vector([t.clone() for t in parts]) for parts in state["memory"]]
