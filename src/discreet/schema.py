@@ -21,13 +21,16 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from discreet.errors import is_whole_text, number, whole
+from discreet.moments import Dates, Times
 
 __all__ = [
     "Bounded",
     "Categories",
     "Column",
+    "Dates",
     "Declaration",
     "Schema",
+    "Times",
     "Unlisted",
     "declaration",
     "parse_schema",
@@ -134,7 +137,7 @@ class Unlisted:
     """
 
 
-Column: TypeAlias = Bounded | Categories | Unlisted
+Column: TypeAlias = Bounded | Categories | Unlisted | Dates | Times
 
 
 class Schema(Mapping[str, Column]):
@@ -147,10 +150,10 @@ class Schema(Mapping[str, Column]):
         for name, column in every.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"A column is named {name!r}, but names are text.")
-            if not isinstance(column, (Bounded, Categories, Unlisted)):
+            if not isinstance(column, (Bounded, Categories, Unlisted, Dates, Times)):
                 raise ValueError(
                     f"Column {name!r} is declared as {type(column).__name__}, but must be Bounded(low, high), "
-                    "Categories(values) or Unlisted()."
+                    "Categories(values), Dates(first, last), Times(first, last) or Unlisted()."
                 )
         self._columns = MappingProxyType(every)
 
@@ -194,7 +197,7 @@ class Declaration:
     max_groups_per_unit: int | None = None
 
 
-_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted"}
+_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}
 _FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
 
 
@@ -211,6 +214,7 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
         educ = { range = [1, 16] }               # whole numbers, both ends included
         sex = { categories = ["f", "m"], other = "unknown" }
         zip = { unlisted = true }
+        day = { dates = ["2023-01-01", "2024-12-31"] }    # or times = [first, last]
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -273,9 +277,14 @@ def _column(name: str, facts: Any) -> Column:
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()
+        case {"dates": [first, last], **rest} if not rest:
+            return Dates(first, last)
+        case {"times": [first, last], **rest} if not rest:
+            return Times(first, last)
     raise ValueError(
         f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
-        "categories = [...] (with other =), range = [first, last] (with other =), unlisted = true."
+        "categories = [...] (with other =), range = [first, last] (with other =), dates = [first, last], "
+        "times = [first, last], unlisted = true."
     )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
+from discreet.moments import SPELLED
 
 __all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "UnreadableText", "quietly"]
 
@@ -107,9 +108,43 @@ class Engine(ABC):
         """
         return f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END"
 
-    @abstractmethod
     def spells_a_number(self, text: str) -> str:
         """Whether all of a text matches ``NUMERAL``."""
+        return self.spells(text, NUMERAL)
+
+    @abstractmethod
+    def spells(self, text: str, pattern: str) -> str:
+        """Whether all of a text matches a pattern without quotes."""
+
+    @abstractmethod
+    def literal(self, text: str) -> str:
+        """A text as a constant."""
+
+    @abstractmethod
+    def trimmed(self, text: str) -> str:
+        """A text without spaces at its ends."""
+
+    @abstractmethod
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        """Whether a text starts or ends with a part, or contains it."""
+
+    def seconds(self, column: str, kind: Literal["date", "time", "zoned", "text"]) -> str:
+        """A date, a time, or a text that spells one, as seconds since 1970; NULL for what is none.
+
+        Text is one by our grammar alone. Times with a zone are instants; without, they are taken as they are written.
+        """
+        value = self.quoted(column)
+        if kind == "text":
+            value = self.written_time(f"CASE WHEN {self.spells(value, SPELLED)} THEN {value} END")
+        return f"CAST({self.microseconds(value, kind)} AS DOUBLE) / 1e6"
+
+    @abstractmethod
+    def written_time(self, text: str) -> str:
+        """A text as a time without a zone, or NULL."""
+
+    @abstractmethod
+    def microseconds(self, value: str, kind: str) -> str:
+        """Of a date or a time, since 1970, or NULL."""
 
     @abstractmethod
     def text(self, column: str, *, decoded: bool = False) -> str:
@@ -157,8 +192,24 @@ class DuckDB(Engine):
     def digest(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
 
-    def spells_a_number(self, text: str) -> str:
-        return f"regexp_full_match({text}, '{NUMERAL}')"
+    def spells(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, '{pattern}')"
+
+    def literal(self, text: str) -> str:
+        escaped = text.replace("'", "''")
+        return f"'{escaped}'"
+
+    def trimmed(self, text: str) -> str:
+        return f"trim({text}, ' ')"
+
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        return f"{ {'start': 'starts_with', 'end': 'suffix', 'middle': 'contains'}[where]}({text}, {part})"
+
+    def written_time(self, text: str) -> str:
+        return f"TRY_CAST({text} AS TIMESTAMP)"
+
+    def microseconds(self, value: str, kind: str) -> str:
+        return f"TRY(CASE WHEN isfinite({value}) THEN epoch_us({value}) END)"
 
     def text(self, column: str, *, decoded: bool = False) -> str:
         value = self.as_text(self.quoted(column))
@@ -240,9 +291,32 @@ class Spark(Engine):
     def digest(self, text: str) -> str:
         return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
 
-    def spells_a_number(self, text: str) -> str:
+    def spells(self, text: str, pattern: str) -> str:
         # Nothing is left after the longest match at the start; Java's $ would also let some ends of lines pass.
-        return f"regexp_replace({text}, '^{NUMERAL}', '') = ''"
+        return f"regexp_replace({text}, '^{pattern}', '') = ''"
+
+    def literal(self, text: str) -> str:  # by its bytes: settings decide what a backslash means
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+    def trimmed(self, text: str) -> str:
+        return f"trim(BOTH ' ' FROM {text})"
+
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        return f"{ {'start': 'startswith', 'end': 'endswith', 'middle': 'contains'}[where]}({text}, {part})"
+
+    def written_time(self, text: str) -> str:
+        return f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
+
+    def microseconds(self, value: str, kind: str) -> str:
+        if kind == "date":
+            return f"(CAST(unix_date({value}) AS BIGINT) * 86400000000)"
+        if kind == "zoned":
+            return f"unix_micros({value})"
+        clock = f"hour({value}) * 3600 + minute({value}) * 60"
+        return (
+            f"((unix_date(CAST({value} AS DATE)) * 86400L + {clock}) * 1000000 "
+            f"+ CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
+        )
 
     def text(self, column: str, *, decoded: bool = False) -> str:
         value = self.as_text(self.quoted(column))

@@ -21,7 +21,8 @@ from discreet.encoding.caches import empty_at_exit
 from discreet.encoding.engines import DuckDB, Engine, Spark, quietly
 from discreet.encoding.frames import arrow_table, check_present
 from discreet.errors import extra
-from discreet.schema import Categories, Column, Schema, Unlisted
+from discreet.moments import DAY
+from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
 
 with extra("tables"):
     import narwhals as nw
@@ -248,11 +249,11 @@ def _typed(
     """``decoded``: whether text may be bytes that are none, because nobody has looked at it yet."""
     found = quietly(lambda: nw.from_native(native).collect_schema())
     check_present(columns, found.names())
-    kinds = {column: _kind(column, found[column], schema.get(column)) for column in columns}
+    kinds = {column: _kind(column, found[column], schema.get(column), answers == "pandas") for column in columns}
     names = {column: f"c{number}" for number, column in enumerate(columns)}
     told = {names[column] for column in columns if kinds[column] == "text" and found[column].is_float()}
     casts = [
-        f"{_cast(engine, column, 'number' if own in told else kinds[column], found[column], decoded)} AS {own}"
+        f"{_cast(engine, column, 'number' if own in told else kinds[column], found[column], schema, decoded)} AS {own}"
         for column, own in names.items()
     ]
     frame = engine.project(native, casts)
@@ -274,9 +275,13 @@ def _typed(
     return Source(engine, frame, name, answers, kinds, names, whole)
 
 
-def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
+def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
     """How a column is read: by what was declared, and for keys and units by the type the table states."""
     textual = isinstance(dtype, _TEXTUAL)
+    if isinstance(column, (Dates, Times)):  # those of pandas were read as doubles already (``frames``)
+        if not textual and not isinstance(dtype, (nw.Date, nw.Datetime)) and not pandas:
+            raise ValueError(f"Column {name!r} has type {dtype}, but must hold dates, times or text: cast it first.")
+        return "number"
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
         raise ValueError(
             f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first."
@@ -293,8 +298,21 @@ def _kind(name: str, dtype: Any, column: Column | None) -> Kind:
     return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 
-def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, decoded: bool) -> str:
+def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, schema: Schema, decoded: bool) -> str:
+    if isinstance(schema.get(name), (Dates, Times)):
+        return _moment(engine, name, dtype, whole_days=isinstance(schema[name], Dates))
     if kind == "integer":
         return engine.quoted(name)
     spelled = isinstance(dtype, _TEXTUAL)
     return engine.text(name, decoded=decoded and spelled) if kind == "text" else engine.double(name, spelled=spelled)
+
+
+def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:
+    """A date or a time, in seconds since 1970."""
+    if isinstance(dtype, nw.Float64):
+        found = engine.quoted(name)
+    else:
+        zone = "zoned" if getattr(dtype, "time_zone", None) else "time"
+        kind = "date" if isinstance(dtype, nw.Date) else "text" if isinstance(dtype, _TEXTUAL) else zone
+        found = engine.seconds(name, kind)  # type: ignore[arg-type]
+    return f"CAST(floor({found} / {DAY}) AS DOUBLE) * {DAY}" if whole_days else found

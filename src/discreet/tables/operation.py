@@ -12,6 +12,7 @@ from discreet import events
 from discreet.encoding.values import shown
 from discreet.errors import extra
 from discreet.mechanisms.budget import Budget
+from discreet.moments import DAY, moment
 from discreet.random import RngLike, as_rng
 from discreet.release import Release
 from discreet.schema import Unlisted
@@ -209,12 +210,19 @@ def _part(progress: Progress | None, number: int, count: int) -> Progress | None
     return None if progress is None else lambda share: progress((number + share) / count)
 
 
+def _moments(values: list[float]) -> list[Any]:
+    """Points in time as such: days, if all are."""
+    days = all(value % DAY == 0 for value in values)
+    return [moment(value).date() if days else moment(value) for value in values]
+
+
 def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
     """The answer as a frame of the user's kind; lists of a histogram stay lists.
 
     In pandas a private key is a column of objects, whatever its type was, which one record decides.
     """
     columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
+    columns |= {key: _moments(columns[key]) for key in rows.moments}
     columns |= {
         name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
         for name, values in answers.items()
@@ -223,7 +231,7 @@ def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str
         if rows.source.answers == "pandas":
             import pandas as pd
 
-            unlisted = [key for key in rows.keys if isinstance(rows.schema[key], Unlisted)]
+            unlisted = [key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived]
             named = {key: pd.Series([shown(found) for found in columns[key]], dtype=object) for key in unlisted}
             return pd.DataFrame(columns | named)
         import polars as pl

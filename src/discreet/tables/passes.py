@@ -98,6 +98,7 @@ class GroupedRows:
     derived: Mapping[str, Expression] = field(default_factory=dict)
     conditions: tuple[Expression, ...] = ()
     keys: tuple[str, ...] = ()
+    moments: frozenset[str] = frozenset()  # keys that are points in time, in seconds
 
     @cached_property
     def columns(self) -> Columns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 from discreet.mechanisms.budget import Budget, Noise
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release, charged
-from discreet.schema import Bounded
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Histogram, Quantile
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
 
-__all__ = ["TableQuery", "derived_column"]
+__all__ = ["TableQuery"]
 
 
 @dataclass(frozen=True)
@@ -131,11 +129,3 @@ class TableQuery:
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"
 
-
-def derived_column(name: str, bounds: tuple[float, float]) -> Bounded:
-    """The declaration of a derived column, whose bounds follow from its expression."""
-    if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(
-            f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high)."
-        )
-    return Bounded(*bounds)

@@ -11,11 +11,14 @@ from discreet.errors import whole
 from discreet.mechanisms.budget import Noise
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
-from discreet.schema import Bounded, Schema
+from discreet.moments import Dates, Times
+from discreet.schema import Schema
 from discreet.tables.bounding import ContributionLimit
-from discreet.tables.expressions import Expression, check
+from discreet.tables.derived import declared_as, key_of
+from discreet.tables.expressions import Expression
 from discreet.tables.passes import GroupedRows, Progress
-from discreet.tables.query import TableQuery, derived_column
+from discreet.tables.query import TableQuery
+from discreet.tables.resolve import checked
 
 __all__ = ["Table", "table"]
 
@@ -43,8 +46,8 @@ class Table:
         for condition in conditions:
             if not isinstance(condition, Expression):
                 raise ValueError("filter takes conditions such as col('age') >= 18.")
-            check(condition, self.schema, condition=True)
-        return replace(self, conditions=(*self.conditions, *conditions))
+        found = [checked(condition, self.schema, self.texts, condition=True) for condition in conditions]
+        return replace(self, conditions=(*self.conditions, *found))
 
     def select(self, *columns: str) -> Table:
         """The same rows, of which only these columns may be asked about from here on."""
@@ -52,34 +55,39 @@ class Table:
         return replace(self, hidden=self.hidden | (set(self.declared) - kept))
 
     def derive(self, **columns: Expression) -> Table:
-        """The same rows with further columns. Bounds follow from the expression; where they do not,
+        """The same rows with further columns. Bounds, or categories, follow from the expression; where bounds do not,
         end it with ``clip``.
         """
-        found: dict[str, Any] = dict(self.declared)
+        out = self
         for name, expression in columns.items():
-            if name in found:
+            if name in out.declared:
                 raise ValueError(f"There is a column {name!r} already: give the derived one another name.")
             if not isinstance(expression, Expression):
                 raise ValueError(
                     f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000."
                 )
-            check(expression, self.schema, condition=expression.logical())
-            found[name] = (
-                Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
-            )
-        return replace(self, declared=Schema(found), derived={**self.derived, **columns})
+            found = checked(expression, self.schema, self.texts)
+            declared = Schema({**out.declared, name: declared_as(name, found, self.schema)})
+            out = replace(out, declared=declared, derived={**out.derived, name: found})
+        return out
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The columns that hold text."""
+        held = {name for name, kind in self.source.kinds.items() if kind == "text"}
+        return frozenset(held | set(self.derived))
 
     def group_by(self, *keys: str) -> TableQuery:
-        """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
-        for key in keys:
-            if isinstance(self.schema[key], Bounded):
-                raise ValueError(
-                    f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
-                    "use histogram()."
-                )
+        """Groups by columns with categories, declared or by their expression, every combination of which is answered;
+        by Dates, a group a day; by Unlisted ones, with a delta.
+        """
+        schema = self.schema
+        found = {key: key_of(key, schema[key], self.derived.get(key), schema) for key in keys}
         if len(set(keys)) < len(keys):
             raise ValueError("A key is given twice.")
-        rows = GroupedRows(self.source, self.declared, self.limit, self.derived, self.conditions, keys)
+        moments = frozenset(key for key in keys if found[key] is not schema[key] and _is_moment(schema[key]))
+        declared = Schema({**self.declared, **found})
+        rows = GroupedRows(self.source, declared, self.limit, self.derived, self.conditions, keys, moments)
         return TableQuery(rows, hidden=self.hidden)
 
     def sql(
@@ -138,6 +146,10 @@ class Table:
     def count_distinct(self, column: str, **options: Any) -> TableQuery:
         """How many different values a column has."""
         return self.group_by().count_distinct(column, **options)
+
+
+def _is_moment(column: Any) -> bool:
+    return isinstance(column, (Dates, Times))
 
 
 def table(
