@@ -6,6 +6,7 @@ Sensitivities are for a unit with at most m rows. All are exact: the numbers are
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ class Aggregate(ABC):
 
     kind: ClassVar[Literal["additive", "selecting"]] = "additive"
     width: ClassVar[int] = 1
+    summable: ClassVar[bool] = True  # whether the noisy numbers of groups, added up, are those of the groups together
 
     @property
     @abstractmethod
@@ -76,14 +78,13 @@ class Aggregate(ABC):
         """What it costs."""
         return mechanism.event  # type: ignore[no-any-return]
 
-    def release(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
-        """Noise on all groups at once, then the estimate."""
+    def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
+        """The numbers of all groups, with noise, one row a group: all that is known of them from here on."""
         width = len(self.exact(rows, Stats()))
         exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
         plain = all(isinstance(x, int) and abs(x) < 2**53 for x in exact.flat)
         value = exact.astype(np.int64) if plain else exact
-        noisy = np.asarray(mechanism.release(value, rng).value, np.float64)
-        return self.estimate(rows, noisy.reshape(len(groups), width))
+        return np.asarray(mechanism.release(value, rng).value, np.float64).reshape(len(groups), width)
 
 
 @dataclass(frozen=True)
@@ -188,18 +189,20 @@ class Mean(Aggregate):
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
-    r"""The population variance of clipped values.
+    r"""The population variance of clipped values; that of the ``sample`` divides by one less; or its ``root``.
 
     With t = k/K, what meets noise is (Σt², Σ2t(1 - t), Σ(1 - t)²) times K²: three non-negative parts of every row that
     add up to K², so the L1 sensitivity is K² for the count and both moments together.
     """
 
     column: str
+    sample: bool = False
+    root: bool = False
     width = 3
 
     @property
     def name(self) -> str:
-        return f"{self.column}_variance"
+        return f"{self.column}_{'deviation' if self.root else 'variance'}"
 
     def scan(self, rows: GroupedRows) -> Pass:
         return Pass(sums=((_bounded(rows, self.column), COARSE),))
@@ -218,13 +221,20 @@ class Variance(Aggregate):
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         bounds = rows.grid(self.column).bounds
-        return variance_of_triples(noisy, (bounds.low, bounds.high))
+        found = variance_of_triples(noisy, (bounds.low, bounds.high))
+        if self.sample:
+            size = np.maximum(noisy.sum(axis=-1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
+            found = found * size / (size - 1)
+        return np.sqrt(found) if self.root else found
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # The noise acts through weights whose absolute values add up to at most 1 (``statistics.Variance.error``).
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column, COARSE).top
         one = mechanism.error(0.95) / top**2
-        return ", ".join(f"±{min(one / n, 0.25) * (bounds.high - bounds.low) ** 2:.4g} at {n:,} rows" for n in SIZES)
+        squares = [min(one / n, 0.25) * (bounds.high - bounds.low) ** 2 for n in SIZES]
+        # a root moves by at most the root of what its square moves by
+        errors = [math.sqrt(square) if self.root else square for square in squares]
+        return ", ".join(f"±{error:.4g} at {n:,} rows" for error, n in zip(errors, SIZES, strict=True))
 
 
 def _bounded(rows: GroupedRows, column: str) -> str:

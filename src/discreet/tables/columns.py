@@ -193,6 +193,8 @@ class Columns:
 
     def identity(self, name: str) -> tuple[Field, nw.Expr]:
         """A column whose different values are counted."""
+        if name not in self.schema:  # the unit, which need not be declared
+            return Field("d", kind=self.source.kinds[name]), nw.col(self.source.names[name])
         return Field("d", kind=self._kind(name)), self.read(name)
 
     # --- numbers -----------------------------------------------------------------------------------------------------

@@ -9,14 +9,12 @@ from itertools import chain
 from typing import Any
 
 from discreet import events
-from discreet.encoding.values import shown
-from discreet.errors import extra
 from discreet.mechanisms.budget import Budget
-from discreet.moments import DAY, moment
 from discreet.random import RngLike, as_rng
 from discreet.release import Release
-from discreet.schema import Unlisted
+from discreet.tables.after import Presentation
 from discreet.tables.aggregates import Aggregate, Count
+from discreet.tables.answers import Totals, framed
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
@@ -39,6 +37,8 @@ class TableOperation:
     mechanisms: tuple[Any, ...]  # one an aggregate; none where the selection of keys already counts
     label: str = ""
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    after: Presentation | None = field(default=None, repr=False)
+    levels: tuple[tuple[str, ...], ...] = ()  # the keys of each set of totals; none for the groups themselves
 
     @classmethod
     def of(
@@ -48,6 +48,8 @@ class TableOperation:
         budget: Budget,
         label: str = "",
         progress: Progress | None = None,
+        after: Presentation | None = None,
+        levels: tuple[tuple[str, ...], ...] = (),
     ) -> TableOperation:
         """The budget, divided among the selection of keys, where they are private, and the aggregates."""
         if not aggregates:
@@ -76,7 +78,7 @@ class TableOperation:
             None if done else aggregate.mechanism(rows, next(shares), size)
             for (_, aggregate), done in zip(aggregates, free, strict=True)
         )
-        return cls(rows, aggregates, selection, mechanisms, label, progress)
+        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels)
 
     @property
     def _parts(self) -> list[tuple[str, Aggregate, Any]]:
@@ -103,9 +105,10 @@ class TableOperation:
         """
         wanted = [aggregate.scan(self.rows) for _, aggregate in self.aggregates]
         sums = tuple(dict.fromkeys(item for scan in wanted for item in scan.sums))
+        products = tuple(dict.fromkeys(item for scan in wanted for item in scan.products))
         others = list(dict.fromkeys(scan for scan in wanted if scan.bins or scan.distinct))
         plain = any(not (scan.bins or scan.distinct) for scan in wanted) or self.selection is not None
-        return [*([Pass(sums=sums)] if plain else []), *others]
+        return [*([Pass(sums=sums, products=products)] if plain else []), *others]
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Read the table, and answer with a frame: pandas for pandas, otherwise polars."""
@@ -147,13 +150,18 @@ class TableOperation:
             ).value
             cells = list(shown)
         groups = [found.get(cell, Stats()) for cell in cells]
-        answers = {
-            name: [shown[cell] for cell in cells]
-            if mechanism is None
-            else aggregate.release(rows, mechanism, groups, rng)
+        noisy = {
+            name: None if mechanism is None else aggregate.noisy(rows, mechanism, groups, rng)
             for name, aggregate, mechanism in self._parts
         }
-        return _frame(rows, cells, answers)
+        totals = Totals.of(rows.keys, cells, self.levels)
+        answers = {
+            name: [shown[cell] for cell in cells]
+            if numbers is None
+            else aggregate.estimate(rows, totals.added(numbers))
+            for (name, aggregate, _), numbers in zip(self._parts, noisy.values(), strict=True)
+        }
+        return framed(rows, totals.cells, answers, self.after)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
@@ -209,30 +217,3 @@ class Explanation:
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
     return None if progress is None else lambda share: progress((number + share) / count)
 
-
-def _moments(values: list[float]) -> list[Any]:
-    """Points in time as such: days, if all are."""
-    days = all(value % DAY == 0 for value in values)
-    return [moment(value).date() if days else moment(value) for value in values]
-
-
-def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
-    """The answer as a frame of the user's kind; lists of a histogram stay lists.
-
-    In pandas a private key is a column of objects, whatever its type was, which one record decides.
-    """
-    columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
-    columns |= {key: _moments(columns[key]) for key in rows.moments}
-    columns |= {
-        name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
-        for name, values in answers.items()
-    }
-    with extra("tables"):
-        if rows.source.answers == "pandas":
-            import pandas as pd
-
-            unlisted = [key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived]
-            named = {key: pd.Series([shown(found) for found in columns[key]], dtype=object) for key in unlisted}
-            return pd.DataFrame(columns | named)
-        import polars as pl
-    return pl.DataFrame(columns, strict=False)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from discreet.encoding.engines import EngineFailed, UnreadableText, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
-from discreet.schema import Categories, Schema, Unlisted, Value
+from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.columns import Bins, Columns
 from discreet.tables.expressions import Expression
@@ -44,6 +44,7 @@ class Pass:
     sums: tuple[tuple[str, int], ...] = ()  # column, and the steps of its grid
     bins: Bins | None = None
     distinct: str | None = None
+    products: tuple[tuple[str, str], ...] = ()  # pairs among the coarse sums, which have values in the same rows
 
 
 @dataclass
@@ -69,6 +70,10 @@ class Stats:
     def squares(self, column: str) -> int:
         """The sum of k², on the coarse grid."""
         return self.numbers["squares", column, COARSE]
+
+    def product(self, left: str, right: str) -> int:
+        """The sum of k·l, on the coarse grids."""
+        return self.numbers["product", left, right]
 
     def bins(self, bins: Bins) -> list[int]:
         """How many rows fall in each bin."""
@@ -104,6 +109,12 @@ class GroupedRows:
     def columns(self) -> Columns:
         """How columns are read."""
         return Columns(self.source, self.schema, self.derived)
+
+    def deriving(self, name: str, expression: Expression) -> GroupedRows:
+        """The same rows with one more bounded column, of an expression that is resolved already."""
+        low, high = expression.bounds(self.schema)
+        schema = Schema({**self.schema, name: Bounded(low, high)})
+        return replace(self, schema=schema, derived={**self.derived, name: expression})
 
     def grid(self, name: str, steps: int = FINE) -> FixedPoint:
         """The grid of a bounded column."""
@@ -226,14 +237,12 @@ class GroupedRows:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
                 parts.append((f"q{number}", "squares"))
             for part, kind in parts:
-                if wide:
-                    out[f"{kind}{number}"] = nw.col(part).sum()
-                else:
-                    halves += [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
-                    out[f"{kind}{number}h"], out[f"{kind}{number}l"] = (
-                        nw.col(f"{part}h").sum(),
-                        nw.col(f"{part}l").sum(),
-                    )
+                halves += _summed(out, f"{kind}{number}", part, wide)
+        places = {name: number for number, (name, steps) in enumerate(wanted.sums) if steps == COARSE}
+        for number, (left, right) in enumerate(wanted.products):
+            factors = nw.col(f"v{places[left]}"), nw.col(f"v{places[right]}")
+            frame = frame.with_columns((factors[0] * factors[1]).alias(f"p{number}"))
+            halves += _summed(out, f"product{number}", f"p{number}", wide)
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
         if ODD in frame.collect_schema().names():
@@ -272,8 +281,20 @@ class GroupedRows:
             top, count = self.grid(column, steps).top, found[f"count{number}"]
             sound &= found[f"least{number}"] >= 0 and found[f"most{number}"] <= top and count <= found["rows"]
             sound &= 0 <= _whole(found, "sum", number) <= count * top
+        for number, (left, right) in enumerate(wanted.products):
+            most = found["rows"] * self.grid(left, COARSE).top * self.grid(right, COARSE).top
+            sound &= 0 <= _whole(found, "product", number) <= most
         if not sound:
             raise EngineFailed(MISREAD)
+
+
+def _summed(out: dict[str, nw.Expr], name: str, part: str, wide: bool) -> list[str]:
+    """The sum of a column of whole numbers below 2^30, or of its halves, which are then to be made."""
+    if wide:
+        out[name] = nw.col(part).sum()
+        return []
+    out[f"{name}h"], out[f"{name}l"] = nw.col(f"{part}h").sum(), nw.col(f"{part}l").sum()
+    return [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
 
 
 def _whole(found: Mapping[str, int], kind: str, number: int) -> int:
@@ -289,6 +310,8 @@ def _add(numbers: Counter[Any], wanted: Pass, found: Mapping[str, int]) -> None:
         numbers["sum", column, steps] += _whole(found, "sum", number)
         if steps == COARSE:
             numbers["squares", column, steps] += _whole(found, "squares", number)
+    for number, (left, right) in enumerate(wanted.products):
+        numbers["product", left, right] += _whole(found, "product", number)
     if wanted.distinct:
         missing = found["rows"] > found["present"]  # the engines count a missing value as one more
         numbers["distinct", wanted.distinct] += found["different"] - missing

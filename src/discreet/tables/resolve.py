@@ -111,6 +111,8 @@ def _number(node: Node, schema: Schema) -> Node:
     kind = node.kind(schema)
     if kind == "text":
         name = f"Column {node.name!r}" if isinstance(node, Column) else "The expression"
+        if isinstance(node, Column) and isinstance(schema[node.name], Unlisted):
+            raise ValueError(f"{name} is Unlisted, but a number is needed here: declare Bounded or Categories.")
         raise ValueError(f"{name} is text, but a number is needed here; text can be compared with == and is_in.")
     if kind == "truth":
         raise ValueError(_CONDITION)

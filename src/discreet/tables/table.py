@@ -98,20 +98,24 @@ class Table:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        public: Mapping[str, Any] | None = None,
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
     ) -> Release[Any]:
-        """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``."""
-        asked = self.parse(query)
+        """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``.
+
+        ``public`` holds public tables by name, in which rows may look something up by JOIN.
+        """
+        asked = self.parse(query, public)
         return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
 
-    def parse(self, query: str) -> TableQuery:
+    def parse(self, query: str, public: Mapping[str, Any] | None = None) -> TableQuery:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
         from discreet.tables.sql import parse
 
-        return parse(query, self)
+        return parse(query, self, public)
 
     # A table is its own single group.
 
@@ -130,6 +134,18 @@ class Table:
     def variance(self, column: str, **options: Any) -> TableQuery:
         """The population variance of a bounded column."""
         return self.group_by().variance(column, **options)
+
+    def deviation(self, column: str, **options: Any) -> TableQuery:
+        """The standard deviation of a bounded column."""
+        return self.group_by().deviation(column, **options)
+
+    def covariance(self, left: str, right: str, **options: Any) -> TableQuery:
+        """The population covariance of two bounded columns."""
+        return self.group_by().covariance(left, right, **options)
+
+    def correlation(self, left: str, right: str, **options: Any) -> TableQuery:
+        """The correlation of two bounded columns."""
+        return self.group_by().correlation(left, right, **options)
 
     def quantile(self, column: str, q: float, **options: Any) -> TableQuery:
         """The ``q``-quantile of a bounded column."""

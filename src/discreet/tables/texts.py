@@ -37,7 +37,7 @@ class TextFunction(Node):
 
     def applied(self, *values: Any) -> str | None:
         (text,) = values
-        if text is None:
+        if not isinstance(text, str):  # a private key of pandas may be anything
             return None
         match self.name:
             case "lower":
@@ -68,7 +68,7 @@ class Contains(Condition):
 
     def applied(self, *values: Any) -> bool | None:
         (text,) = values
-        if text is None:
+        if not isinstance(text, str):
             return None
         if self.where == "middle":
             return self.part in text
