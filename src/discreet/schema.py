@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
 from types import MappingProxyType
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 Value: TypeAlias = int | float | str | bool
+AUTO_LARGEST = 2.0**40  # beyond which no bounds are looked for
 MOST_CATEGORIES = 1 << 20  # as many as public groups are answered
 LONGEST = 20_000_000  # characters of a schema file
 
@@ -50,15 +51,24 @@ class Bounded:
     A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
     column's statistics; with a number, it counts as that number.
 
+    ``Bounded("auto")`` is for tables: bounds are powers of two, found privately for a share of each query's budget.
+
     >>> Bounded(0, 100, missing=0)
     Bounded(low=0.0, high=100.0, missing=0.0)
+    >>> Bounded("auto").auto
+    True
     """
 
     low: float
-    high: float
+    high: float = math.nan
     missing: float | Literal["drop"] = "drop"
+    auto: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.low == "auto" and math.isnan(self.high):  # type: ignore[comparison-overlap]
+            object.__setattr__(self, "low", -AUTO_LARGEST)
+            object.__setattr__(self, "high", AUTO_LARGEST)
+            object.__setattr__(self, "auto", True)
         ends = {"low": self.low, "high": self.high}
         low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
         if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
@@ -193,7 +203,7 @@ class Declaration:
 
     schema: Schema
     unit: str | None = None
-    max_rows_per_unit: int = 1
+    max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
 
 
@@ -247,14 +257,14 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     columns = data.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise ValueError("The schema file has no [columns], but needs at least one column.")
-    groups = data.get("max_groups_per_unit")
+    groups, rows = data.get("max_groups_per_unit"), data.get("max_rows_per_unit", 1)
     unit = data.get("unit")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     return Declaration(
         Schema({name: _column(name, facts) for name, facts in columns.items()}),
         unit,
-        whole("max_rows_per_unit", data.get("max_rows_per_unit", 1), low=1),
+        "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
     )
 
@@ -264,6 +274,8 @@ def _column(name: str, facts: Any) -> Column:
         raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
     _known(f"Column {name!r}", facts, _COLUMN_KEYS)
     match facts:
+        case {"bounds": "auto", **rest} if set(rest) <= {"missing"}:
+            return Bounded("auto", **rest)  # type: ignore[arg-type]
         case {"bounds": [low, high], **rest} if set(rest) <= {"missing"}:
             return Bounded(low, high, **rest)
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:

@@ -24,7 +24,7 @@ from discreet.statistics.variances import variance_of_triples
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 
-__all__ = ["Aggregate", "Count", "Mean", "Sum", "Variance"]
+__all__ = ["Aggregate", "Count", "Mean", "Sum", "UnitTotal", "Variance"]
 
 SIZES = (100, 1_000, 10_000)  # rows in a group, for which explain() shows errors that depend on it
 
@@ -148,6 +148,35 @@ class Sum(Aggregate):
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         return f"±{mechanism.error(0.95):.4g}"
+
+
+@dataclass(frozen=True)
+class UnitTotal(Sum):
+    """The sum, over units, of each unit's total of a column, or of its rows, clipped to bounds of its own.
+
+    No row is dropped: what a unit adds up to is cut instead. A unit counts in at most ``limit.spread`` groups, in each
+    with at most the larger magnitude of those bounds. ``column`` is declared with them; ``of`` is what is added up.
+    """
+
+    of: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.of}_sum" if self.of else "count"
+
+    def scan(self, rows: GroupedRows) -> Pass:
+        if self.of:
+            rows.grid(self.of)
+        return Pass(sums=((_bounded(rows, self.column), FINE),), per_unit=self.of)
+
+    def sensitivity(self, rows: GroupedRows) -> Fraction:
+        return (rows.limit.spread if rows.keys else 1) * rows.grid(self.column).largest
+
+    def whole(self, rows: GroupedRows) -> bool:
+        return not self.of and rows.grid(self.column).scale >= 1
+
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        return noisy[:, 0] if self.of else np.rint(noisy[:, 0]).astype(np.int64)
 
 
 @dataclass(frozen=True)

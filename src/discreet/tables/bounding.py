@@ -45,6 +45,9 @@ class ContributionLimit:
     unit: str | None = None
     rows: int = 1
     groups: int = 1
+    spread: int = 1  # groups in which a unit's totals count, where those are clipped instead of its rows dropped
+    default: bool = False  # nobody said how many rows count
+    auto: bool = False  # how many count is chosen for a share of the budget
 
     @property
     def protects(self) -> str:
@@ -56,7 +59,21 @@ class ContributionLimit:
         if self.unit is None:
             return "one row"
         groups = f", in at most {self.groups} groups" if self.groups < self.rows else ""
+        if self.auto:
+            return f"all rows with the same {self.unit!r}, of which as many count as are chosen for a share of the cost"
         return f"all rows with the same {self.unit!r}, of which at most {self.rows} count{groups}"
+
+
+    @property
+    def bias(self) -> str | None:
+        """What dropping rows costs, in words."""
+        if self.unit is None:
+            return None
+        if self.auto:
+            return "rows of a unit beyond the chosen number do not count: totals are low by those"
+        said = "by default, one row" if self.default else "one row" if self.rows == 1 else f"at most {self.rows} rows"
+        more = "max_rows_per_unit= keeps more, at as much more noise" if self.rows == 1 else "the rest do not"
+        return f"{said} of each unit count, so totals are low where units have more: {more}"
 
 
 @dataclass(frozen=True, slots=True)

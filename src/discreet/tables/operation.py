@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -104,10 +105,10 @@ class TableOperation:
         one for each count of distinct values.
         """
         wanted = [aggregate.scan(self.rows) for _, aggregate in self.aggregates]
-        sums = tuple(dict.fromkeys(item for scan in wanted for item in scan.sums))
+        sums = tuple(dict.fromkeys(item for scan in wanted if not scan.apart for item in scan.sums))
         products = tuple(dict.fromkeys(item for scan in wanted for item in scan.products))
-        others = list(dict.fromkeys(scan for scan in wanted if scan.bins or scan.distinct))
-        plain = any(not (scan.bins or scan.distinct) for scan in wanted) or self.selection is not None
+        others = list(dict.fromkeys(scan for scan in wanted if scan.apart))
+        plain = any(not scan.apart for scan in wanted) or self.selection is not None
         return [*([Pass(sums=sums, products=products)] if plain else []), *others]
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
@@ -183,6 +184,8 @@ class TableOperation:
             scans=len(self.scans()),
             event=self.event,
             errors=errors,
+            bias=rows.limit.bias,
+            note="" if self.after is None else "columns, rows and order of the answer are made of what was released",
         )
 
 
@@ -198,6 +201,8 @@ class Explanation:
     scans: int
     event: events.Event
     errors: Mapping[str, str]
+    bias: str | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         chosen = f"those that pass {self.filters} filter(s)" if self.filters else "all"
@@ -209,9 +214,14 @@ class Explanation:
             f"rows    {chosen}, read {self.scans} time(s)",
             f"cost    {self.event}",
         ]
-        return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
+        lines += [f"error   {name}: {error} (95 %)" for name, error in self.errors.items()]
+        lines += [f"bias    {self.bias}"] if self.bias else []
+        return "\n".join([*lines, *([f"after   {self.note}"] if self.note else [])])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:

@@ -45,6 +45,12 @@ class Pass:
     bins: Bins | None = None
     distinct: str | None = None
     products: tuple[tuple[str, str], ...] = ()  # pairs among the coarse sums, which have values in the same rows
+    per_unit: str | None = None  # the one sum is of each unit's total of this column, or of its rows if it is ""
+
+    @property
+    def apart(self) -> bool:
+        """Whether it takes a scan of its own."""
+        return bool(self.bins or self.distinct) or self.per_unit is not None
 
 
 @dataclass
@@ -120,6 +126,19 @@ class GroupedRows:
         """The grid of a bounded column."""
         return self.columns.grid(name, steps)
 
+    def auto_bounds(self, aggregates: Any) -> tuple[str, ...]:
+        """The columns that aggregates look at whose bounds are to be found; those of derived columns must be declared."""
+        wanted = [aggregate.scan(self) for _, aggregate in aggregates]
+        used = {name for scan in wanted for name in self._used(scan)}
+        found = tuple(name for name in self.schema if name in used and getattr(self.schema[name], "auto", False))
+        made = {name for expression in (*self.derived.values(), *self.conditions) for name in referred(expression)}
+        if mixed := [name for name in found if name in made]:
+            raise ValueError(
+                f'Column {mixed[0]!r} is Bounded("auto") and used in an expression or filter, whose bounds must not depend '
+                "on the data: declare its bounds, or aggregate it as it is."
+            )
+        return found
+
     def whole(self, name: str) -> bool:
         """Whether a bounded column holds whole numbers alone, by public facts: its type, its bounds,
         what missing means.
@@ -172,11 +191,12 @@ class GroupedRows:
 
     def _totals(self, wanted: Pass, key: SecretKey) -> tuple[Any, list[str]]:
         """The engine's query, and the names of its sums."""
-        fields, frame = self._select(wanted)
         keys = [f"k{number}" for number in range(len(self.keys))]
+        fields, frame = self._select(wanted) if wanted.per_unit is None else self._unit_totals(wanted, keys)
         if self.limit.unit is not None:
             kind = self.source.kinds[self.limit.unit]
-            frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, kind, self.limit, key))
+            limit = self.limit if wanted.per_unit is None else replace(self.limit, rows=self.limit.spread, groups=self.limit.spread)
+            frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, kind, limit, key))
         frame, reductions = self._reductions(wanted, frame)
         grouping = [*keys, *(["b"] if wanted.bins else [])]
         totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
@@ -206,9 +226,44 @@ class GroupedRows:
         fields = [field for field, _ in chosen]
         return fields, frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
 
+    def _unit_totals(self, wanted: Pass, keys: list[str]) -> tuple[list[Field], Any]:
+        """A row for each unit and group, which holds the unit's total there, clipped to its own bounds."""
+        ((name, steps),), column = wanted.sums, wanted.per_unit
+        fields, frame = self._select(Pass(sums=((column, FINE),) if column else ()))
+        made = [nw.col("v0").count().alias("n"), nw.col("v0").sum().alias("s")] if column else [nw.len().alias("n")]
+        odd = [nw.col(ODD).max().alias(ODD)] if ODD in [field.name for field in fields] else []
+        frame = frame.group_by([UNIT, *keys]).agg(*made, *odd)
+        total = nw.col("n").cast(nw.Float64)
+        if column:
+            own = self.grid(column)
+            total = total * own.bounds.low + nw.col("s").cast(nw.Float64) / own.scale
+            total = nw.when(nw.col("n") > 0).then(total)
+        grid = self.grid(name, steps)
+        value = ((total.clip(grid.bounds.low, grid.bounds.high) - grid.bounds.low) * grid.scale + 0.5).floor()
+        frame = frame.with_columns(value.cast(nw.Int64).alias("v0"))
+        kept = [field for field in fields if field.name in (*keys, *([ODD] if odd else []))]
+        fields = [*kept, Field("v0", size=grid.top + 1)]
+        return fields, frame.select(UNIT, *(field.name for field in fields))
+
+    def unit_sizes(self, candidates: tuple[int, ...]) -> Callable[[], list[int]]:
+        """How many units have more rows than each of some numbers, planned before it is read. Private."""
+
+        def planned() -> Any:
+            sizes = self._select(Pass())[1].group_by(UNIT).agg(nw.len().alias("n"))
+            over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
+            return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
+
+        plan = quietly(planned)
+
+        def read() -> list[int]:
+            found = Counter({int(b): int(n) for b, n in quietly(lambda: self.source.engine.fetch(plan, None))})
+            return [sum(n for b, n in found.items() if b > place) for place in range(len(candidates))]
+
+        return read
+
     def _used(self, wanted: Pass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
-        names = {*self.keys, *(name for name, _ in wanted.sums), *([wanted.bins.column] if wanted.bins else [])}
+        names = {*self.keys, *(name for name, _ in wanted.sums), *([wanted.per_unit] if wanted.per_unit else []), *([wanted.bins.column] if wanted.bins else [])}
         names |= {name for name in (wanted.distinct, self.limit.unit) if name is not None}
         names |= {name for condition in self.conditions for name in referred(condition)}
         for name, expression in reversed(list(self.derived.items())):  # a derived column is made of earlier ones

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,12 +11,14 @@ from discreet.errors import whole
 from discreet.mechanisms.budget import Budget, Noise
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release, charged
+from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
-from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
+from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.covariances import Covariance
 from discreet.tables.nodes import Column
 from discreet.tables.choices import Case
+from discreet.tables.choosing import ChoosingOperation
 from discreet.tables.conditions import Logic, Missing
 from discreet.tables.expressions import Expression
 from discreet.tables.operation import Explanation, TableOperation
@@ -36,13 +39,35 @@ class TableQuery:
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
-    def count(self, column: str | None = None, *, name: str | None = None) -> TableQuery:
-        """How many rows, or how many with a value in ``column``."""
-        return self._with(Count(column), name)
+    def count(
+        self, column: str | None = None, *, unit_most: int | None = None, name: str | None = None
+    ) -> TableQuery:
+        """How many rows, or how many with a value in ``column``.
 
-    def sum(self, column: str, *, name: str | None = None) -> TableQuery:
-        """The sum of a bounded column."""
-        return self._with(Sum(column), name)
+        With ``unit_most`` all rows of a unit count, up to so many of them, instead of ``max_rows_per_unit``.
+        """
+        if unit_most is None:
+            return self._with(Count(column), name)
+        if column is not None:
+            raise ValueError("unit_most is for count() of rows: for a column, sum() a derived one.")
+        return self._with_unit_total("", (0, whole("unit_most", unit_most, low=1)), name)
+
+    def sum(
+        self, column: str, *, unit_bounds: tuple[float, float] | None = None, name: str | None = None
+    ) -> TableQuery:
+        """The sum of a bounded column.
+
+        With ``unit_bounds`` all rows of a unit count, and what they add up to is clipped, instead of dropping rows.
+        """
+        return self._with(Sum(column), name) if unit_bounds is None else self._with_unit_total(column, unit_bounds, name)
+
+    def _with_unit_total(self, of: str, bounds: tuple[float, float], name: str | None) -> TableQuery:
+        if self.rows.limit.unit is None:
+            raise ValueError("unit_bounds or unit_most is given, but the table has no unit= whose totals they bound.")
+        low, high = bounds
+        own = f"{of or 'rows'} of a unit"
+        schema = Schema({**self.rows.schema, own: Bounded(low, high)})
+        return replace(self, rows=replace(self.rows, schema=schema))._with(UnitTotal(own, of), name)
 
     def mean(self, column: str, *, name: str | None = None) -> TableQuery:
         """The mean of a bounded column."""
@@ -147,16 +172,16 @@ class TableQuery:
         rho: float | None = None,
         noise: Noise = "auto",
         progress: Progress | None = None,
-    ) -> TableOperation:
+    ) -> TableOperation | ChoosingOperation:
         """The question with a budget: its ``event`` and errors are known, and its ``release`` reads the table.
 
         ``epsilon`` alone is pure DP; with ``delta``, the better of Laplace and Gaussian noise; ``rho`` is zCDP.
         ``progress`` is called with the share of the scan that is done.
         """
         budget = Budget(epsilon, delta, rho, noise)
-        return TableOperation.of(
-            self.rows, self.aggregates, budget, self.label, progress, self.after, self.levels
-        )
+        if self.rows.limit.auto or self.rows.auto_bounds(self.aggregates):
+            return ChoosingOperation.of(self, budget, progress)
+        return TableOperation.of(self.rows, self.aggregates, budget, self.label, progress, self.after, self.levels)
 
     def explain(
         self,
@@ -183,6 +208,12 @@ class TableQuery:
     ) -> Release[Any]:
         """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars."""
         asked = self.operation(epsilon, delta, rho=rho, noise=noise, progress=progress)
+        if self.rows.limit.default and not all(isinstance(one, UnitTotal) for _, one in self.aggregates):
+            warnings.warn(
+                f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where there "
+                "are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
+                stacklevel=2,
+            )
         return charged(asked, book=book, label=label, rng=rng)
 
     @property

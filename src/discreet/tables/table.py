@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
@@ -173,7 +173,7 @@ def table(
     *,
     schema: Schema | Mapping[str, Any],
     unit: str | None = None,
-    max_rows_per_unit: int = 1,
+    max_rows_per_unit: int | Literal["auto"] | None = None,
     max_groups_per_unit: int | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -183,7 +183,8 @@ def table(
     relation.
 
     ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
-    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups.
+    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups: one
+    unless something else is said, and as many as are chosen for a share of each query's budget if it is ``"auto"``.
     ``memory_limit``, ``threads`` and ``temp_directory`` are DuckDB's, for files and frames in memory: what does not fit
     is spilled to disk. They never change an answer's law.
 
@@ -198,17 +199,22 @@ def table(
     2     3          0.0
     """
     schema = schema if isinstance(schema, Schema) else Schema(schema)
-    rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
+    auto = max_rows_per_unit == "auto"
+    rows = 1 if auto or max_rows_per_unit is None else whole("max_rows_per_unit", max_rows_per_unit, low=1)
     if rows > MOST_ROWS:
         raise ValueError(
             f"max_rows_per_unit is {rows:,}, but may be {MOST_ROWS:,} at most, where DuckDB stops counting."
         )
-    groups = rows if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
-    if unit is None and (rows != 1 or max_groups_per_unit is not None):
+    as_many = MOST_ROWS if auto else rows
+    groups = as_many if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
+    if unit is None and (auto or rows != 1 or max_groups_per_unit is not None):
         raise ValueError("max_rows_per_unit or max_groups_per_unit is given, but there is no unit= for them to bound.")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     opened = open_source(
         source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory
     )
-    return Table(opened, schema, ContributionLimit(unit, rows, min(groups, rows)))
+    default = unit is not None and max_rows_per_unit is None
+    spread = 1 if auto and max_groups_per_unit is None else groups
+    limit = ContributionLimit(unit, rows, groups if auto else min(groups, rows), spread, default, auto)
+    return Table(opened, schema, limit)
