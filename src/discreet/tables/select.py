@@ -49,7 +49,8 @@ class _Select:
 
     def query(self) -> TableQuery:
         self._group()
-        shown = [(alias or self._name(node), self._after(node, alias)) for alias, node in self.items]
+        made = [self._after(node, alias) for alias, node in self.items]
+        shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
         having = self.tree.args.get("having")
         kept = None if having is None else self._after(self._unaliased(having.this))
         orders = [(self._ordered(item.this), item) for item in self._orders()]
