@@ -59,7 +59,8 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
         return quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow()), "polars"
     native = chosen.to_native()
     for name in columns:
-        _check_moments(name, native[name]) if _timed(schema, name) else check_type(name, native[name])
+        if not _timed(schema, name):
+            check_type(name, native[name])
     return quietly(lambda: pa.table({name: _column(native[name], schema.get(name)) for name in columns})), "pandas"
 
 
@@ -80,15 +81,8 @@ def _refuse_numbers(schema: Schema, frame: Any) -> None:
             raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
 
 
-def _check_moments(name: str, series: Any) -> None:
-    if kind_of(series.dtype) not in ("dates", "text", "objects") and "datetime64" not in str(series.dtype):
-        raise ValueError(
-            f"Column {name!r} has type {series.dtype}, but must hold dates, times or text: cast it first."
-        )
-
-
 def _moments(series: Any) -> Any:
-    """A pandas column of dates, of times, or of text or objects, each of which is one or is missing; in seconds."""
+    """A pandas column in seconds, each entry of which is a date or a time, or spells one, or is missing."""
     if "datetime64" in str(series.dtype):
         naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
         ticks = naive.to_numpy().astype("M8[us]")
