@@ -7,7 +7,7 @@ a limit without an order, follow the order of the keys, which no record decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.tables.nodes import Column, Node
@@ -52,6 +52,19 @@ class Presentation:
         last = None if self.limit is None else self.offset + self.limit
         lines = [[node.value(group) for node in row] for group in kept for row in self.rows][self.offset : last]
         return {name: [line[place] for line in lines] for place, name in enumerate(self.names)}
+
+    def with_ends(self, known: Sequence[str]) -> Presentation:
+        """The same with two columns after each that shows one of the ``known`` answers as it is: its interval's ends."""
+        names: list[str] = []
+        rows: list[list[Node]] = [[] for _ in self.rows]
+        for place, name in enumerate(self.names):
+            shown = [row[place] for row in self.rows]
+            plain = all(isinstance(node, Column) and node.name in known for node in shown)
+            names += [name, *([f"{name}_low", f"{name}_high"] if plain else [])]
+            for line, node in zip(rows, shown, strict=True):
+                ends = [Column(f"{node.name}_{end}") for end in ("low", "high")] if plain else []  # type: ignore[attr-defined]
+                line += [node, *ends]
+        return replace(self, names=tuple(names), rows=tuple(map(tuple, rows)))
 
     def moments(self, keys: frozenset[str]) -> set[str]:
         """Which of the columns show a key that is a point in time."""

@@ -21,6 +21,7 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
+from discreet.tables.confidence import around, half_of_moment, place_of_mean, reach
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 
@@ -61,6 +62,15 @@ class Aggregate(ABC):
     @abstractmethod
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
         """What the error stays within in 95 of 100 groups, from public facts."""
+
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Ends between which the answer without noise lies in 95 of 100 groups (``confidence``); none if not known.
+
+        That of one number which is the answer itself; others say their own.
+        """
+        return around(noisy[:, 0], reach(mechanism, cells)) if self.width == self.entries(rows) == 1 else None
 
     def whole(self, rows: GroupedRows) -> bool:
         """Whether ``exact`` gives whole numbers that are answered as such, from public facts."""
@@ -209,6 +219,13 @@ class Mean(Aggregate):
         bounds = rows.grid(self.column).bounds
         return mean_of_pairs(noisy, (bounds.low, bounds.high))
 
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        bounds = rows.grid(self.column).bounds
+        found = place_of_mean(noisy, mechanism, cells, mean_of_pairs(noisy, (0.0, 1.0)))
+        return bounds.low + (bounds.high - bounds.low) * found
+
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # A group of n rows at the edge of the bounds, the worst place: the error is that of one of the pair, over nK.
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column).top
@@ -255,6 +272,21 @@ class Variance(Aggregate):
             size = np.maximum(noisy.sum(axis=-1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
             found = found * size / (size - 1)
         return np.sqrt(found) if self.root else found
+
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        bounds, most = rows.grid(self.column).bounds, 0.25
+        share = np.maximum(noisy, 0.0) / np.maximum(np.maximum(noisy, 0.0).sum(axis=1, keepdims=True), 1.0)
+        mean = share[:, 1] / 2 + share[:, 2]  # weights are derivatives, times n: see ``statistics.Variance``
+        weights = np.stack([0 * mean, -mean, 1 - 2 * mean], 1) + (2 * mean**2 - share[:, 2])[:, None]
+        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0)
+        ends = np.clip(around(variance_of_triples(noisy, (0.0, 1.0)), half), 0.0, most)
+        ends *= (bounds.high - bounds.low) ** 2
+        if self.sample:
+            size = np.maximum(noisy.sum(axis=1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
+            ends *= (size / (size - 1))[:, None]
+        return np.sqrt(ends) if self.root else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # The noise acts through weights whose absolute values add up to at most 1 (``statistics.Variance.error``).

@@ -14,6 +14,7 @@ from discreet.errors import extra
 from discreet.moments import DAY, moment
 from discreet.schema import Unlisted
 from discreet.tables.after import Presentation
+from discreet.tables.nodes import Column
 from discreet.tables.passes import GroupedRows
 
 __all__ = ["Totals", "framed"]
@@ -42,6 +43,13 @@ class Totals:
             found += list(first)
         return cls(found, tuple(places))
 
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """How many groups' noise each line holds."""
+        if not self.places:
+            return np.ones(len(self.cells))
+        return np.asarray(sum(np.bincount(places, minlength=len(self.cells)) for places in self.places), np.float64)
+
     def added(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noisy numbers of every group and total."""
         if not self.places:
@@ -53,9 +61,13 @@ class Totals:
 
 
 def framed(
-    rows: GroupedRows, cells: list[Cell], answers: Mapping[str, Any], after: Presentation | None = None
+    rows: GroupedRows,
+    cells: list[Cell],
+    answers: Mapping[str, Any],
+    after: Presentation | None = None,
+    ends: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> Any:
-    """The answer as a frame; lists of a histogram stay lists.
+    """The answer as a frame; lists of a histogram stay lists. ``ends`` are shown beside what they belong to.
 
     In pandas a private key is a column of objects, whatever its type was, which one record decides.
     """
@@ -68,6 +80,11 @@ def framed(
         name: [list(map(_plain, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
         for name, values in answers.items()
     }
+    for name, found in (ends or {}).items():
+        columns |= {f"{name}_low": found[:, 0].tolist(), f"{name}_high": found[:, 1].tolist()}
+    if ends:
+        names = (*rows.keys, *answers)
+        after = (after or Presentation(names, (tuple(map(Column, names)),))).with_ends(tuple(ends))
     moments: set[str] = set(rows.moments)
     if after is not None:
         columns, moments = after.shown(columns, len(cells)), after.moments(rows.moments)

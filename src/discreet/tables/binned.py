@@ -93,6 +93,9 @@ class Histogram(Aggregate):
     def entries(self, rows: GroupedRows) -> int:
         return self.cut(rows).count
 
+    def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
+        return None  # one width for all bins, which explain() says
+
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return stats.bins(self.cut(rows))
 
@@ -159,6 +162,9 @@ class Quantile(Aggregate):
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         edges, chosen = np.asarray(self.cut(rows).edges), noisy[:, 0].astype(int)
         return np.asarray(edges[chosen] + (edges[chosen + 1] - edges[chosen]) / 2)
+
+    def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
+        return None  # what is stated is a rank: which values have it is not released
 
     def noisy(self, rows: GroupedRows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
         chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]

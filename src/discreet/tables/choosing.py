@@ -44,11 +44,14 @@ class ChoosingOperation:
     budget: Budget
     columns: tuple[str, ...]  # whose bounds are chosen
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    errors: bool = False
 
     @classmethod
-    def of(cls, query: TableQuery, budget: Budget, progress: Progress | None) -> ChoosingOperation:
+    def of(
+        cls, query: TableQuery, budget: Budget, progress: Progress | None, errors: bool = False
+    ) -> ChoosingOperation:
         """The question, refused now if the answer would be for any candidate."""
-        found = cls(query, budget, query.rows.auto_bounds(query.aggregates), progress)
+        found = cls(query, budget, query.rows.auto_bounds(query.aggregates), progress, errors)
         if found._choices > 5:
             raise ValueError(f"{found._choices} bounds or caps are to be chosen, but at most 5 by one query: declare some.")
         for most in (MOST_ROWS[0], MOST_ROWS[-1]) if query.rows.limit.auto else (None,):
@@ -109,7 +112,7 @@ class ChoosingOperation:
         rows = replace(rows, schema=Schema({**rows.schema, **found}))
         query = self.query
         return TableOperation.of(
-            rows, query.aggregates, self._rest(), query.label, self.progress, query.after, query.levels
+            rows, query.aggregates, self._rest(), query.label, self.progress, query.after, query.levels, self.errors
         )
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.tables.aggregates import SIZES, Aggregate
+from discreet.tables.confidence import around, half_of_moment
 from discreet.tables.fixed_point import COARSE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 
@@ -86,6 +87,19 @@ class Covariance(Aggregate):
     def _scale(self, rows: GroupedRows) -> float:
         bounds = [rows.grid(column).bounds for column in (self.left, self.right)]
         return (bounds[0].high - bounds[0].low) * (bounds[1].high - bounds[1].low)
+
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        if self.correlation:
+            return None
+        parts = np.maximum(noisy, 0.0)
+        share = parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0)
+        t, s = share[:, 0] + share[:, 1], share[:, 0] + share[:, 2]
+        slopes = np.stack([(1 - t) * (1 - s), -s * (1 - t), -t * (1 - s), t * s], 1)
+        weights = slopes - (share[:, 0] - t * s)[:, None]
+        half = half_of_moment(noisy, weights, mechanism, cells, 0.5, 1.25) * self._scale(rows)
+        return around(self.estimate(rows, noisy), half)
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         if self.correlation:

@@ -40,6 +40,7 @@ class TableOperation:
     progress: Progress | None = field(default=None, repr=False, compare=False)
     after: Presentation | None = field(default=None, repr=False)
     levels: tuple[tuple[str, ...], ...] = ()  # the keys of each set of totals; none for the groups themselves
+    errors: bool = False  # whether the answer has columns of its own for what noise does to it
 
     @classmethod
     def of(
@@ -51,6 +52,7 @@ class TableOperation:
         progress: Progress | None = None,
         after: Presentation | None = None,
         levels: tuple[tuple[str, ...], ...] = (),
+        errors: bool = False,
     ) -> TableOperation:
         """The budget, divided among the selection of keys, where they are private, and the aggregates."""
         if not aggregates:
@@ -79,7 +81,7 @@ class TableOperation:
             None if done else aggregate.mechanism(rows, next(shares), size)
             for (_, aggregate), done in zip(aggregates, free, strict=True)
         )
-        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels)
+        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors)
 
     @property
     def _parts(self) -> list[tuple[str, Aggregate, Any]]:
@@ -152,17 +154,22 @@ class TableOperation:
             cells = list(shown)
         groups = [found.get(cell, Stats()) for cell in cells]
         noisy = {
-            name: None if mechanism is None else aggregate.noisy(rows, mechanism, groups, rng)
+            name: aggregate.noisy(rows, mechanism, groups, rng)
             for name, aggregate, mechanism in self._parts
+            if mechanism is not None
         }
         totals = Totals.of(rows.keys, cells, self.levels)
-        answers = {
-            name: [shown[cell] for cell in cells]
-            if numbers is None
-            else aggregate.estimate(rows, totals.added(numbers))
-            for (name, aggregate, _), numbers in zip(self._parts, noisy.values(), strict=True)
-        }
-        return framed(rows, totals.cells, answers, self.after)
+        answers: dict[str, Any] = {}
+        ends: dict[str, Any] = {}
+        for name, aggregate, mechanism in self._parts:
+            if mechanism is None:
+                answers[name] = [shown[cell] for cell in cells]
+                continue
+            numbers = totals.added(noisy[name])
+            answers[name] = aggregate.estimate(rows, numbers)
+            ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
+        known = {name: found for name, found in ends.items() if found is not None}
+        return framed(rows, totals.cells, answers, self.after, known)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""

@@ -171,6 +171,7 @@ class TableQuery:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
         progress: Progress | None = None,
     ) -> TableOperation | ChoosingOperation:
         """The question with a budget: its ``event`` and errors are known, and its ``release`` reads the table.
@@ -180,8 +181,10 @@ class TableQuery:
         """
         budget = Budget(epsilon, delta, rho, noise)
         if self.rows.limit.auto or self.rows.auto_bounds(self.aggregates):
-            return ChoosingOperation.of(self, budget, progress)
-        return TableOperation.of(self.rows, self.aggregates, budget, self.label, progress, self.after, self.levels)
+            return ChoosingOperation.of(self, budget, progress, errors)
+        return TableOperation.of(
+            self.rows, self.aggregates, budget, self.label, progress, self.after, self.levels, errors
+        )
 
     def explain(
         self,
@@ -201,13 +204,18 @@ class TableQuery:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
     ) -> Release[Any]:
-        """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars."""
-        asked = self.operation(epsilon, delta, rho=rho, noise=noise, progress=progress)
+        """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars.
+
+        With ``errors`` columns ``..._low`` and ``..._high`` stand beside counts, sums, means, variances and covariances:
+        between them lies the answer without noise, in at least 95 of 100 groups.
+        """
+        asked = self.operation(epsilon, delta, rho=rho, noise=noise, errors=errors, progress=progress)
         if self.rows.limit.default and not all(isinstance(one, UnitTotal) for _, one in self.aggregates):
             warnings.warn(
                 f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where there "

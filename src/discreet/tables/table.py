@@ -98,6 +98,7 @@ class Table:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
         public: Mapping[str, Any] | None = None,
         book: Chargeable | None = None,
         label: str = "",
@@ -109,7 +110,8 @@ class Table:
         ``public`` holds public tables by name, in which rows may look something up by JOIN.
         """
         asked = self.parse(query, public)
-        return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
+        options: dict[str, Any] = {"noise": noise, "errors": errors, "book": book, "label": label, "rng": rng}
+        return asked.release(epsilon, delta, rho=rho, progress=progress, **options)
 
     def parse(self, query: str, public: Mapping[str, Any] | None = None) -> TableQuery:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
