@@ -89,6 +89,10 @@ class Engine(ABC):
         """``columns`` of the ``keep`` rows of each unit that come first by ``order``, and then by themselves."""
 
     @abstractmethod
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        """The pairs of rows for which a condition holds; no column is in both."""
+
+    @abstractmethod
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         """Run the query; rows of Python values."""
 
@@ -244,6 +248,9 @@ class DuckDB(Engine):
         chosen = frame.aggregate(f"{found} AS row_", unit)
         return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
 
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
+
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         if progress is None or self._connection is None:
             return list(frame.fetchall())
@@ -341,6 +348,11 @@ class Spark(Engine):
             f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
         )
         return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
+
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        from pyspark.sql.functions import expr
+
+        return left.join(right, expr(condition), "inner")
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in frame.collect()]

@@ -52,6 +52,8 @@ class Source:
     decoded: Callable[[], Source] | None = field(
         default=None, repr=False
     )  # where an engine stops at ``UnreadableText``
+    elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
+    connection: Any = field(default=None, repr=False)  # our own, of DuckDB
 
 
 def open_source(
@@ -86,12 +88,14 @@ def open_source(
         connection = duckdb.connect(":memory:", config=given_settings)
     except duckdb.Error as error:  # nothing is open yet, so its message is about the settings alone
         raise ValueError(f"DuckDB does not accept {given_settings!r}: {error}") from None
-    engine = DuckDB(connection)
     if isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
-        return _opened(engine, connection, path, schema, columns, _BUFFER if memory_limit is None else _SMALL_BUFFER)
-    arrow, answers = arrow_table(source, schema, columns)
-    return _typed(engine, connection.from_arrow(arrow), type(source).__name__, answers, schema, columns)
+        path, buffer = os.fspath(source), _BUFFER if memory_limit is None else _SMALL_BUFFER
+        opened = lambda where: _opened(DuckDB(where), where, path, schema, columns, buffer)  # noqa: E731
+    else:
+        arrow, answers = arrow_table(source, schema, columns)
+        kind = type(source).__name__
+        opened = lambda where: _typed(DuckDB(where), where.from_arrow(arrow), kind, answers, schema, columns)  # noqa: E731
+    return replace(opened(connection), elsewhere=opened, connection=connection)
 
 
 def ordered(source: Any) -> bool:

@@ -30,7 +30,7 @@ from discreet.random import Rng
 from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Enforced
 
-__all__ = ["ContributionLimit", "Field", "SecretKey", "bound"]
+__all__ = ["ContributionLimit", "Field", "SecretKey", "bound", "kept_rows"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
@@ -134,6 +134,13 @@ def bound(
         return _unpacked(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
     frame = _ordered(engine, frame, word, fields, [*names, "unit_"], key)
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
+
+
+def kept_rows(engine: Engine, frame: Any, fields: Sequence[Field], unit: Kind, most: int, key: SecretKey) -> Any:
+    """At most so many rows of each unit of ``frame`` (columns ``unit_`` and ``fields``), with the unit."""
+    names = ["unit_", *(field.name for field in fields)]
+    ordered = _ordered(engine, frame, _unit_word(engine, unit, key), fields, names, key)
+    return engine.first_rows(ordered, "unit_", "s", names, most)
 
 
 def _unit_word(engine: Engine, kind: Kind, key: SecretKey) -> str:

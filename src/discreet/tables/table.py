@@ -77,6 +77,16 @@ class Table:
         held = {name for name, kind in self.source.kinds.items() if kind == "text"}
         return frozenset(held | set(self.derived))
 
+    def join(self, other: Table) -> Table:
+        """The pairs of rows of two tables that have the same unit: with at most k rows of each unit here and l there, at
+        most k·l. Which rows those are is chosen on each side from the unit's own rows there.
+
+        Say it before filter and derive. A unit counts with k·l rows then, and the noise grows as much.
+        """
+        from discreet.tables.joining import joined
+
+        return joined(self, other)
+
     def group_by(self, *keys: str) -> TableQuery:
         """Groups by columns with categories, declared or by their expression, every combination of which is answered;
         by Dates, a group a day; by Unlisted ones, with a delta.
