@@ -38,7 +38,9 @@ def _table_operations() -> list[Operation]:
     told = dp.Schema(x=dp.Categories(["0", "1", "2.5", "true"], other="else"), who=dp.Unlisted())
     dated = dp.Schema(x=dp.Bounded(0, 100), k=dp.Dates("2019-06-01", "2020-12-31"), who=dp.Unlisted())
     month, word = col("k").date.start("month"), col("k").text.trim().text.lower()
-    letter = case((word == "a", "A"), (col("k").text.starts_with("b"), "B"), (word == "e", word), otherwise="?").among("AB?")
+    letter = case((word == "a", "A"), (col("k").text.starts_with("b"), "B"), (word == "e", word), otherwise="?").among(
+        "AB?"
+    )
     chosen = case((col("x") > 50, 1), (col("k") == "a", 2), otherwise=0)
     rest = (col("x") % 7).fill(3.0) * 2 - (1 / col("x")).clip(0, 1).floor()
     questions: dict[str, tuple[Any, Callable[[Any], Any], dict[str, float]]] = {
@@ -53,8 +55,16 @@ def _table_operations() -> list[Operation]:
         "numeric categories": (listed, lambda t: t.group_by("x").count(), {"epsilon": 1.0}),
         "numbers as text": (told, lambda t: t.group_by("x").count(), {"epsilon": 1.0}),
         "distinct": (schema, lambda t: t.count_distinct("who").count_distinct("k"), {"epsilon": 1.0}),
-        "dates": (dated, lambda t: t.filter(col("k") > "2020-01-01").derive(m=month).group_by("m").count(), {"epsilon": 1.0}),
-        "parts of dates": (dated, lambda t: t.derive(d=col("k").date.weekday()).group_by("d").sum("x"), {"epsilon": 1.0}),
+        "dates": (
+            dated,
+            lambda t: t.filter(col("k") > "2020-01-01").derive(m=month).group_by("m").count(),
+            {"epsilon": 1.0},
+        ),
+        "parts of dates": (
+            dated,
+            lambda t: t.derive(d=col("k").date.weekday()).group_by("d").sum("x"),
+            {"epsilon": 1.0},
+        ),
         "texts": (filled, lambda t: t.derive(c=letter).group_by("c").count().mean("x"), {"epsilon": 1.0}),
         "private texts": (
             filled,

@@ -54,7 +54,9 @@ def rows(size: int = 3000, seed: int = 5) -> pl.DataFrame:
 
 def regions() -> Any:
     """A public table to look regions up in."""
-    return pl.DataFrame({"region": ["north", "south", "east"], "zone": ["cold", "warm", "mild"], "tax": [0.1, 0.2, 0.3]})
+    return pl.DataFrame(
+        {"region": ["north", "south", "east"], "zone": ["cold", "warm", "mild"], "tax": [0.1, 0.2, 0.3]}
+    )
 
 
 _BY_AGE = "CASE WHEN age < 30 THEN 'young' WHEN age < 65 THEN 'middle' ELSE 'old' END"

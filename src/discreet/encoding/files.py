@@ -106,7 +106,9 @@ def _json_lines(connection: Any, files: Sequence[str], columns: Sequence[str], b
         buffer_size=buffer,
     )
     valid = lines.filter("TRY(json_type(line)) = 'OBJECT'")  # an engine may look at conditions in any order
-    names = [(DuckDB().literal('$."' + re.sub(r'(["\\])', r"\\\1", name) + '"'), DuckDB().quoted(name)) for name in columns]
+    names = [
+        (DuckDB().literal('$."' + re.sub(r'(["\\])', r"\\\1", name) + '"'), DuckDB().quoted(name)) for name in columns
+    ]
     return valid.project(", ".join(f"TRY(json_extract_string(line, {place})) AS {name}" for place, name in names))
 
 

@@ -37,7 +37,9 @@ class Totals:
         found: list[Cell] = []
         places = []
         for level in levels:
-            kept = [tuple(entry if key in level else None for key, entry in zip(keys, cell, strict=True)) for cell in cells]
+            kept = [
+                tuple(entry if key in level else None for key, entry in zip(keys, cell, strict=True)) for cell in cells
+            ]
             first = {cell: len(found) + number for number, cell in enumerate(dict.fromkeys(kept))}
             places.append(np.array([first[cell] for cell in kept], np.int64))
             found += list(first)

@@ -218,7 +218,9 @@ class Quantiles(Quantile):
         return np.concatenate(every, axis=1)
 
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
-        return "each: " + max((one.describe_error(rows, c) for one, c in zip(self._each(), mechanism, strict=True)), key=len)
+        return "each: " + max(
+            (one.describe_error(rows, c) for one, c in zip(self._each(), mechanism, strict=True)), key=len
+        )
 
 
 def _selectable(epsilon: float) -> None:

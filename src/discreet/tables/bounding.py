@@ -63,7 +63,6 @@ class ContributionLimit:
             return f"all rows with the same {self.unit!r}, of which as many count as are chosen for a share of the cost"
         return f"all rows with the same {self.unit!r}, of which at most {self.rows} count{groups}"
 
-
     @property
     def bias(self) -> str | None:
         """What dropping rows costs, in words."""

@@ -9,7 +9,6 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.schema import Schema, Value
-from discreet.tables.conditions import Condition
 from discreet.tables.intervals import ANYTHING, Interval
 from discreet.tables.nodes import Domain, Kind, Node
 from discreet.tables.scope import Scope
@@ -108,7 +107,9 @@ class Extreme(Node):
             return self.parts[0].bounds(schema)
         ends, pick = [part.bounds(schema) for part in self.parts], max if self.largest else min
         whole = _hull(ends)
-        certain = [bounds for part, bounds in zip(self.parts, ends, strict=True) if not part.children() and _fixed(part)]
+        certain = [
+            bounds for part, bounds in zip(self.parts, ends, strict=True) if not part.children() and _fixed(part)
+        ]
         if not certain:
             return whole
         edge = pick(low for low, _ in certain)  # a constant is never missing, so it limits from one side
@@ -214,5 +215,3 @@ class Lookup(Node):
         pairs = " ".join(f"WHEN {said(k)} THEN {said(v)}" for k, v in zip(self.keys, self.found, strict=True))
         found = scope.said(lambda name: f"CASE {name} {pairs} END", self.inner.compiled(scope))
         return scope.text(found) if isinstance(self.found[0], str) else found
-
-

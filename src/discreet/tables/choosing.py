@@ -53,7 +53,9 @@ class ChoosingOperation:
         """The question, refused now if the answer would be for any candidate."""
         found = cls(query, budget, query.rows.auto_bounds(query.aggregates), progress, errors)
         if found._choices > 5:
-            raise ValueError(f"{found._choices} bounds or caps are to be chosen, but at most 5 by one query: declare some.")
+            raise ValueError(
+                f"{found._choices} bounds or caps are to be chosen, but at most 5 by one query: declare some."
+            )
         for most in (MOST_ROWS[0], MOST_ROWS[-1]) if query.rows.limit.auto else (None,):
             for bounds in ((EDGES[0], EDGES[-1]), (0.0, 2.0**-10)):
                 _ = found._answering(most, dict.fromkeys(found.columns, bounds)).event
@@ -158,7 +160,10 @@ class ChoosingOperation:
         """What will be done, its cost, and its errors where few rows of a unit, and narrow bounds, are chosen."""
         most = MOST_ROWS[0] if self.query.rows.limit.auto else None
         told = self._answering(most, dict.fromkeys(self.columns, (0.0, 1.0))).explain()
-        errors = {name: f"{error}, times the cap and the width of the bounds that are chosen" for name, error in told.errors.items()}
+        errors = {
+            name: f"{error}, times the cap and the width of the bounds that are chosen"
+            for name, error in told.errors.items()
+        }
         bias = [told.bias] if told.bias and not self.query.rows.limit.auto else []
         bias += [self.query.rows.limit.bias] if self.query.rows.limit.auto and self.query.rows.limit.bias else []
         if self.columns:
@@ -182,4 +187,6 @@ def _agreed(budget: Budget) -> events.Event:
     if budget.rho is not None:
         return events.ZCDP(rho=budget.rho)
     epsilon = budget.epsilon or 0.0
-    return events.PureDP(epsilon=epsilon) if budget.delta is None else events.ApproxDP(epsilon=epsilon, delta=budget.delta)
+    return (
+        events.PureDP(epsilon=epsilon) if budget.delta is None else events.ApproxDP(epsilon=epsilon, delta=budget.delta)
+    )

@@ -14,8 +14,8 @@ from functools import reduce
 from typing import Any
 
 from discreet.encoding.sources import Kind, Source
-from discreet.errors import extra
 from discreet.encoding.values import KINDS
+from discreet.errors import extra
 from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
@@ -91,7 +91,11 @@ class Columns:
         if name not in self.derived:
             return self.source.kinds[name]
         declared = self.schema[name]
-        return "text" if isinstance(declared, Unlisted) or (isinstance(declared, Categories) and declared.textual) else "number"
+        return (
+            "text"
+            if isinstance(declared, Unlisted) or (isinstance(declared, Categories) and declared.textual)
+            else "number"
+        )
 
     def _long(self, name: str) -> bool:
         declared = self.schema.get(name)

@@ -43,7 +43,9 @@ def around(value: Doubles, half: Doubles) -> Doubles:
     return np.stack([value - half, value + half], axis=1)
 
 
-def half_of_moment(noisy: Doubles, weights: Doubles, mechanism: Any, cells: Doubles, most: float, factor: float) -> Doubles:
+def half_of_moment(
+    noisy: Doubles, weights: Doubles, mechanism: Any, cells: Doubles, most: float, factor: float
+) -> Doubles:
     """Half the interval of a variance or covariance of places in [0, 1], of noisy parts that add up to n wholes.
 
     Noise acts through ``weights`` over n, whose absolute values add up to at most ``factor``. In groups whose size is

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Expression", "case", "col", "columns", "joined", "operand"]
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
     """A function of one row. Build it from ``col(name)`` with Python's operators; ``&``, ``|``, ``~`` for logic."""

@@ -225,7 +225,9 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Ln: _one(lambda inner: Function("log", inner)),
     exp.Round: _round,
     exp.Pow: _power,
-    exp.IntDiv: lambda reader, node: Function("floor", Binary("/", reader.node(node.this), reader.node(node.expression))),
+    exp.IntDiv: lambda reader, node: Function(
+        "floor", Binary("/", reader.node(node.this), reader.node(node.expression))
+    ),
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,

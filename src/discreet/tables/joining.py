@@ -72,7 +72,9 @@ def _beside(left: Source, right: Source) -> Source:
 
 def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> Source:
     if left.kinds[unit] != right.kinds[unit]:
-        raise ValueError(f"Column {unit!r} holds {left.kinds[unit]}s in one table and {right.kinds[unit]}s in the other.")
+        raise ValueError(
+            f"Column {unit!r} holds {left.kinds[unit]}s in one table and {right.kinds[unit]}s in the other."
+        )
     engine = left.engine
     sides, names = [], {unit: "unit_"}
     for mark, source, keep in zip("lr", (left, right), most, strict=True):

@@ -48,7 +48,9 @@ class PublicTable:
         """The values of a key, each of which is there once."""
         values = [value for value in self.columns[self._named(key)] if value is not None]
         if len(values) > MOST_LINES:
-            raise ValueError(f"The public table has {len(values):,} lines, but may have {MOST_LINES:,} to be looked up.")
+            raise ValueError(
+                f"The public table has {len(values):,} lines, but may have {MOST_LINES:,} to be looked up."
+            )
         if len(set(values)) < len(values):
             raise ValueError(
                 f"The public table has a value of {key!r} twice, so that one row would count several times: keep one line "
@@ -62,7 +64,9 @@ class PublicTable:
         self.keys(key)
         for name, values in self.columns.items():
             pairs = [
-                (k, v) for k, v in zip(self.columns[own], values, strict=True) if k is not None and v is not None and v == v
+                (k, v)
+                for k, v in zip(self.columns[own], values, strict=True)
+                if k is not None and v is not None and v == v
             ]
             if name == own or not pairs:
                 continue

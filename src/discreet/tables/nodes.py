@@ -185,7 +185,11 @@ class Binary(Node):
         return whole_numbers(max(low, 1 - divisor), min(high, divisor - 1))
 
     def kind(self, schema: Schema) -> Kind:
-        return "moment" if self.sign in "+-" and "moment" in (self.left.kind(schema), self.right.kind(schema)) else "number"
+        return (
+            "moment"
+            if self.sign in "+-" and "moment" in (self.left.kind(schema), self.right.kind(schema))
+            else "number"
+        )
 
     def applied(self, *values: Any) -> float | None:
         left, right = values

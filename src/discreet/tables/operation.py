@@ -233,4 +233,3 @@ class Explanation:
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
     return None if progress is None else lambda share: progress((number + share) / count)
-

@@ -18,10 +18,11 @@ from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
-from discreet.tables.columns import Bins, Columns
+from discreet.tables.columns import Columns
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
+from discreet.tables.scans import Pass, Stats
 
 with extra("tables"):
     import narwhals as nw
@@ -35,68 +36,6 @@ MISREAD = (
     "happen, whatever the rows hold: report it, with the engine's version."
 )
 _LOW_HALF = (1 << 15) - 1
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What one scan gathers for each group: rows, and of each column sums, or bins, or distinct values."""
-
-    sums: tuple[tuple[str, int], ...] = ()  # column, and the steps of its grid
-    bins: Bins | None = None
-    distinct: str | None = None
-    products: tuple[tuple[str, str], ...] = ()  # pairs among the coarse sums, which have values in the same rows
-    per_unit: str | None = None  # the one sum is of each unit's total of this column, or of its rows if it is ""
-
-    @property
-    def apart(self) -> bool:
-        """Whether it takes a scan of its own."""
-        return bool(self.bins or self.distinct) or self.per_unit is not None
-
-
-@dataclass
-class Stats:
-    """Exact whole numbers of one group."""
-
-    numbers: Counter[Any] = field(default_factory=Counter)
-    binned: dict[Bins, Counter[int]] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        """How many rows the group has."""
-        return self.numbers["rows"]
-
-    def counted(self, column: str, steps: int = FINE) -> int:
-        """How many of them have a value there."""
-        return self.numbers["count", column, steps]
-
-    def total(self, column: str, steps: int = FINE) -> int:
-        """The sum of k."""
-        return self.numbers["sum", column, steps]
-
-    def squares(self, column: str) -> int:
-        """The sum of k², on the coarse grid."""
-        return self.numbers["squares", column, COARSE]
-
-    def product(self, left: str, right: str) -> int:
-        """The sum of k·l, on the coarse grids."""
-        return self.numbers["product", left, right]
-
-    def bins(self, bins: Bins) -> list[int]:
-        """How many rows fall in each bin."""
-        found: Mapping[int, int] = self.binned.get(bins, {})
-        return [found.get(number, 0) for number in range(bins.count)]
-
-    def distinct(self, column: str) -> int:
-        """How many different values there are."""
-        return self.numbers["distinct", column]
-
-    def join(self, other: Stats) -> None:
-        """Take over what a further scan found of the same group, but its count of rows.
-
-        A unit's rows are chosen anew in each scan, perhaps of another group: counted by two scans it would count twice.
-        """
-        self.numbers |= {name: value for name, value in other.numbers.items() if name != "rows"}
-        self.binned |= other.binned
 
 
 @dataclass(frozen=True)
@@ -195,7 +134,11 @@ class GroupedRows:
         fields, frame = self._select(wanted) if wanted.per_unit is None else self._unit_totals(wanted, keys)
         if self.limit.unit is not None:
             kind = self.source.kinds[self.limit.unit]
-            limit = self.limit if wanted.per_unit is None else replace(self.limit, rows=self.limit.spread, groups=self.limit.spread)
+            limit = (
+                self.limit
+                if wanted.per_unit is None
+                else replace(self.limit, rows=self.limit.spread, groups=self.limit.spread)
+            )
             frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, kind, limit, key))
         frame, reductions = self._reductions(wanted, frame)
         grouping = [*keys, *(["b"] if wanted.bins else [])]
@@ -263,7 +206,12 @@ class GroupedRows:
 
     def _used(self, wanted: Pass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
-        names = {*self.keys, *(name for name, _ in wanted.sums), *([wanted.per_unit] if wanted.per_unit else []), *([wanted.bins.column] if wanted.bins else [])}
+        names = {
+            *self.keys,
+            *(name for name, _ in wanted.sums),
+            *([wanted.per_unit] if wanted.per_unit else []),
+            *([wanted.bins.column] if wanted.bins else []),
+        }
         names |= {name for name in (wanted.distinct, self.limit.unit) if name is not None}
         names |= {name for condition in self.conditions for name in referred(condition)}
         for name, expression in reversed(list(self.derived.items())):  # a derived column is made of earlier ones

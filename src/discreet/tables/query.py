@@ -15,12 +15,12 @@ from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
-from discreet.tables.covariances import Covariance
-from discreet.tables.nodes import Column
 from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
 from discreet.tables.conditions import Logic, Missing
+from discreet.tables.covariances import Covariance
 from discreet.tables.expressions import Expression
+from discreet.tables.nodes import Column
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
 
@@ -39,9 +39,7 @@ class TableQuery:
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
-    def count(
-        self, column: str | None = None, *, unit_most: int | None = None, name: str | None = None
-    ) -> TableQuery:
+    def count(self, column: str | None = None, *, unit_most: int | None = None, name: str | None = None) -> TableQuery:
         """How many rows, or how many with a value in ``column``.
 
         With ``unit_most`` all rows of a unit count, up to so many of them, instead of ``max_rows_per_unit``.
@@ -59,7 +57,9 @@ class TableQuery:
 
         With ``unit_bounds`` all rows of a unit count, and what they add up to is clipped, instead of dropping rows.
         """
-        return self._with(Sum(column), name) if unit_bounds is None else self._with_unit_total(column, unit_bounds, name)
+        return (
+            self._with(Sum(column), name) if unit_bounds is None else self._with_unit_total(column, unit_bounds, name)
+        )
 
     def _with_unit_total(self, of: str, bounds: tuple[float, float], name: str | None) -> TableQuery:
         if self.rows.limit.unit is None:
@@ -129,7 +129,9 @@ class TableQuery:
         SQL calls ROLLUP. They cost nothing and agree with the groups.
         """
         if self.rows.private_keys:
-            raise ValueError("Totals are of public groups, but a key is Unlisted: ask for them by a query of their own.")
+            raise ValueError(
+                "Totals are of public groups, but a key is Unlisted: ask for them by a query of their own."
+            )
         found = tuple(tuple(level) for level in levels)
         if unknown := [key for level in found for key in level if key not in self.rows.keys]:
             raise ValueError(f"{unknown[0]!r} is not among the keys: {', '.join(self.rows.keys)}.")
@@ -238,4 +240,3 @@ class TableQuery:
 
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"
-

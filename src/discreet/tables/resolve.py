@@ -65,7 +65,9 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
     match node:
         case Column(name=name):
             if isinstance(schema[name], Unlisted) and name not in texts:
-                raise ValueError(f"Column {name!r} is Unlisted and no text, but an expression needs Bounded or Categories.")
+                raise ValueError(
+                    f"Column {name!r} is Unlisted and no text, but an expression needs Bounded or Categories."
+                )
         case Compare():
             return _compared(node, schema)
         case IsIn(inner=inner, values=values) if inner.kind(schema) == "moment" and isinstance(values[0], str):
@@ -94,7 +96,9 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
                 raise ValueError("The date lies beyond the calendar's years 70 to 9890, by its declared bounds.")
         case Among(inner=inner, listed=listed) | Lookup(inner=inner, keys=listed):
             if not listed or {isinstance(value, str) for value in listed} != {inner.kind(schema) == "text"}:
-                raise ValueError("The listed values are not of the kind of what is looked up: all text, or all numbers.")
+                raise ValueError(
+                    "The listed values are not of the kind of what is looked up: all text, or all numbers."
+                )
     return node
 
 
@@ -124,7 +128,9 @@ def _number(node: Node, schema: Schema) -> Node:
 def _moment(text: str) -> float:
     found = seconds(text)
     if found is None:
-        raise ValueError(f"{text!r} is compared with a date, but spells none: write '2024-01-31' or '2024-01-31 18:30'.")
+        raise ValueError(
+            f"{text!r} is compared with a date, but spells none: write '2024-01-31' or '2024-01-31 18:30'."
+        )
     return found
 
 
@@ -161,4 +167,3 @@ def _computed(node: Binary, schema: Schema) -> Node:
     if node.sign in "+-" and left == "moment" and right == "number":
         return Binary(node.sign, node.left, Binary("*", node.right, Number(DAY)))
     raise ValueError("A date or a time stands where a number is needed: take its year, or a difference in days.")
-

@@ -42,9 +42,16 @@ class _Select:
 
     def __post_init__(self) -> None:
         self.measures = Measures(self.relation.table, self.relation.reader)
-        items = [(item.alias, item.this) if isinstance(item, exp.Alias) else ("", item) for item in self.tree.expressions]
-        if any(isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)) for _, node in items):
-            raise ValueError("SELECT * is not supported, because rows never leave: select aggregates and grouped columns.")
+        items = [
+            (item.alias, item.this) if isinstance(item, exp.Alias) else ("", item) for item in self.tree.expressions
+        ]
+        if any(
+            isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+            for _, node in items
+        ):
+            raise ValueError(
+                "SELECT * is not supported, because rows never leave: select aggregates and grouped columns."
+            )
         self.items = items
 
     def query(self) -> TableQuery:
@@ -81,7 +88,9 @@ class _Select:
             else:
                 self._key(node)
         if self.levels and len(group.expressions) > 1:
-            raise ValueError(f"GROUP BY {group.expressions[-1].sql()} is not supported beside other keys: put them inside.")
+            raise ValueError(
+                f"GROUP BY {group.expressions[-1].sql()} is not supported beside other keys: put them inside."
+            )
 
     def _grouping(self, node: exp.Expression) -> None:
         """ROLLUP, CUBE and GROUPING SETS: which keys each set of totals keeps."""
@@ -188,7 +197,11 @@ class _Select:
         return replace(query, levels=self.levels)
 
     def _presented(
-        self, query: TableQuery, shown: list[tuple[str, Node]], kept: Node | None, orders: list[tuple[Node, exp.Ordered]]
+        self,
+        query: TableQuery,
+        shown: list[tuple[str, Node]],
+        kept: Node | None,
+        orders: list[tuple[Node, exp.Ordered]],
     ) -> TableQuery:
         plain = [(key, Column(key)) for key in query.rows.keys] + [(name, Column(name)) for name, _ in query.aggregates]
         limit, offset = (self._count(clause) for clause in ("limit", "offset"))

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
 from discreet.mechanisms.budget import Noise
+from discreet.moments import Dates, Times
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
-from discreet.moments import Dates, Times
 from discreet.schema import Schema
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declared_as, key_of

@@ -94,7 +94,9 @@ class Reader:
         if type(node) in FUNCTIONS:
             return FUNCTIONS[type(node)](self, node)
         if node.find(exp.Select):
-            raise ValueError("A subquery is not supported inside an expression: release it first, and write its answer.")
+            raise ValueError(
+                "A subquery is not supported inside an expression: release it first, and write its answer."
+            )
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE or beside columns. {_FORMS}")
 
     def number(self, node: exp.Expression) -> float:
