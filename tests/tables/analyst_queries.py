@@ -1,6 +1,6 @@
 """What analysts ask: a list of SELECTs, broad on purpose, with what becomes of each.
 
-``ANSWERED`` are answered on every engine; ``REFUSED`` before anything is charged, with words of the nearest form that is.
+``ANSWERED`` are answered on every engine; ``REFUSED`` before anything is charged, with the nearest form that is.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ ANSWERED = [
     "SELECT sex, AVG(income) FROM visits GROUP BY sex ORDER BY 2 DESC OFFSET 1",
     # CTEs, subqueries, ROLLUP, CUBE, UNION
     "WITH adults AS (SELECT * FROM visits WHERE age >= 18) SELECT educ, COUNT(*) FROM adults GROUP BY educ",
-    "SELECT band, AVG(wage) FROM (SELECT income / 12 AS wage, age > 40 AS band FROM visits WHERE hours > 5) GROUP BY band",
+    "SELECT band, AVG(wage) FROM (SELECT income / 12 AS wage, age > 40 AS band FROM visits WHERE hours > 5) GROUP BY 1",
     "WITH a AS (SELECT *, year(day) AS y FROM visits), b AS (SELECT y, income FROM a WHERE y > 2022) "
     "SELECT y, SUM(income) FROM b GROUP BY y",
     "SELECT region, sex, COUNT(*) FROM visits GROUP BY ROLLUP (region, sex)",

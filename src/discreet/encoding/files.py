@@ -1,8 +1,8 @@
 """Rows of files: Parquet, Feather, CSV, JSON lines, each as an engine's lazy relation of columns that were declared.
 
-Text files are read as text and cast by the schema, never by a guess from their first lines. What a folder is called says
-something about rows in one case alone: a declared column that no Parquet file holds, but every folder names (Hive's
-``year=2024/``).
+Text files are read as text and cast by the schema, never by a guess from their first lines. What a folder is called
+says something about rows in one case alone: a declared column that no Parquet file holds, but every folder names
+(Hive's ``year=2024/``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> O
     files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
     if not files:
         raise FileNotFoundError(
-            f"There is no file {path!r}. Give the path of a Parquet, Feather, CSV or JSON lines file, or a glob of them."
+            f"There is no file {path!r}. Give the path of a Parquet, Feather, CSV or JSON lines file, or a glob."
         )
     if path.endswith(_PARQUET):
         inside = _agree(connection, files, columns)

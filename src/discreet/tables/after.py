@@ -54,7 +54,7 @@ class Presentation:
         return {name: [line[place] for line in lines] for place, name in enumerate(self.names)}
 
     def with_ends(self, known: Sequence[str]) -> Presentation:
-        """The same with two columns after each that shows one of the ``known`` answers as it is: its interval's ends."""
+        """The same with two columns after each that shows a ``known`` answer as it is: the ends of its interval."""
         names: list[str] = []
         rows: list[list[Node]] = [[] for _ in self.rows]
         for place, name in enumerate(self.names):

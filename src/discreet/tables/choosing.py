@@ -1,7 +1,7 @@
 """Questions that choose a public parameter privately before they are answered: rows of a unit, bounds of a column.
 
-Each choice costs a tenth of the budget. What is left answers the question with what was chosen, at a price that does not
-depend on it: noise is in proportion to the sensitivity, whatever that turns out to be. The choice is among public
+Each choice costs a tenth of the budget. What is left answers the question with what was chosen, at a price that does
+not depend on it: noise is in proportion to the sensitivity, whatever that turns out to be. The choice is among public
 candidates, so nothing can fail, or cost more, because of it.
 """
 
@@ -168,8 +168,8 @@ class ChoosingOperation:
         bias += [self.query.rows.limit.bias] if self.query.rows.limit.auto and self.query.rows.limit.bias else []
         if self.columns:
             bias.append(
-                f"values of {', '.join(self.columns)} beyond the bounds that are found count as the nearer one; below some "
-                "1,000 rows declared bounds do better"
+                f"values of {', '.join(self.columns)} beyond the bounds that are found count as the nearer one; below "
+                "some 1,000 rows declared bounds do better"
             )
         return replace(
             told, unit=self.query.rows.limit.describe(), event=self.event, errors=errors, bias="; ".join(bias) or None

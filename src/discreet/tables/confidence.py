@@ -1,6 +1,6 @@
 r"""Intervals that hold the answer without noise in at least 95 of 100 groups, from what was released.
 
-They are about the noise alone: what clipping, caps and dropped rows take away is a bias, which ``explain`` states apart.
+They are about the noise alone: what clipping, caps and dropped rows take away is a bias, which ``explain`` states.
 ``cells`` says how many groups' noise was added up in each line of totals: the quantile of a sum of c symmetric
 log-concave noises, over its deviation, falls with c towards the normal one, so it is at most √c times that of one.
 
@@ -50,8 +50,8 @@ def half_of_moment(
 
     Noise acts through ``weights`` over n, whose absolute values add up to at most ``factor``. In groups whose size is
     ten times what noise does to it, to first order, at the weights that were found: of noises of one deviation the sum
-    with weights w has that times |w|, and no quantile of it, over that, exceeds a single one's. In smaller groups, at the
-    worst weights and the smallest n; ``most`` at most.
+    with weights w has that times |w|, and no quantile of it, over that, exceeds a single one's. In smaller groups, at
+    the worst weights and the smallest n; ``most`` at most.
     """
     whole, one = noisy.sum(axis=1), reach(mechanism, cells)
     large = whole > 10 * np.sqrt(noisy.shape[1]) * one

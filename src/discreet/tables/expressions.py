@@ -1,4 +1,5 @@
-"""What may be computed from a row: arithmetic, comparisons, choices, texts, dates. Nothing that looks at other rows or can fail.
+"""What may be computed from a row: arithmetic, comparisons, choices, texts, dates. Nothing looks at other rows or can
+fail.
 
 An expression sees a column as the schema reads it: clipped to its bounds, missing values filled or missing. Numbers are
 doubles, whatever the table's own type, so nothing overflows; what has no value (a quotient by zero, the logarithm of a

@@ -78,7 +78,7 @@ def _cast(reader: Reader, node: exp.Cast) -> Node:
     if kind == "BOOLEAN":
         return Logic("~", (Compare("==", AsNumber(inner), Number(0.0)),))
     raise ValueError(
-        f"{node.sql(dialect='duckdb')} is not supported: there are casts to INTEGER, DOUBLE, BOOLEAN, DATE and TIMESTAMP."
+        f"{node.sql(dialect='duckdb')} is not supported: there are casts to INTEGER, DOUBLE, BOOLEAN, DATE, TIMESTAMP."
     )
 
 

@@ -35,8 +35,8 @@ def joined(left: Table, right: Table) -> Table:
     unit = left.limit.unit
     if unit is None or right.limit.unit != unit:
         raise ValueError(
-            "Two private tables are joined on their unit, so that what one unit adds is bounded: open both with unit= and "
-            "the same column. A join on anything else pairs rows of different units, and is refused."
+            "Two private tables are joined on their unit, so that what one unit adds is bounded: open both with unit= "
+            "and the same column. A join on anything else pairs rows of different units, and is refused."
         )
     if left.limit.auto or right.limit.auto:
         raise ValueError("max_rows_per_unit is 'auto', but a join needs a number on each side.")

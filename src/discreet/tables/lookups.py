@@ -53,8 +53,8 @@ class PublicTable:
             )
         if len(set(values)) < len(values):
             raise ValueError(
-                f"The public table has a value of {key!r} twice, so that one row would count several times: keep one line "
-                "of each."
+                f"The public table has a value of {key!r} twice, so that one row would count several times: keep one "
+                "line of each."
             )
         return tuple(values)
 

@@ -1,5 +1,5 @@
-"""Aggregates of SQL, read onto those of a query. Their arguments become derived columns; what is not there is refused by
-name, with the nearest thing that is.
+"""Aggregates of SQL, read onto those of a query. Their arguments become derived columns; what is not there is refused
+by name, with the nearest thing that is.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class Measures:
                 raise ValueError(f"{text} is not supported: window functions look at single rows; use GROUP BY.")
             case exp.Mode():
                 raise ValueError(
-                    f"{text} is not supported: write SELECT {node.this.sql()}, COUNT(*) ... GROUP BY 1 ORDER BY COUNT(*) DESC "
-                    "LIMIT 1."
+                    f"{text} is not supported: write SELECT {node.this.sql()}, COUNT(*) ... GROUP BY 1 "
+                    "ORDER BY COUNT(*) DESC LIMIT 1."
                 )
         if isinstance(node.this, exp.Distinct):
             raise ValueError(f"{text} is not supported with DISTINCT: there is COUNT(DISTINCT column).")

@@ -66,15 +66,15 @@ class GroupedRows:
         return self.columns.grid(name, steps)
 
     def auto_bounds(self, aggregates: Any) -> tuple[str, ...]:
-        """The columns that aggregates look at whose bounds are to be found; those of derived columns must be declared."""
+        """The columns that aggregates look at whose bounds are to be found; no expression may stand on them."""
         wanted = [aggregate.scan(self) for _, aggregate in aggregates]
         used = {name for scan in wanted for name in self._used(scan)}
         found = tuple(name for name in self.schema if name in used and getattr(self.schema[name], "auto", False))
         made = {name for expression in (*self.derived.values(), *self.conditions) for name in referred(expression)}
         if mixed := [name for name in found if name in made]:
             raise ValueError(
-                f'Column {mixed[0]!r} is Bounded("auto") and used in an expression or filter, whose bounds must not depend '
-                "on the data: declare its bounds, or aggregate it as it is."
+                f'Column {mixed[0]!r} is Bounded("auto") and used in an expression or filter, whose bounds must not '
+                "depend on the data: declare its bounds, or aggregate it as it is."
             )
         return found
 

@@ -125,8 +125,8 @@ class TableQuery:
     def totals(self, *levels: Iterable[str]) -> TableQuery:
         """Further rows: for each level, the totals over all keys but those it names, added up of the noisy groups.
 
-        ``totals(["region"], [])`` of groups by region and sex gives each region, and everything, beside the groups: what
-        SQL calls ROLLUP. They cost nothing and agree with the groups.
+        ``totals(["region"], [])`` of groups by region and sex gives each region, and everything, beside the groups:
+        what SQL calls ROLLUP. They cost nothing and agree with the groups.
         """
         if self.rows.private_keys:
             raise ValueError(
@@ -214,14 +214,14 @@ class TableQuery:
     ) -> Release[Any]:
         """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars.
 
-        With ``errors`` columns ``..._low`` and ``..._high`` stand beside counts, sums, means, variances and covariances:
+        With ``errors`` columns ``..._low`` and ``..._high`` stand beside counts, sums, means, variances, covariances:
         between them lies the answer without noise, in at least 95 of 100 groups.
         """
         asked = self.operation(epsilon, delta, rho=rho, noise=noise, errors=errors, progress=progress)
         if self.rows.limit.default and not all(isinstance(one, UnitTotal) for _, one in self.aggregates):
             warnings.warn(
-                f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where there "
-                "are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
+                f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where "
+                "there are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
                 stacklevel=2,
             )
         return charged(asked, book=book, label=label, rng=rng)

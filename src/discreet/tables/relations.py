@@ -1,4 +1,4 @@
-"""What a SELECT stands on: the table, an inner SELECT that filters rows or computes columns, a public table beside it."""
+"""What a SELECT stands on: the table, an inner SELECT that filters rows or computes columns, a public table beside."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) 
     name = other.name.lower() if isinstance(other, exp.Table) else ""
     if name not in public:
         raise ValueError(
-            f"JOIN {other.sql(dialect='duckdb')} is not supported: a public lookup table is given as public={{{name!r}: "
-            "frame}; two private tables are joined first, by table.join(other) on their unit."
+            f"JOIN {other.sql(dialect='duckdb')} is not supported: a public lookup table is given as public={{{name!r}:"
+            " frame}; two private tables are joined first, by table.join(other) on their unit."
         )
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
         raise ValueError(f"{side} {kind} JOIN is not supported: there are JOIN and LEFT JOIN with a public table.")

@@ -123,10 +123,8 @@ class _Select:
                 raise ValueError(f"GROUP BY {place} is not supported: the SELECT has {len(self.items)} columns.")
             return self.items[place - 1][1]
         named = {alias.lower(): item for alias, item in self.items if alias}
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
-            if node.name.lower() not in self.relation.reader.names:
-                return named[node.name.lower()]
-        return node
+        name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+        return named[name] if name in named and name not in self.relation.reader.names else node
 
     def _name(self, node: exp.Expression) -> str:
         if isinstance(node, exp.Column):
@@ -137,7 +135,7 @@ class _Select:
         column = self.keys[_text(node)]
         return node.name if column.lower() != node.name.lower() else column
 
-    # --- the answer ----------------------------------------------------------------------------------------------------
+    # --- the answer --------------------------------------------------------------------------------------------------
 
     def _after(self, node: exp.Expression, alias: str = "") -> Node:
         """An expression over keys and aggregates, which are noted on the way."""

@@ -78,8 +78,8 @@ class Table:
         return frozenset(held | set(self.derived))
 
     def join(self, other: Table) -> Table:
-        """The pairs of rows of two tables that have the same unit: with at most k rows of each unit here and l there, at
-        most k·l. Which rows those are is chosen on each side from the unit's own rows there.
+        """The pairs of rows of two tables that have the same unit: with at most k rows of each unit here and l there,
+        at most k·l. Which rows those are is chosen on each side from the unit's own rows there.
 
         Say it before filter and derive. A unit counts with k·l rows then, and the noise grows as much.
         """

@@ -1,4 +1,4 @@
-"""Expressions of SQL, read with sqlglot onto the nodes of an expression: each kind of node has one reader, in one table.
+"""Expressions of SQL, read with sqlglot onto the nodes of an expression: each kind has one reader, in one table.
 
 >>> import sqlglot
 >>> from discreet.schema import Bounded, Schema
