@@ -30,12 +30,19 @@ class Operation:
 
 def _table_operations() -> list[Operation]:
     import discreet as dp
-    from discreet.tables import col
+    from discreet.tables import case, col
 
     schema = dp.Schema(x=dp.Bounded(0, 100), k=dp.Categories(["a", "b"], other="else"), who=dp.Unlisted())
     filled = dp.Schema(x=dp.Bounded(0, 100, missing=0), k=dp.Unlisted(), who=dp.Unlisted())
     listed = dp.Schema(x=dp.Categories([0, 1, 2]), k=dp.Categories(["a"]), who=dp.Unlisted())
     told = dp.Schema(x=dp.Categories(["0", "1", "2.5", "true"], other="else"), who=dp.Unlisted())
+    dated = dp.Schema(x=dp.Bounded(0, 100), k=dp.Dates("2019-06-01", "2020-12-31"), who=dp.Unlisted())
+    month, word = col("k").date.start("month"), col("k").text.trim().text.lower()
+    letter = case((word == "a", "A"), (col("k").text.starts_with("b"), "B"), (word == "e", word), otherwise="?").among(
+        "AB?"
+    )
+    chosen = case((col("x") > 50, 1), (col("k") == "a", 2), otherwise=0)
+    rest = (col("x") % 7).fill(3.0) * 2 - (1 / col("x")).clip(0, 1).floor()
     questions: dict[str, tuple[Any, Callable[[Any], Any], dict[str, float]]] = {
         "sums": (schema, lambda t: t.group_by("k").count().sum("x").mean("x"), {"epsilon": 1.0}),
         "filled": (filled, lambda t: t.sum("x").variance("x").count("x"), {"epsilon": 1.0}),
@@ -48,12 +55,49 @@ def _table_operations() -> list[Operation]:
         "numeric categories": (listed, lambda t: t.group_by("x").count(), {"epsilon": 1.0}),
         "numbers as text": (told, lambda t: t.group_by("x").count(), {"epsilon": 1.0}),
         "distinct": (schema, lambda t: t.count_distinct("who").count_distinct("k"), {"epsilon": 1.0}),
+        "dates": (
+            dated,
+            lambda t: t.filter(col("k") > "2020-01-01").derive(m=month).group_by("m").count(),
+            {"epsilon": 1.0},
+        ),
+        "parts of dates": (
+            dated,
+            lambda t: t.derive(d=col("k").date.weekday()).group_by("d").sum("x"),
+            {"epsilon": 1.0},
+        ),
+        "texts": (filled, lambda t: t.derive(c=letter).group_by("c").count().mean("x"), {"epsilon": 1.0}),
+        "private texts": (
+            filled,
+            lambda t: t.derive(c=col("k").text.lower()).group_by("c").count().order_by("count").limit(2),
+            {"epsilon": 1.0, "delta": 0.2},
+        ),
+        "choices": (schema, lambda t: t.derive(w=chosen, z=rest).group_by("w").sum("z"), {"epsilon": 1.0}),
+        "pairs": (schema, lambda t: t.derive(z=rest).correlation("x", "z").covariance("z", "x"), {"epsilon": 1.0}),
+        "totals": (
+            schema,
+            lambda t: t.parse("SELECT k, AVG(x), COUNT(*) n FROM t GROUP BY ROLLUP (k) HAVING n > 0 ORDER BY 2"),
+            {"epsilon": 1.0},
+        ),
+        "bounds": (dp.Schema(x=dp.Bounded("auto"), who=dp.Unlisted()), lambda t: t.sum("x"), {"epsilon": 1.0}),
+        "looked up": (
+            schema,
+            lambda t: t.parse("SELECT SUM(v * x) FROM t JOIN p USING (k)", {"p": {"k": ["a", "b"], "v": [1, -2]}}),
+            {"epsilon": 1.0},
+        ),
+    }
+    totals = {
+        "unit totals": (
+            schema,
+            lambda t: t.group_by("k").count(unit_most=2).sum("x", unit_bounds=(-1, 150)),
+            {"epsilon": 1.0},
+        ),
+        "units": (schema, lambda t: t.group_by("k").count_distinct("who"), {"epsilon": 1.0}),
     }
     bounds: dict[str, dict[str, Any]] = {"row": {}, "unit": {"unit": "who", "max_rows_per_unit": 2}}
 
-    def operation(name: str, protects: str) -> Operation:
-        declared, ask, budget = questions[name]
-        options = bounds[protects]
+    def operation(name: str, protects: str, **more: Any) -> Operation:
+        declared, ask, budget = (questions | totals)[name]
+        options = bounds[protects] | more
         return Operation(
             f"table, {name}, a {protects}",
             ("table", "relation"),
@@ -61,7 +105,10 @@ def _table_operations() -> list[Operation]:
             protects,
         )
 
-    return [operation(name, protects) for name in questions for protects in bounds]
+    every = [operation(name, protects) for name in questions for protects in bounds]
+    every += [operation(name, "unit") for name in totals]
+    auto = operation("sums", "unit", max_rows_per_unit="auto")
+    return [*every, dataclasses.replace(auto, name="table, a chosen cap, a unit")]
 
 
 def _statistics_operations() -> list[Operation]:
@@ -76,6 +123,7 @@ def _statistics_operations() -> list[Operation]:
         "variance": st.Variance(bounds=(0, 100), epsilon=1.0),
         "histogram": st.Histogram(bins=edges, epsilon=1.0),
         "categories": st.Histogram(categories=(0, 1, 2), epsilon=1.0),
+        "bounds": st.Bounds(epsilon=1.0),
         "cdf": st.Cdf(bins=edges, epsilon=1.0),
         "quantile": st.Quantile(q=0.3, bounds=(0, 100), steps=50, epsilon=1.0),
         "quantiles": st.Quantiles(q=(0.2, 0.7), bounds=(0, 100), steps=50, epsilon=1.0),

@@ -28,7 +28,7 @@ from discreet.errors import (
 )
 from discreet.events import Event
 from discreet.release import Release
-from discreet.schema import Bounded, Categories, Schema, Unlisted
+from discreet.schema import Bounded, Categories, Dates, Schema, Times, Unlisted
 
 if TYPE_CHECKING:  # the rooms that are there, and those to come, which a type checker passes over until they are
     from discreet import (  # type: ignore[attr-defined, unused-ignore]
@@ -79,6 +79,7 @@ __all__ = [
     "Bounded",
     "BudgetExceeded",
     "Categories",
+    "Dates",
     "DiscreetError",
     "Event",
     "Guarantee",
@@ -87,6 +88,7 @@ __all__ = [
     "NotCertified",
     "Release",
     "Schema",
+    "Times",
     "UnitMismatch",
     "Unlisted",
     "UnsupportedAdjacency",

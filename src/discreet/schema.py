@@ -14,20 +14,23 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from discreet.errors import is_whole_text, number, whole
+from discreet.moments import Dates, Times
 
 __all__ = [
     "Bounded",
     "Categories",
     "Column",
+    "Dates",
     "Declaration",
     "Schema",
+    "Times",
     "Unlisted",
     "declaration",
     "parse_schema",
@@ -35,6 +38,7 @@ __all__ = [
 ]
 
 Value: TypeAlias = int | float | str | bool
+AUTO_LARGEST = 2.0**40  # beyond which no bounds are looked for
 MOST_CATEGORIES = 1 << 20  # as many as public groups are answered
 LONGEST = 20_000_000  # characters of a schema file
 
@@ -47,15 +51,24 @@ class Bounded:
     A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
     column's statistics; with a number, it counts as that number.
 
+    ``Bounded("auto")`` is for tables: bounds are powers of two, found privately for a share of each query's budget.
+
     >>> Bounded(0, 100, missing=0)
     Bounded(low=0.0, high=100.0, missing=0.0)
+    >>> Bounded("auto").auto
+    True
     """
 
     low: float
-    high: float
+    high: float = math.nan
     missing: float | Literal["drop"] = "drop"
+    auto: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.low == "auto" and math.isnan(self.high):  # type: ignore[comparison-overlap]
+            object.__setattr__(self, "low", -AUTO_LARGEST)
+            object.__setattr__(self, "high", AUTO_LARGEST)
+            object.__setattr__(self, "auto", True)
         ends = {"low": self.low, "high": self.high}
         low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
         if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
@@ -134,7 +147,7 @@ class Unlisted:
     """
 
 
-Column: TypeAlias = Bounded | Categories | Unlisted
+Column: TypeAlias = Bounded | Categories | Unlisted | Dates | Times
 
 
 class Schema(Mapping[str, Column]):
@@ -147,10 +160,10 @@ class Schema(Mapping[str, Column]):
         for name, column in every.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"A column is named {name!r}, but names are text.")
-            if not isinstance(column, (Bounded, Categories, Unlisted)):
+            if not isinstance(column, (Bounded, Categories, Unlisted, Dates, Times)):
                 raise ValueError(
                     f"Column {name!r} is declared as {type(column).__name__}, but must be Bounded(low, high), "
-                    "Categories(values) or Unlisted()."
+                    "Categories(values), Dates(first, last), Times(first, last) or Unlisted()."
                 )
         self._columns = MappingProxyType(every)
 
@@ -190,11 +203,11 @@ class Declaration:
 
     schema: Schema
     unit: str | None = None
-    max_rows_per_unit: int = 1
+    max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
 
 
-_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted"}
+_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}
 _FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
 
 
@@ -211,6 +224,7 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
         educ = { range = [1, 16] }               # whole numbers, both ends included
         sex = { categories = ["f", "m"], other = "unknown" }
         zip = { unlisted = true }
+        day = { dates = ["2023-01-01", "2024-12-31"] }    # or times = [first, last]
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -243,14 +257,14 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     columns = data.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise ValueError("The schema file has no [columns], but needs at least one column.")
-    groups = data.get("max_groups_per_unit")
+    groups, rows = data.get("max_groups_per_unit"), data.get("max_rows_per_unit", 1)
     unit = data.get("unit")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     return Declaration(
         Schema({name: _column(name, facts) for name, facts in columns.items()}),
         unit,
-        whole("max_rows_per_unit", data.get("max_rows_per_unit", 1), low=1),
+        "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
     )
 
@@ -260,6 +274,8 @@ def _column(name: str, facts: Any) -> Column:
         raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
     _known(f"Column {name!r}", facts, _COLUMN_KEYS)
     match facts:
+        case {"bounds": "auto", **rest} if set(rest) <= {"missing"}:
+            return Bounded("auto", **rest)  # type: ignore[arg-type]
         case {"bounds": [low, high], **rest} if set(rest) <= {"missing"}:
             return Bounded(low, high, **rest)
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:
@@ -273,9 +289,14 @@ def _column(name: str, facts: Any) -> Column:
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:
             return Unlisted()
+        case {"dates": [first, last], **rest} if not rest:
+            return Dates(first, last)
+        case {"times": [first, last], **rest} if not rest:
+            return Times(first, last)
     raise ValueError(
         f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
-        "categories = [...] (with other =), range = [first, last] (with other =), unlisted = true."
+        "categories = [...] (with other =), range = [first, last] (with other =), dates = [first, last], "
+        "times = [first, last], unlisted = true."
     )
 
 

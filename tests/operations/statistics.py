@@ -38,6 +38,7 @@ OPERATIONS = [
             (s.Variance, {"bounds": (0, 10)}),
             (s.Histogram, {"bins": (0, 5, 10)}),
             (s.Cdf, {"bins": (0, 5, 10)}),
+            (s.Bounds, {"smallest": -1, "largest": 3}),
             (s.Quantiles, {"q": (0.25, 0.5), "bounds": (0, 10), "steps": 64}),
         )
         for name, budget in BUDGETS.items()

@@ -77,6 +77,8 @@ class Encoder:
     one_row_a_unit: bool = True
 
     def __post_init__(self) -> None:
+        if found := [name for name, kind in self.schema.items() if isinstance(kind, Bounded) and kind.auto]:
+            raise ValueError(f'Column {found[0]!r} is Bounded("auto"), which tables alone find: declare its bounds.')
         if self.one_row_a_unit and self.declaration.max_rows_per_unit != 1:
             raise ValueError(
                 f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but one row a unit is read here: "

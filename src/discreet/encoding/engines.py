@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
+from discreet.moments import SPELLED
 
-__all__ = ["DuckDB", "Engine", "EngineFailed", "Spark", "UnreadableText", "quietly"]
+__all__ = ["DuckDB", "Engine", "EngineFailed", "UnreadableText", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -88,6 +89,10 @@ class Engine(ABC):
         """``columns`` of the ``keep`` rows of each unit that come first by ``order``, and then by themselves."""
 
     @abstractmethod
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        """The pairs of rows for which a condition holds; no column is in both."""
+
+    @abstractmethod
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         """Run the query; rows of Python values."""
 
@@ -107,9 +112,43 @@ class Engine(ABC):
         """
         return f"CASE WHEN isnan({double}) THEN NULL ELSE {double} END"
 
-    @abstractmethod
     def spells_a_number(self, text: str) -> str:
         """Whether all of a text matches ``NUMERAL``."""
+        return self.spells(text, NUMERAL)
+
+    @abstractmethod
+    def spells(self, text: str, pattern: str) -> str:
+        """Whether all of a text matches a pattern without quotes."""
+
+    @abstractmethod
+    def literal(self, text: str) -> str:
+        """A text as a constant."""
+
+    @abstractmethod
+    def trimmed(self, text: str) -> str:
+        """A text without spaces at its ends."""
+
+    @abstractmethod
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        """Whether a text starts or ends with a part, or contains it."""
+
+    def seconds(self, column: str, kind: Literal["date", "time", "zoned", "text"]) -> str:
+        """A date, a time, or a text that spells one, as seconds since 1970; NULL for what is none.
+
+        Text is one by our grammar alone. Times with a zone are instants; without, they are taken as they are written.
+        """
+        value = self.quoted(column)
+        if kind == "text":
+            value = self.written_time(f"CASE WHEN {self.spells(value, SPELLED)} THEN {value} END")
+        return f"CAST({self.microseconds(value, kind)} AS DOUBLE) / 1e6"
+
+    @abstractmethod
+    def written_time(self, text: str) -> str:
+        """A text as a time without a zone, or NULL."""
+
+    @abstractmethod
+    def microseconds(self, value: str, kind: str) -> str:
+        """Of a date or a time, since 1970, or NULL."""
 
     @abstractmethod
     def text(self, column: str, *, decoded: bool = False) -> str:
@@ -157,8 +196,24 @@ class DuckDB(Engine):
     def digest(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
 
-    def spells_a_number(self, text: str) -> str:
-        return f"regexp_full_match({text}, '{NUMERAL}')"
+    def spells(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, '{pattern}')"
+
+    def literal(self, text: str) -> str:
+        escaped = text.replace("'", "''")
+        return f"'{escaped}'"
+
+    def trimmed(self, text: str) -> str:
+        return f"trim({text}, ' ')"
+
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        return f"{ {'start': 'starts_with', 'end': 'suffix', 'middle': 'contains'}[where] }({text}, {part})"
+
+    def written_time(self, text: str) -> str:
+        return f"TRY_CAST({text} AS TIMESTAMP)"
+
+    def microseconds(self, value: str, kind: str) -> str:
+        return f"TRY(CASE WHEN isfinite({value}) THEN epoch_us({value}) END)"
 
     def text(self, column: str, *, decoded: bool = False) -> str:
         value = self.as_text(self.quoted(column))
@@ -193,6 +248,9 @@ class DuckDB(Engine):
         chosen = frame.aggregate(f"{found} AS row_", unit)
         return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
 
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
+
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
         if progress is None or self._connection is None:
             return list(frame.fetchall())
@@ -217,56 +275,3 @@ def _watch(connection: Any, done: threading.Event, progress: Callable[[float], N
         if share > furthest:
             furthest = min(share, 1.0)
             progress(furthest)
-
-
-class Spark(Engine):
-    """A Spark session's frames, wherever its cluster is."""
-
-    adds_in_128_bits = False
-
-    def quoted(self, name: str) -> str:
-        escaped = name.replace("`", "``")
-        return f"`{escaped}`"
-
-    def xor(self, a: str, b: str) -> str:
-        return f"({a} ^ {b})"
-
-    def shifted(self, a: str, places: int) -> str:
-        return f"shiftright({a}, {places})"
-
-    def beside(self, high: str, places: int, low: str) -> str:
-        return f"(shiftleft({high}, {places}) | {low})"
-
-    def digest(self, text: str) -> str:
-        return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
-
-    def spells_a_number(self, text: str) -> str:
-        # Nothing is left after the longest match at the start; Java's $ would also let some ends of lines pass.
-        return f"regexp_replace({text}, '^{NUMERAL}', '') = ''"
-
-    def text(self, column: str, *, decoded: bool = False) -> str:
-        value = self.as_text(self.quoted(column))
-        return f"{f'try_validate_utf8({value})' if decoded else value} COLLATE UTF8_BINARY"
-
-    def as_text(self, value: str) -> str:
-        return f"CAST({value} AS STRING)"
-
-    def project(self, frame: Any, columns: Sequence[str]) -> Any:
-        return frame.selectExpr(*columns)
-
-    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
-        return frame.withColumn(name, frame[column].isin(list(values)))
-
-    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
-        if keep == 1:
-            return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
-        return self.first_rows(frame, unit, order, [order], keep)
-
-    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        rank = (
-            f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
-        )
-        return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
-
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in frame.collect()]

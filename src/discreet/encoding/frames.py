@@ -8,6 +8,7 @@ doubles, or objects, of whole numbers, and one text makes objects of anything. S
 declared                            read as
 ==================================  ===================================================================================
 ``Bounded``, numbers as categories  doubles
+``Dates``, ``Times``                doubles: seconds since 1970 (``moments``)
 text as categories                  text (``values.label``)
 ``Unlisted``, the unit              text (``values.identity``), shown in answers by ``values.shown``
 ==================================  ===================================================================================
@@ -27,7 +28,8 @@ from discreet.encoding.containers import kind_of
 from discreet.encoding.engines import quietly
 from discreet.encoding.values import KINDS, NUMBERS, identity, label
 from discreet.errors import extra
-from discreet.schema import Categories, Column, Schema, Unlisted
+from discreet.moments import seconds
+from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
 
 with extra("tables"):
     import narwhals as nw
@@ -51,12 +53,14 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
     check_present(columns, quietly(lambda: frame.collect_schema().names()))
     chosen = frame.select(columns)
     if not frame.implementation.is_pandas_like():
+        _refuse_numbers(schema, chosen)
         # a lazy frame is collected here; whatever fails on the way would quote the entry on which it failed
         lazy = isinstance(chosen, nw.LazyFrame)
         return quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow()), "polars"
     native = chosen.to_native()
     for name in columns:
-        check_type(name, native[name])
+        if not _timed(schema, name):
+            check_type(name, native[name])
     return quietly(lambda: pa.table({name: _column(native[name], schema.get(name)) for name in columns})), "pandas"
 
 
@@ -66,8 +70,32 @@ def check_present(wanted: Collection[str], found: Collection[str]) -> None:
         raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(map(str, found))}.")
 
 
+def _timed(schema: Schema, name: str) -> bool:
+    return isinstance(schema.get(name), (Dates, Times))
+
+
+def _refuse_numbers(schema: Schema, frame: Any) -> None:
+    """Numbers are no dates: who counts from another day would be answered wrongly."""
+    for name, kind in frame.collect_schema().items():
+        if _timed(schema, name) and kind.is_numeric():
+            raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
+
+
+def _moments(series: Any) -> Any:
+    """A pandas column in seconds, each entry of which is a date or a time, or spells one, or is missing."""
+    if "datetime64" in str(series.dtype):
+        naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
+        ticks = naive.to_numpy().astype("M8[us]")
+        micros = ticks.astype(np.int64).astype(np.float64)
+        return pa.array(np.where(np.isnat(ticks), np.nan, micros / 1e6), pa.float64())
+    found = [seconds(value) for value in series.astype(object)]
+    return pa.array(found, pa.float64())
+
+
 def _column(series: Any, column: Column | None) -> Any:
     """A pandas column, read by its declaration."""
+    if isinstance(column, (Dates, Times)):
+        return _moments(series)
     kept = pa.array(series, from_pandas=True) if _kept_by_arrow(series.dtype) else None
     if isinstance(kept, pa.ChunkedArray):
         kept = kept.combine_chunks()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn, kind_of
 from discreet.errors import number, whole
-from discreet.linear.labels import Labels
+from discreet.encoding.labels import Labels
 from discreet.random import Rng
 from discreet.release import Enforced
 from discreet.synthesis.domain import Domain

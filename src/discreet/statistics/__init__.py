@@ -20,6 +20,7 @@ from discreet.statistics.covariances import Covariance, covariance
 from discreet.statistics.histograms import Cdf, Histogram, cdf, histogram
 from discreet.statistics.means import Mean, binary_mean, mean
 from discreet.statistics.order import Quantile, Quantiles, median, quantile, quantiles
+from discreet.statistics.private_bounds import Bounds, bounds
 from discreet.statistics.running import RunningCount, RunningSum, running_count, running_sum
 from discreet.statistics.selection import Mode, TopK, mode, top_k
 from discreet.statistics.summing import Sum
@@ -29,6 +30,7 @@ from discreet.statistics.vectors import VectorMean, vector_mean
 
 __all__ = [
     "BoundedVarianceMean",
+    "Bounds",
     "Cdf",
     "Count",
     "Covariance",
@@ -45,6 +47,7 @@ __all__ = [
     "VectorMean",
     "binary_mean",
     "bounded_variance_mean",
+    "bounds",
     "cdf",
     "count",
     "covariance",

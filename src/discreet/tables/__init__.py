@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 from discreet.encoding.engines import EngineFailed
-from discreet.tables.expressions import Expression, col
+from discreet.tables.expressions import Expression, case, col
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.query import TableQuery
 from discreet.tables.table import Table, table
 
-__all__ = ["EngineFailed", "Explanation", "Expression", "Table", "TableOperation", "TableQuery", "col", "table"]
+__all__ = ["EngineFailed", "Explanation", "Expression", "Table", "TableOperation", "TableQuery", "case", "col", "table"]

@@ -6,6 +6,7 @@ Sensitivities are for a unit with at most m rows. All are exact: the numbers are
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
+from discreet.tables.confidence import around, half_of_moment, place_of_mean, reach
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 
-__all__ = ["Aggregate", "Count", "Mean", "Sum", "Variance"]
+__all__ = ["Aggregate", "Count", "Mean", "Sum", "UnitTotal", "Variance"]
 
 SIZES = (100, 1_000, 10_000)  # rows in a group, for which explain() shows errors that depend on it
 
@@ -34,6 +36,7 @@ class Aggregate(ABC):
 
     kind: ClassVar[Literal["additive", "selecting"]] = "additive"
     width: ClassVar[int] = 1
+    summable: ClassVar[bool] = True  # whether the noisy numbers of groups, added up, are those of the groups together
 
     @property
     @abstractmethod
@@ -60,6 +63,15 @@ class Aggregate(ABC):
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
         """What the error stays within in 95 of 100 groups, from public facts."""
 
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Ends between which the answer without noise lies in 95 of 100 groups (``confidence``); none if not known.
+
+        That of one number which is the answer itself; others say their own.
+        """
+        return around(noisy[:, 0], reach(mechanism, cells)) if self.width == self.entries(rows) == 1 else None
+
     def whole(self, rows: GroupedRows) -> bool:
         """Whether ``exact`` gives whole numbers that are answered as such, from public facts."""
         return False
@@ -76,14 +88,13 @@ class Aggregate(ABC):
         """What it costs."""
         return mechanism.event  # type: ignore[no-any-return]
 
-    def release(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
-        """Noise on all groups at once, then the estimate."""
+    def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
+        """The numbers of all groups, with noise, one row a group: all that is known of them from here on."""
         width = len(self.exact(rows, Stats()))
         exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
         plain = all(isinstance(x, int) and abs(x) < 2**53 for x in exact.flat)
         value = exact.astype(np.int64) if plain else exact
-        noisy = np.asarray(mechanism.release(value, rng).value, np.float64)
-        return self.estimate(rows, noisy.reshape(len(groups), width))
+        return np.asarray(mechanism.release(value, rng).value, np.float64).reshape(len(groups), width)
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,35 @@ class Sum(Aggregate):
 
 
 @dataclass(frozen=True)
+class UnitTotal(Sum):
+    """The sum, over units, of each unit's total of a column, or of its rows, clipped to bounds of its own.
+
+    No row is dropped: what a unit adds up to is cut instead. A unit counts in at most ``limit.spread`` groups, in each
+    with at most the larger magnitude of those bounds. ``column`` is declared with them; ``of`` is what is added up.
+    """
+
+    of: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.of}_sum" if self.of else "count"
+
+    def scan(self, rows: GroupedRows) -> Pass:
+        if self.of:
+            rows.grid(self.of)
+        return Pass(sums=((_bounded(rows, self.column), FINE),), per_unit=self.of)
+
+    def sensitivity(self, rows: GroupedRows) -> Fraction:
+        return (rows.limit.spread if rows.keys else 1) * rows.grid(self.column).largest
+
+    def whole(self, rows: GroupedRows) -> bool:
+        return not self.of and rows.grid(self.column).scale >= 1
+
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        return noisy[:, 0] if self.of else np.rint(noisy[:, 0]).astype(np.int64)
+
+
+@dataclass(frozen=True)
 class Mean(Aggregate):
     r"""The mean of clipped values, where the number of rows is private too.
 
@@ -179,6 +219,13 @@ class Mean(Aggregate):
         bounds = rows.grid(self.column).bounds
         return mean_of_pairs(noisy, (bounds.low, bounds.high))
 
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        bounds = rows.grid(self.column).bounds
+        found = place_of_mean(noisy, mechanism, cells, mean_of_pairs(noisy, (0.0, 1.0)))
+        return bounds.low + (bounds.high - bounds.low) * found
+
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # A group of n rows at the edge of the bounds, the worst place: the error is that of one of the pair, over nK.
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column).top
@@ -188,18 +235,20 @@ class Mean(Aggregate):
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
-    r"""The population variance of clipped values.
+    r"""The population variance of clipped values; that of the ``sample`` divides by one less; or its ``root``.
 
     With t = k/K, what meets noise is (Σt², Σ2t(1 - t), Σ(1 - t)²) times K²: three non-negative parts of every row that
     add up to K², so the L1 sensitivity is K² for the count and both moments together.
     """
 
     column: str
+    sample: bool = False
+    root: bool = False
     width = 3
 
     @property
     def name(self) -> str:
-        return f"{self.column}_variance"
+        return f"{self.column}_{'deviation' if self.root else 'variance'}"
 
     def scan(self, rows: GroupedRows) -> Pass:
         return Pass(sums=((_bounded(rows, self.column), COARSE),))
@@ -218,13 +267,35 @@ class Variance(Aggregate):
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         bounds = rows.grid(self.column).bounds
-        return variance_of_triples(noisy, (bounds.low, bounds.high))
+        found = variance_of_triples(noisy, (bounds.low, bounds.high))
+        if self.sample:
+            size = np.maximum(noisy.sum(axis=-1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
+            found = found * size / (size - 1)
+        return np.sqrt(found) if self.root else found
+
+    def interval(
+        self, rows: GroupedRows, mechanism: Any, noisy: NDArray[np.float64], cells: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        bounds, most = rows.grid(self.column).bounds, 0.25
+        share = np.maximum(noisy, 0.0) / np.maximum(np.maximum(noisy, 0.0).sum(axis=1, keepdims=True), 1.0)
+        mean = share[:, 1] / 2 + share[:, 2]  # weights are derivatives, times n: see ``statistics.Variance``
+        weights = np.stack([0 * mean, -mean, 1 - 2 * mean], 1) + (2 * mean**2 - share[:, 2])[:, None]
+        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0)
+        ends = np.clip(around(variance_of_triples(noisy, (0.0, 1.0)), half), 0.0, most)
+        ends *= (bounds.high - bounds.low) ** 2
+        if self.sample:
+            size = np.maximum(noisy.sum(axis=1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
+            ends *= (size / (size - 1))[:, None]
+        return np.sqrt(ends) if self.root else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         # The noise acts through weights whose absolute values add up to at most 1 (``statistics.Variance.error``).
         bounds, top = rows.grid(self.column).bounds, rows.grid(self.column, COARSE).top
         one = mechanism.error(0.95) / top**2
-        return ", ".join(f"±{min(one / n, 0.25) * (bounds.high - bounds.low) ** 2:.4g} at {n:,} rows" for n in SIZES)
+        squares = [min(one / n, 0.25) * (bounds.high - bounds.low) ** 2 for n in SIZES]
+        # a root moves by at most the root of what its square moves by
+        errors = [math.sqrt(square) if self.root else square for square in squares]
+        return ", ".join(f"±{error:.4g} at {n:,} rows" for error, n in zip(errors, SIZES, strict=True))
 
 
 def _bounded(rows: GroupedRows, column: str) -> str:

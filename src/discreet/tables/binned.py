@@ -21,30 +21,37 @@ from discreet.tables.aggregates import Aggregate
 from discreet.tables.columns import Bins, even_edges
 from discreet.tables.passes import GroupedRows, Pass, Stats
 
-__all__ = ["CountDistinct", "Histogram", "Quantile"]
+__all__ = ["CountDistinct", "Histogram", "Quantile", "Quantiles"]
 
 MOST_BINS = 1 << 20
 
 
 @dataclass(frozen=True)
 class CountDistinct(Aggregate):
-    """How many different values a column has; a unit brings at most as many as it has rows."""
+    """How many different values a column has; a unit brings at most as many as it has rows.
+
+    Different units are one a unit and group.
+    """
 
     column: str
+    summable = False
 
     @property
     def name(self) -> str:
         return f"{self.column}_distinct"
 
     def scan(self, rows: GroupedRows) -> Pass:
-        if self.column in rows.derived or not isinstance(rows.schema[self.column], (Unlisted, Categories)):
+        if self.column == rows.limit.unit:
+            return Pass(distinct=self.column)
+        if not isinstance(rows.schema[self.column], (Unlisted, Categories)):
             raise ValueError(
-                f"Column {self.column!r} is Bounded or derived, but count_distinct needs Categories or Unlisted."
+                f"Column {self.column!r} is {type(rows.schema[self.column]).__name__}, but count_distinct needs "
+                "Categories or Unlisted."
             )
         return Pass(distinct=self.column)
 
     def sensitivity(self, rows: GroupedRows) -> int:
-        return rows.limit.rows
+        return (rows.limit.groups if rows.keys else 1) if self.column == rows.limit.unit else rows.limit.rows
 
     def whole(self, rows: GroupedRows) -> bool:
         return True
@@ -86,6 +93,9 @@ class Histogram(Aggregate):
     def entries(self, rows: GroupedRows) -> int:
         return self.cut(rows).count
 
+    def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
+        return None  # one width for all bins, which explain() says
+
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
         return stats.bins(self.cut(rows))
 
@@ -113,6 +123,7 @@ class Quantile(Aggregate):
     q: float = 0.5
     bins: int = 1024
     kind = "selecting"
+    summable = False
 
     def __post_init__(self) -> None:
         number("q", self.q, low=0, high=1)
@@ -139,9 +150,7 @@ class Quantile(Aggregate):
 
     def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> RankChoice:
         epsilon = share.selection(bounded_range=rows.limit.rows == 1)
-        number(
-            "epsilon of one selection, for each row of a unit,", epsilon / rows.limit.rows, low=2.0**-30, high=2.0**10
-        )
+        _selectable(epsilon / rows.limit.rows)
         return self._choice(rows, epsilon)
 
     def event(self, rows: GroupedRows, mechanism: RankChoice) -> events.Event:
@@ -154,13 +163,68 @@ class Quantile(Aggregate):
         edges, chosen = np.asarray(self.cut(rows).edges), noisy[:, 0].astype(int)
         return np.asarray(edges[chosen] + (edges[chosen + 1] - edges[chosen]) / 2)
 
-    def release(self, rows: GroupedRows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[Any]:
+    def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
+        return None  # what is stated is a rank: which values have it is not released
+
+    def noisy(self, rows: GroupedRows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
         chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]
-        return self.estimate(rows, np.array(chosen, np.float64).reshape(-1, 1))
+        return np.array(chosen, np.float64).reshape(-1, 1)
 
     def describe_error(self, rows: GroupedRows, mechanism: RankChoice) -> str:
         edges = self.cut(rows).edges
         return f"rank off by at most {mechanism.error(0.95):.4g} rows, and half a bin of {edges[1] - edges[0]:.4g}"
+
+
+@dataclass(frozen=True)
+class Quantiles(Quantile):
+    """Several quantiles of clipped values, as a list a group: as many choices as ``Quantile`` makes one of, which
+    compose as what they are, of bounded range.
+    """
+
+    q: tuple[float, ...] = (0.25, 0.5, 0.75)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        shares = tuple(number("q", share, low=0, high=1) for share in self.q)
+        if not shares or any(not low < high for low, high in pairwise(shares)):
+            raise ValueError("q must be at least one share, in increasing order.")
+        object.__setattr__(self, "q", shares)
+        whole("bins", self.bins, low=1)
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_quantiles"
+
+    def _each(self) -> list[Quantile]:
+        return [Quantile(self.column, share, self.bins) for share in self.q]
+
+    def sensitivity(self, rows: GroupedRows) -> int:
+        return max(one.sensitivity(rows) for one in self._each())
+
+    def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> Any:
+        epsilon = share.selection(len(self.q), bounded_range=rows.limit.rows == 1)
+        _selectable(epsilon / rows.limit.rows)
+        return tuple(one._choice(rows, epsilon) for one in self._each())
+
+    def event(self, rows: GroupedRows, mechanism: Any) -> events.Event:
+        parts = [one.event(rows, choice) for one, choice in zip(self._each(), mechanism, strict=True)]
+        return sum(parts[1:], parts[0])
+
+    def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
+        columns = [one.estimate(rows, noisy[:, [at]]) for at, one in enumerate(self._each())]
+        return np.sort(np.stack(columns, axis=1), axis=1)  # they rise, as what they estimate does
+
+    def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
+        every = [one.noisy(rows, choice, groups, rng) for one, choice in zip(self._each(), mechanism, strict=True)]
+        return np.concatenate(every, axis=1)
+
+    def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
+        return "each: " + max(
+            (one.describe_error(rows, c) for one, c in zip(self._each(), mechanism, strict=True)), key=len
+        )
+
+
+def _selectable(epsilon: float) -> None:
+    number("epsilon of one selection, for each row of a unit,", epsilon, low=2.0**-30, high=2.0**10)
 
 
 def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> Bins:

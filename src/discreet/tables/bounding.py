@@ -30,7 +30,7 @@ from discreet.random import Rng
 from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Enforced
 
-__all__ = ["ContributionLimit", "Field", "SecretKey", "bound"]
+__all__ = ["ContributionLimit", "Field", "SecretKey", "bound", "kept_rows"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
@@ -45,6 +45,9 @@ class ContributionLimit:
     unit: str | None = None
     rows: int = 1
     groups: int = 1
+    spread: int = 1  # groups in which a unit's totals count, where those are clipped instead of its rows dropped
+    default: bool = False  # nobody said how many rows count
+    auto: bool = False  # how many count is chosen for a share of the budget
 
     @property
     def protects(self) -> str:
@@ -56,7 +59,20 @@ class ContributionLimit:
         if self.unit is None:
             return "one row"
         groups = f", in at most {self.groups} groups" if self.groups < self.rows else ""
+        if self.auto:
+            return f"all rows with the same {self.unit!r}, of which as many count as are chosen for a share of the cost"
         return f"all rows with the same {self.unit!r}, of which at most {self.rows} count{groups}"
+
+    @property
+    def bias(self) -> str | None:
+        """What dropping rows costs, in words."""
+        if self.unit is None:
+            return None
+        if self.auto:
+            return "rows of a unit beyond the chosen number do not count: totals are low by those"
+        said = "by default, one row" if self.default else "one row" if self.rows == 1 else f"at most {self.rows} rows"
+        more = "max_rows_per_unit= keeps more, at as much more noise" if self.rows == 1 else "the rest do not"
+        return f"{said} of each unit count, so totals are low where units have more: {more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,13 @@ def bound(
         return _unpacked(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
     frame = _ordered(engine, frame, word, fields, [*names, "unit_"], key)
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
+
+
+def kept_rows(engine: Engine, frame: Any, fields: Sequence[Field], unit: Kind, most: int, key: SecretKey) -> Any:
+    """At most so many rows of each unit of ``frame`` (columns ``unit_`` and ``fields``), with the unit."""
+    names = ["unit_", *(field.name for field in fields)]
+    ordered = _ordered(engine, frame, _unit_word(engine, unit, key), fields, names, key)
+    return engine.first_rows(ordered, "unit_", "s", names, most)
 
 
 def _unit_word(engine: Engine, kind: Kind, key: SecretKey) -> str:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from discreet.encoding.sources import Source
+from discreet.encoding.sources import Kind, Source
+from discreet.encoding.values import KINDS
 from discreet.errors import extra
+from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
 from discreet.tables.expressions import Expression, columns
@@ -60,14 +62,40 @@ class Columns:
             if self._long(name):
                 values = _numbers(self.schema[name])  # type: ignore[arg-type]
                 frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
-        scope = Scope(nw.from_native(frame), self._operand, self.source.engine)
+        scope = Scope(nw.from_native(self._told_apart(frame)), self._operand, self.source.engine)
         for name, expression in self.derived.items():
             declared = self.schema[name]
-            assert isinstance(declared, Bounded)
-            value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
-            scope.unclipped[name] = value
-            scope.frame = scope.frame.with_columns(value.clip(declared.low, declared.high).alias(self._own(name)))
+            if self._kind(name) == "text":
+                value = scope.text(expression.compiled(scope))
+            else:
+                value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
+                scope.unclipped[name] = value
+                value = value.clip(declared.low, declared.high) if isinstance(declared, Bounded) else value
+            scope.frame = scope.frame.with_columns(value.alias(self._own(name)))
         return scope
+
+    def _told_apart(self, frame: Any) -> Any:
+        """In pandas a column of text may hold anything, and was read as the classes of ``values.identity``: expressions
+        see the texts among them."""
+        if self.source.answers != "pandas":
+            return frame
+        engine, named = self.source.engine, [name for name, kind in self.schema.items() if isinstance(kind, Unlisted)]
+        own = [self._own(name) for name in named if name not in self.derived]
+        marks = {mark: f"starts_with({{0}}, '{mark}')" for mark in KINDS}
+        others = " OR ".join(test for mark, test in marks.items() if mark != "text:")
+        form = f"CASE WHEN {marks['text:']} THEN substr({{0}}, 6) WHEN {others} THEN NULL ELSE {{0}} END AS text_{{0}}"
+        return engine.project(frame, ["*", *(form.format(column) for column in own)]) if own else frame
+
+    def _kind(self, name: str) -> Kind:
+        """How a column is held."""
+        if name not in self.derived:
+            return self.source.kinds[name]
+        declared = self.schema[name]
+        return (
+            "text"
+            if isinstance(declared, Unlisted) or (isinstance(declared, Categories) and declared.textual)
+            else "number"
+        )
 
     def _long(self, name: str) -> bool:
         declared = self.schema.get(name)
@@ -88,13 +116,15 @@ class Columns:
             return clipped if declared.missing == "drop" else clipped.fill_null(declared.missing)
         if isinstance(declared, Categories):
             return nw.when(self.known(name)).then(raw)
+        if isinstance(declared, (Dates, Times)):
+            return nw.when((raw >= declared.low) & (raw <= declared.high)).then(raw)
         return raw
 
     def _operand(self, name: str) -> nw.Expr:
         """A column in an expression: a double, since an engine's small whole numbers would overflow."""
-        declared = self.schema[name]
-        text = isinstance(declared, Categories) and declared.textual
-        return self.read(name) if text else self.read(name).cast(nw.Float64)
+        if isinstance(self.schema[name], Unlisted) and self.source.answers == "pandas" and name not in self.derived:
+            return nw.col(f"text_{self._own(name)}")
+        return self.read(name) if self._kind(name) == "text" else self.read(name).cast(nw.Float64)
 
     def odd(self, names: Collection[str], scope: Scope) -> nw.Expr | None:
         """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what
@@ -118,7 +148,7 @@ class Columns:
         if self._long(name):
             return nw.col(f"in_{self._own(name)}")
         if span := _span(declared):
-            if self.source.kinds[name] == "integer":
+            if self._kind(name) == "integer":
                 return (raw >= span[0]) & (raw <= span[1])
             return raw.clip(float(span[0]), float(span[1])).floor() == raw  # the floor of a huge number fails in Spark
         return raw.is_in(_numbers(declared))
@@ -141,7 +171,7 @@ class Columns:
             code = code if declared.other is None else nw.when(self.known(name)).then(code)
             return Field(field, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
         gathered = isinstance(declared, Categories) and declared.other is not None
-        return Field(field, kind=self.source.kinds[name]), self.read(name) if gathered else self.raw(name)
+        return Field(field, kind=self._kind(name)), self.read(name) if gathered else self.raw(name)
 
     def late(self, number: int, name: str) -> nw.Expr | None:
         """The groups of a key that count, where ``kept`` left them all."""
@@ -167,7 +197,9 @@ class Columns:
 
     def identity(self, name: str) -> tuple[Field, nw.Expr]:
         """A column whose different values are counted."""
-        return Field("d", kind=self.source.kinds[name]), self.read(name)
+        if name not in self.schema:  # the unit, which need not be declared
+            return Field("d", kind=self.source.kinds[name]), nw.col(self.source.names[name])
+        return Field("d", kind=self._kind(name)), self.read(name)
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""What may be computed from a row: arithmetic, comparisons, membership. Nothing that looks at other rows or can fail.
+"""What may be computed from a row: arithmetic, comparisons, choices, texts, dates. Nothing looks at other rows or can
+fail.
 
 An expression sees a column as the schema reads it: clipped to its bounds, missing values filled or missing. Numbers are
 doubles, whatever the table's own type, so nothing overflows; what has no value (a quotient by zero, the logarithm of a
@@ -18,22 +19,26 @@ logarithm can step outside.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.errors import number
-from discreet.schema import Bounded, Categories, Schema, Unlisted
+from discreet.moments import seconds
+from discreet.schema import Bounded, Schema, Value
+from discreet.tables.choices import Among, AsNumber, Case, Coalesce
+from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.intervals import Interval
-from discreet.tables.nodes import Binary, Clip, Column, Compare, Function, IsIn, Logic, Missing, Node, Number
+from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
 from discreet.tables.scope import Scope
 
 if TYPE_CHECKING:
     import narwhals as nw
 
-__all__ = ["Expression", "check", "col", "columns", "joined"]
+    from discreet.tables.accessors import DateMethods, TextMethods
 
-MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
+__all__ = ["Expression", "case", "col", "columns", "joined", "operand"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,25 +84,28 @@ class Expression:
     def __rtruediv__(self, other: Any) -> Expression:
         return Expression(Binary("/", _operand(other), self.node))
 
+    def __mod__(self, other: Any) -> Expression:
+        return Expression(Binary("%", self.node, _operand(other)))
+
     def __neg__(self) -> Expression:
         return Expression(Binary("-", _operand(0.0), self.node))
 
     def __lt__(self, other: Any) -> Expression:
-        return Expression(Compare("<", self.node, _operand(other)))
+        return Expression(Compare("<", self.node, operand(other)))
 
     def __le__(self, other: Any) -> Expression:
-        return Expression(Compare("<=", self.node, _operand(other)))
+        return Expression(Compare("<=", self.node, operand(other)))
 
     def __gt__(self, other: Any) -> Expression:
-        return Expression(Compare(">", self.node, _operand(other)))
+        return Expression(Compare(">", self.node, operand(other)))
 
     def __ge__(self, other: Any) -> Expression:
-        return Expression(Compare(">=", self.node, _operand(other)))
+        return Expression(Compare(">=", self.node, operand(other)))
 
     def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
         if isinstance(other, str):
             return self.is_in([other])
-        return Expression(Compare("==", self.node, _operand(other)))
+        return Expression(Compare("==", self.node, operand(other)))
 
     def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
         return Expression(Logic("~", (self.__eq__(other).node,)))
@@ -126,6 +134,32 @@ class Expression:
         listed = tuple(value if isinstance(value, str) else _plain(value) for value in values)
         return Expression(IsIn(self.node, listed))
 
+    def fill(self, *others: Any) -> Expression:
+        """The value; where it is missing, the first of the others that is not."""
+        return Expression(Coalesce((self.node, *map(operand, others))))
+
+    def among(self, values: Iterable[Value], other: Value | None = None) -> Expression:
+        """The value if it is one of a public list, otherwise ``other``, or missing: a key with declared categories."""
+        return Expression(Among(self.node, tuple(values), other))
+
+    def as_number(self) -> Expression:
+        """A condition as 1 or 0."""
+        return Expression(AsNumber(self.node))
+
+    @property
+    def text(self) -> TextMethods:
+        """What may be asked of a text."""
+        from discreet.tables.accessors import TextMethods
+
+        return TextMethods(self)
+
+    @property
+    def date(self) -> DateMethods:
+        """What may be asked of a date or a time."""
+        from discreet.tables.accessors import DateMethods
+
+        return DateMethods(self)
+
     def is_missing(self) -> Expression:
         """Whether there is no value."""
         return Expression(Missing(self.node))
@@ -142,6 +176,10 @@ class Expression:
         """The square root; of a negative number, missing."""
         return Expression(Function("sqrt", _numeric(self)))
 
+    def round(self) -> Expression:
+        """The nearest whole number; of two, the larger."""
+        return (self + 0.5).floor()
+
     def log(self) -> Expression:
         """The natural logarithm; of a number that is not positive, missing."""
         return Expression(Function("log", _numeric(self)))
@@ -152,11 +190,34 @@ def col(name: str) -> Expression:
     return Expression(Column(name))
 
 
+def case(*branches: tuple[Expression, Any], otherwise: Any = None) -> Expression:
+    """The value of the first condition that holds; if none does, ``otherwise``, or missing.
+
+    >>> band = case((col("age") < 18, "minor"), (col("age") < 65, "adult"), otherwise="senior")
+    """
+    if not branches:
+        raise ValueError("case needs at least one pair of a condition and a value.")
+    conditions = tuple(_condition(condition) for condition, _ in branches)
+    last = None if otherwise is None else operand(otherwise)
+    return Expression(Case(conditions, tuple(operand(value) for _, value in branches), last))
+
+
 def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
     """Conditions side by side; those that are joined by the same sign already are not nested."""
     sides = [_condition(side) for side in conditions]
     inner = (side.parts if isinstance(side, Logic) and side.sign == sign else (side,) for side in sides)
     return Expression(Logic(sign, tuple(part for parts in inner for part in parts)))
+
+
+def operand(value: Any) -> Node:
+    """An expression, a number, a text, a date or a time as a node."""
+    if isinstance(value, Expression):
+        return value.node
+    if isinstance(value, str):
+        return Text(value)
+    if isinstance(value, dt.date):
+        return Number(seconds(value) or 0.0, moment=True)
+    return Number(_plain(value))
 
 
 def _operand(value: Any) -> Node:
@@ -182,43 +243,10 @@ def _condition(value: Any) -> Node:
     return value.node
 
 
-# --- what is refused before data is read -----------------------------------------------------------------------------
-
-
 def columns(expression: Expression) -> set[str]:
     """The columns that an expression looks at."""
-    return {part.name for part in _parts(expression.node) if isinstance(part, Column)}
-
-
-def check(expression: Expression, schema: Schema, *, condition: bool) -> None:
-    """Refuse, before data is read, what cannot be computed from declared columns."""
-    for part in _parts((_condition if condition else _numeric)(expression)):
-        part.bounds(schema)
-        if isinstance(part, Column) and isinstance(schema[part.name], Unlisted):
-            raise ValueError(f"Column {part.name!r} is Unlisted, but an expression needs Bounded or Categories.")
-        if isinstance(part, (Binary, Compare, Clip, Function)):
-            for name in [p.name for p in _children(part) if isinstance(p, Column)]:
-                kind = schema[name]
-                if isinstance(kind, Categories) and kind.textual:
-                    raise ValueError(
-                        f"Column {name!r} is text, but a number is needed here; text can be compared with == and is_in."
-                    )
-
-
-def _children(node: Node) -> list[Node]:
-    values = [getattr(node, name) for name in getattr(node, "__dataclass_fields__", {})]
-    flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
-    return [item for item in flat if isinstance(item, Node)]
-
-
-def _parts(whole: Node) -> list[Node]:
-    """Every part, the whole included. What is larger or deeper than an engine plans in seconds is refused."""
-    found, level, depth = [whole], [whole], 0
-    while level := [child for part in level for child in _children(part)]:
-        found, depth = found + level, depth + 1
-        if len(found) > MOST_PARTS or depth > DEEPEST:
-            raise ValueError(
-                f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
-                "is_in for a list of values, or prepare the column in the engine first."
-            )
+    found, level = set(), [expression.node]
+    while level:
+        found |= {part.name for part in level if isinstance(part, Column)}
+        level = [child for part in level for child in part.children()]
     return found

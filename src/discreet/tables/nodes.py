@@ -1,28 +1,46 @@
 """The tree of an expression: what each node computes of a row, and between which numbers that lies.
 
-A node is a value that an engine never sees; ``compiled`` says it in the engine's words, with a guard wherever engines
-disagree on what has no value.
+A node is a value that an engine never sees. It says one function three times: ``compiled``, in the engine's words, with
+a guard wherever engines disagree on what has no value; ``applied``, in Python, for public values (categories, released
+answers, and tests that hold the engines to it); ``bounds`` and ``domain``, what may come out, from public facts.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, Literal, TypeAlias
 
 from discreet.errors import extra
-from discreet.schema import Bounded, Categories, Schema
-from discreet.tables.intervals import ANYTHING, TRUTH, Interval, arithmetic, function
+from discreet.moments import Dates, Times
+from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
+from discreet.tables.intervals import ANYTHING, Interval, arithmetic, function
 from discreet.tables.scope import Scope
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Binary", "Clip", "Column", "Compare", "Function", "IsIn", "Logic", "Missing", "Node", "Number"]
+__all__ = [
+    "MOST_VALUES",
+    "Binary",
+    "Clip",
+    "Column",
+    "Domain",
+    "Function",
+    "Kind",
+    "Node",
+    "Number",
+    "Text",
+    "whole_numbers",
+]
+
+Kind: TypeAlias = Literal["number", "truth", "text", "moment"]
+Domain: TypeAlias = tuple[Value, ...] | None  # every value that may come out, in the order of answers; none if unknown
 
 _WHOLE = 2.0**52  # doubles of this size and more are whole numbers
+MOST_VALUES = 100_000  # that are looked at to find a domain
 
 
 class Node:
@@ -30,9 +48,35 @@ class Node:
 
     __slots__ = ()
 
+    def children(self) -> tuple[Node, ...]:
+        """The nodes it is made of."""
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        flat = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
+        return tuple(item for item in flat if isinstance(item, Node))
+
     def bounds(self, schema: Schema) -> Interval:
         """Numbers between which the value lies, from public facts; truth values lie in (0, 1)."""
+        return ANYTHING
+
+    def kind(self, schema: Schema) -> Kind:
+        """What comes out."""
+        return "number"
+
+    def domain(self, schema: Schema) -> Domain:
+        """All that may come out, if it is made of few values."""
+        inner = [child.domain(schema) for child in self.children()]
+        known = [values for values in inner if values is not None]
+        if len(known) < len(inner) or math.prod(map(len, known)) > MOST_VALUES:
+            return None
+        return tuple(dict.fromkeys(found for row in product(*known) if (found := self.applied(*row)) is not None))
+
+    def applied(self, *values: Any) -> Any:
+        """What it makes of its children's values, or none."""
         raise NotImplementedError
+
+    def value(self, row: Mapping[str, Any]) -> Any:
+        """What it is for a row of Python's values."""
+        return self.applied(*(child.value(row) for child in self.children()))
 
     def compiled(self, scope: Scope) -> nw.Expr:
         """The engine's expression, for the frame of ``scope`` as it then is."""
@@ -53,9 +97,34 @@ class Column(Node):
         match schema[self.name]:
             case Bounded(low, high, _):
                 return low, high
+            case Dates() | Times() as declared:
+                return declared.low, declared.high
             case Categories(values=values) as kind if not kind.textual:
                 return float(min(values)), float(max(values))
         return ANYTHING
+
+    def kind(self, schema: Schema) -> Kind:
+        match schema[self.name]:
+            case Dates() | Times():
+                return "moment"
+            case Unlisted():
+                return "text"
+            case Categories() as declared:
+                return "text" if declared.textual else "number"
+        return "number"
+
+    def domain(self, schema: Schema) -> Domain:
+        match schema[self.name]:
+            case Categories(values=values):
+                return values
+            case Dates() as days:
+                from discreet.tables.calendar import steps_of
+
+                return steps_of("day", days.low, days.high)
+        return None
+
+    def value(self, row: Mapping[str, Any]) -> Any:
+        return row[self.name]
 
     def compiled(self, scope: Scope) -> nw.Expr:
         return scope.column(self.name)
@@ -63,20 +132,43 @@ class Column(Node):
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """A constant."""
+    """A constant; ``moment`` for a point in time, in seconds."""
 
-    value: float
+    constant: float
+    moment: bool = False
 
     def bounds(self, schema: Schema) -> Interval:
-        return self.value, self.value
+        return self.constant, self.constant
+
+    def kind(self, schema: Schema) -> Kind:
+        return "moment" if self.moment else "number"
+
+    def applied(self, *values: Any) -> float:
+        return self.constant
 
     def compiled(self, scope: Scope) -> nw.Expr:
-        return nw.lit(self.value, dtype=nw.Float64)
+        return nw.lit(self.constant, dtype=nw.Float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Node):
+    """A constant text."""
+
+    constant: str
+
+    def kind(self, schema: Schema) -> Kind:
+        return "text"
+
+    def applied(self, *values: Any) -> str:
+        return self.constant
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return nw.lit(self.constant)
 
 
 @dataclass(frozen=True, slots=True)
 class Binary(Node):
-    """A sum, difference, product or quotient."""
+    """A sum, difference, product, quotient, or the rest of a division, which has the sign of what is divided."""
 
     sign: str
     left: Node
@@ -85,8 +177,44 @@ class Binary(Node):
     def bounds(self, schema: Schema) -> Interval:
         return arithmetic(self.sign, self.left.bounds(schema), self.right.bounds(schema))
 
+    def domain(self, schema: Schema) -> Domain:
+        found = Node.domain(self, schema)
+        if found is not None or self.sign != "%" or not (integral(self.left) and integral(self.right)):
+            return found
+        (low, high), divisor = self.bounds(schema), max(map(abs, self.right.bounds(schema)))
+        return whole_numbers(max(low, 1 - divisor), min(high, divisor - 1))
+
+    def kind(self, schema: Schema) -> Kind:
+        return (
+            "moment"
+            if self.sign in "+-" and "moment" in (self.left.kind(schema), self.right.kind(schema))
+            else "number"
+        )
+
+    def applied(self, *values: Any) -> float | None:
+        left, right = values
+        if left is None or right is None or (self.sign in "/%" and right == 0):
+            return None
+        try:
+            match self.sign:
+                case "+":
+                    found = left + right
+                case "-":
+                    found = left - right
+                case "*":
+                    found = left * right
+                case "/":
+                    found = left / right
+                case _:
+                    found = math.fmod(left, right)
+        except (ValueError, OverflowError):
+            return None
+        return found if found == found else None
+
     def compiled(self, scope: Scope) -> nw.Expr:
         left, right = self.left.compiled(scope), self.right.compiled(scope)
+        if self.sign == "%":
+            return scope.real(scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right))
         if self.sign == "/":  # a guard, because one engine raises on division by zero and another gives infinity
             right = scope.let(right)
             return scope.real(nw.when(right != 0.0).then(left / right))
@@ -105,6 +233,9 @@ class Clip(Node):
         self.inner.bounds(schema)
         return self.low, self.high
 
+    def applied(self, *values: Any) -> float | None:
+        return None if values[0] is None else max(self.low, min(self.high, values[0]))
+
     def compiled(self, scope: Scope) -> nw.Expr:
         return scope.let(self.inner.compiled(scope)).clip(self.low, self.high)
 
@@ -119,6 +250,25 @@ class Function(Node):
     def bounds(self, schema: Schema) -> Interval:
         return function(self.name, self.inner.bounds(schema))
 
+    def domain(self, schema: Schema) -> Domain:
+        if self.name == "log":  # engines round it in their own ways
+            return None
+        found = Node.domain(self, schema)
+        return whole_numbers(*self.bounds(schema)) if found is None and self.name == "floor" else found
+
+    def applied(self, *values: Any) -> float | None:
+        (value,) = values
+        if value is None:
+            return None
+        match self.name:
+            case "abs":
+                return abs(value)
+            case "floor":
+                return float(math.floor(value)) if abs(value) < _WHOLE else value
+            case "sqrt":
+                return math.sqrt(value) if value >= 0 else None
+        return math.log(value) if value > 0 else None
+
     def compiled(self, scope: Scope) -> nw.Expr:
         inner = scope.let(self.inner.compiled(scope))
         match self.name:
@@ -132,91 +282,22 @@ class Function(Node):
         return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
 
 
-@dataclass(frozen=True, slots=True)
-class Condition(Node):
-    """Base of what is true, false or missing."""
-
-    def bounds(self, schema: Schema) -> Interval:
-        return TRUTH
-
-    def logical(self) -> bool:
-        return True
+def whole_numbers(low: float, high: float) -> Domain:
+    """The whole numbers between two, if they are few."""
+    if not (math.isfinite(low) and math.isfinite(high)) or high - low >= MOST_VALUES:
+        return None
+    return tuple(range(math.ceil(low), math.floor(high) + 1))
 
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Compare(Condition):
-    """A comparison of two numbers."""
-
-    sign: str
-    left: Node
-    right: Node
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        left, right = self.left.compiled(scope), self.right.compiled(scope)
-        found: nw.Expr = _COMPARISONS[self.sign](left, right)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Logic(Condition):
-    """Conditions that must all hold, or of which one must, or one that must not."""
-
-    sign: str
-    parts: tuple[Node, ...]
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        parts = [part.compiled(scope) for part in self.parts]
-        if self.sign == "~":
-            return ~parts[0]
-        join = operator.and_ if self.sign == "&" else operator.or_
-        while len(parts) > 1:  # in pairs: an engine's tree is as deep as the logarithm of their number
-            parts = [reduce(join, parts[at : at + 2]) for at in range(0, len(parts), 2)]
-        return parts[0]
-
-
-@dataclass(frozen=True, slots=True)
-class IsIn(Condition):
-    """Membership in a list."""
-
-    inner: Node
-    values: tuple[Any, ...]
-
-    def __post_init__(self) -> None:
-        if not self.values or len({isinstance(value, str) for value in self.values}) > 1:
-            raise ValueError("is_in needs at least one value, all text or all numbers.")
-
-    def bounds(self, schema: Schema) -> Interval:
-        column = schema[self.inner.name] if isinstance(self.inner, Column) else None
-        if isinstance(self.values[0], str):
-            if not isinstance(column, Categories) or not column.textual:
-                raise ValueError("Text is compared with something that is not a column of text Categories.")
-            if unknown := sorted(set(self.values) - set(column.values)):
-                raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
-        elif (
-            isinstance(column, Categories) and column.textual
-        ):  # an engine would fail on the first text that is no number
-            raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
-        return TRUTH
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        inner = self.inner.compiled(scope)
-        return inner == self.values[0] if len(self.values) == 1 else scope.among(inner, self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Missing(Condition):
-    """Whether there is no value."""
-
-    inner: Node
-
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return self.inner.compiled(scope).is_null()
+def integral(node: Node) -> bool:
+    """Whether whole numbers alone come out, by the look of it."""
+    match node:
+        case Number(constant=constant):
+            return constant.is_integer()
+        case Function(name="floor"):
+            return True
+        case Binary(sign=sign, left=left, right=right) if sign in "+-*%":
+            return integral(left) and integral(right)
+        case Clip(inner=inner, low=low, high=high):
+            return integral(inner) and low.is_integer() and high.is_integer()
+    return False

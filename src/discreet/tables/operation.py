@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,13 +10,12 @@ from itertools import chain
 from typing import Any
 
 from discreet import events
-from discreet.encoding.values import shown
-from discreet.errors import extra
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, as_rng
 from discreet.release import Release
-from discreet.schema import Unlisted
+from discreet.tables.after import Presentation
 from discreet.tables.aggregates import Aggregate, Count
+from discreet.tables.answers import Totals, framed
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
@@ -38,6 +38,9 @@ class TableOperation:
     mechanisms: tuple[Any, ...]  # one an aggregate; none where the selection of keys already counts
     label: str = ""
     progress: Progress | None = field(default=None, repr=False, compare=False)
+    after: Presentation | None = field(default=None, repr=False)
+    levels: tuple[tuple[str, ...], ...] = ()  # the keys of each set of totals; none for the groups themselves
+    errors: bool = False  # whether the answer has columns of its own for what noise does to it
 
     @classmethod
     def of(
@@ -47,6 +50,9 @@ class TableOperation:
         budget: Budget,
         label: str = "",
         progress: Progress | None = None,
+        after: Presentation | None = None,
+        levels: tuple[tuple[str, ...], ...] = (),
+        errors: bool = False,
     ) -> TableOperation:
         """The budget, divided among the selection of keys, where they are private, and the aggregates."""
         if not aggregates:
@@ -75,7 +81,7 @@ class TableOperation:
             None if done else aggregate.mechanism(rows, next(shares), size)
             for (_, aggregate), done in zip(aggregates, free, strict=True)
         )
-        return cls(rows, aggregates, selection, mechanisms, label, progress)
+        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors)
 
     @property
     def _parts(self) -> list[tuple[str, Aggregate, Any]]:
@@ -101,10 +107,11 @@ class TableOperation:
         one for each count of distinct values.
         """
         wanted = [aggregate.scan(self.rows) for _, aggregate in self.aggregates]
-        sums = tuple(dict.fromkeys(item for scan in wanted for item in scan.sums))
-        others = list(dict.fromkeys(scan for scan in wanted if scan.bins or scan.distinct))
-        plain = any(not (scan.bins or scan.distinct) for scan in wanted) or self.selection is not None
-        return [*([Pass(sums=sums)] if plain else []), *others]
+        sums = tuple(dict.fromkeys(item for scan in wanted if not scan.apart for item in scan.sums))
+        products = tuple(dict.fromkeys(item for scan in wanted for item in scan.products))
+        others = list(dict.fromkeys(scan for scan in wanted if scan.apart))
+        plain = any(not scan.apart for scan in wanted) or self.selection is not None
+        return [*([Pass(sums=sums, products=products)] if plain else []), *others]
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Read the table, and answer with a frame: pandas for pandas, otherwise polars."""
@@ -146,13 +153,23 @@ class TableOperation:
             ).value
             cells = list(shown)
         groups = [found.get(cell, Stats()) for cell in cells]
-        answers = {
-            name: [shown[cell] for cell in cells]
-            if mechanism is None
-            else aggregate.release(rows, mechanism, groups, rng)
+        noisy = {
+            name: aggregate.noisy(rows, mechanism, groups, rng)
             for name, aggregate, mechanism in self._parts
+            if mechanism is not None
         }
-        return _frame(rows, cells, answers)
+        totals = Totals.of(rows.keys, cells, self.levels)
+        answers: dict[str, Any] = {}
+        ends: dict[str, Any] = {}
+        for name, aggregate, mechanism in self._parts:
+            if mechanism is None:
+                answers[name] = [shown[cell] for cell in cells]
+                continue
+            numbers = totals.added(noisy[name])
+            answers[name] = aggregate.estimate(rows, numbers)
+            ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
+        known = {name: found for name, found in ends.items() if found is not None}
+        return framed(rows, totals.cells, answers, self.after, known)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
@@ -174,6 +191,8 @@ class TableOperation:
             scans=len(self.scans()),
             event=self.event,
             errors=errors,
+            bias=rows.limit.bias,
+            note="" if self.after is None else "columns, rows and order of the answer are made of what was released",
         )
 
 
@@ -189,6 +208,8 @@ class Explanation:
     scans: int
     event: events.Event
     errors: Mapping[str, str]
+    bias: str | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         chosen = f"those that pass {self.filters} filter(s)" if self.filters else "all"
@@ -200,31 +221,15 @@ class Explanation:
             f"rows    {chosen}, read {self.scans} time(s)",
             f"cost    {self.event}",
         ]
-        return "\n".join([*lines, *(f"error   {name}: {error} (95 %)" for name, error in self.errors.items())])
+        lines += [f"error   {name}: {error} (95 %)" for name, error in self.errors.items()]
+        lines += [f"bias    {self.bias}"] if self.bias else []
+        return "\n".join([*lines, *([f"after   {self.note}"] if self.note else [])])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
     return None if progress is None else lambda share: progress((number + share) / count)
-
-
-def _frame(rows: GroupedRows, cells: list[tuple[Any, ...]], answers: Mapping[str, Any]) -> Any:
-    """The answer as a frame of the user's kind; lists of a histogram stay lists.
-
-    In pandas a private key is a column of objects, whatever its type was, which one record decides.
-    """
-    columns: dict[str, Any] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
-    columns |= {
-        name: [list(map(int, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
-        for name, values in answers.items()
-    }
-    with extra("tables"):
-        if rows.source.answers == "pandas":
-            import pandas as pd
-
-            unlisted = [key for key in rows.keys if isinstance(rows.schema[key], Unlisted)]
-            named = {key: pd.Series([shown(found) for found in columns[key]], dtype=object) for key in unlisted}
-            return pd.DataFrame(columns | named)
-        import polars as pl
-    return pl.DataFrame(columns, strict=False)

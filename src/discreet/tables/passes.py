@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 from discreet.encoding.engines import EngineFailed, UnreadableText, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
-from discreet.schema import Categories, Schema, Unlisted, Value
+from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
-from discreet.tables.columns import Bins, Columns
+from discreet.tables.columns import Columns
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
+from discreet.tables.scans import Pass, Stats
 
 with extra("tables"):
     import narwhals as nw
@@ -38,57 +39,6 @@ _LOW_HALF = (1 << 15) - 1
 
 
 @dataclass(frozen=True)
-class Pass:
-    """What one scan gathers for each group: rows, and of each column sums, or bins, or distinct values."""
-
-    sums: tuple[tuple[str, int], ...] = ()  # column, and the steps of its grid
-    bins: Bins | None = None
-    distinct: str | None = None
-
-
-@dataclass
-class Stats:
-    """Exact whole numbers of one group."""
-
-    numbers: Counter[Any] = field(default_factory=Counter)
-    binned: dict[Bins, Counter[int]] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        """How many rows the group has."""
-        return self.numbers["rows"]
-
-    def counted(self, column: str, steps: int = FINE) -> int:
-        """How many of them have a value there."""
-        return self.numbers["count", column, steps]
-
-    def total(self, column: str, steps: int = FINE) -> int:
-        """The sum of k."""
-        return self.numbers["sum", column, steps]
-
-    def squares(self, column: str) -> int:
-        """The sum of k², on the coarse grid."""
-        return self.numbers["squares", column, COARSE]
-
-    def bins(self, bins: Bins) -> list[int]:
-        """How many rows fall in each bin."""
-        found: Mapping[int, int] = self.binned.get(bins, {})
-        return [found.get(number, 0) for number in range(bins.count)]
-
-    def distinct(self, column: str) -> int:
-        """How many different values there are."""
-        return self.numbers["distinct", column]
-
-    def join(self, other: Stats) -> None:
-        """Take over what a further scan found of the same group, but its count of rows.
-
-        A unit's rows are chosen anew in each scan, perhaps of another group: counted by two scans it would count twice.
-        """
-        self.numbers |= {name: value for name, value in other.numbers.items() if name != "rows"}
-        self.binned |= other.binned
-
-
-@dataclass(frozen=True)
 class GroupedRows:
     """The rows a query counts: a source, read through a schema, filtered, in groups."""
 
@@ -98,15 +48,35 @@ class GroupedRows:
     derived: Mapping[str, Expression] = field(default_factory=dict)
     conditions: tuple[Expression, ...] = ()
     keys: tuple[str, ...] = ()
+    moments: frozenset[str] = frozenset()  # keys that are points in time, in seconds
 
     @cached_property
     def columns(self) -> Columns:
         """How columns are read."""
         return Columns(self.source, self.schema, self.derived)
 
+    def deriving(self, name: str, expression: Expression) -> GroupedRows:
+        """The same rows with one more bounded column, of an expression that is resolved already."""
+        low, high = expression.bounds(self.schema)
+        schema = Schema({**self.schema, name: Bounded(low, high)})
+        return replace(self, schema=schema, derived={**self.derived, name: expression})
+
     def grid(self, name: str, steps: int = FINE) -> FixedPoint:
         """The grid of a bounded column."""
         return self.columns.grid(name, steps)
+
+    def auto_bounds(self, aggregates: Any) -> tuple[str, ...]:
+        """The columns that aggregates look at whose bounds are to be found; no expression may stand on them."""
+        wanted = [aggregate.scan(self) for _, aggregate in aggregates]
+        used = {name for scan in wanted for name in self._used(scan)}
+        found = tuple(name for name in self.schema if name in used and getattr(self.schema[name], "auto", False))
+        made = {name for expression in (*self.derived.values(), *self.conditions) for name in referred(expression)}
+        if mixed := [name for name in found if name in made]:
+            raise ValueError(
+                f'Column {mixed[0]!r} is Bounded("auto") and used in an expression or filter, whose bounds must not '
+                "depend on the data: declare its bounds, or aggregate it as it is."
+            )
+        return found
 
     def whole(self, name: str) -> bool:
         """Whether a bounded column holds whole numbers alone, by public facts: its type, its bounds,
@@ -160,11 +130,16 @@ class GroupedRows:
 
     def _totals(self, wanted: Pass, key: SecretKey) -> tuple[Any, list[str]]:
         """The engine's query, and the names of its sums."""
-        fields, frame = self._select(wanted)
         keys = [f"k{number}" for number in range(len(self.keys))]
+        fields, frame = self._select(wanted) if wanted.per_unit is None else self._unit_totals(wanted, keys)
         if self.limit.unit is not None:
             kind = self.source.kinds[self.limit.unit]
-            frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, kind, self.limit, key))
+            limit = (
+                self.limit
+                if wanted.per_unit is None
+                else replace(self.limit, rows=self.limit.spread, groups=self.limit.spread)
+            )
+            frame = nw.from_native(bound(self.source.engine, frame.to_native(), fields, keys, kind, limit, key))
         frame, reductions = self._reductions(wanted, frame)
         grouping = [*keys, *(["b"] if wanted.bins else [])]
         totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
@@ -194,9 +169,49 @@ class GroupedRows:
         fields = [field for field, _ in chosen]
         return fields, frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
 
+    def _unit_totals(self, wanted: Pass, keys: list[str]) -> tuple[list[Field], Any]:
+        """A row for each unit and group, which holds the unit's total there, clipped to its own bounds."""
+        ((name, steps),), column = wanted.sums, wanted.per_unit
+        fields, frame = self._select(Pass(sums=((column, FINE),) if column else ()))
+        made = [nw.col("v0").count().alias("n"), nw.col("v0").sum().alias("s")] if column else [nw.len().alias("n")]
+        odd = [nw.col(ODD).max().alias(ODD)] if ODD in [field.name for field in fields] else []
+        frame = frame.group_by([UNIT, *keys]).agg(*made, *odd)
+        total = nw.col("n").cast(nw.Float64)
+        if column:
+            own = self.grid(column)
+            total = total * own.bounds.low + nw.col("s").cast(nw.Float64) / own.scale
+            total = nw.when(nw.col("n") > 0).then(total)
+        grid = self.grid(name, steps)
+        value = ((total.clip(grid.bounds.low, grid.bounds.high) - grid.bounds.low) * grid.scale + 0.5).floor()
+        frame = frame.with_columns(value.cast(nw.Int64).alias("v0"))
+        kept = [field for field in fields if field.name in (*keys, *([ODD] if odd else []))]
+        fields = [*kept, Field("v0", size=grid.top + 1)]
+        return fields, frame.select(UNIT, *(field.name for field in fields))
+
+    def unit_sizes(self, candidates: tuple[int, ...]) -> Callable[[], list[int]]:
+        """How many units have more rows than each of some numbers, planned before it is read. Private."""
+
+        def planned() -> Any:
+            sizes = self._select(Pass())[1].group_by(UNIT).agg(nw.len().alias("n"))
+            over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
+            return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
+
+        plan = quietly(planned)
+
+        def read() -> list[int]:
+            found = Counter({int(b): int(n) for b, n in quietly(lambda: self.source.engine.fetch(plan, None))})
+            return [sum(n for b, n in found.items() if b > place) for place in range(len(candidates))]
+
+        return read
+
     def _used(self, wanted: Pass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
-        names = {*self.keys, *(name for name, _ in wanted.sums), *([wanted.bins.column] if wanted.bins else [])}
+        names = {
+            *self.keys,
+            *(name for name, _ in wanted.sums),
+            *([wanted.per_unit] if wanted.per_unit else []),
+            *([wanted.bins.column] if wanted.bins else []),
+        }
         names |= {name for name in (wanted.distinct, self.limit.unit) if name is not None}
         names |= {name for condition in self.conditions for name in referred(condition)}
         for name, expression in reversed(list(self.derived.items())):  # a derived column is made of earlier ones
@@ -225,14 +240,12 @@ class GroupedRows:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
                 parts.append((f"q{number}", "squares"))
             for part, kind in parts:
-                if wide:
-                    out[f"{kind}{number}"] = nw.col(part).sum()
-                else:
-                    halves += [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
-                    out[f"{kind}{number}h"], out[f"{kind}{number}l"] = (
-                        nw.col(f"{part}h").sum(),
-                        nw.col(f"{part}l").sum(),
-                    )
+                halves += _summed(out, f"{kind}{number}", part, wide)
+        places = {name: number for number, (name, steps) in enumerate(wanted.sums) if steps == COARSE}
+        for number, (left, right) in enumerate(wanted.products):
+            factors = nw.col(f"v{places[left]}"), nw.col(f"v{places[right]}")
+            frame = frame.with_columns((factors[0] * factors[1]).alias(f"p{number}"))
+            halves += _summed(out, f"product{number}", f"p{number}", wide)
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
         if ODD in frame.collect_schema().names():
@@ -271,8 +284,20 @@ class GroupedRows:
             top, count = self.grid(column, steps).top, found[f"count{number}"]
             sound &= found[f"least{number}"] >= 0 and found[f"most{number}"] <= top and count <= found["rows"]
             sound &= 0 <= _whole(found, "sum", number) <= count * top
+        for number, (left, right) in enumerate(wanted.products):
+            most = found["rows"] * self.grid(left, COARSE).top * self.grid(right, COARSE).top
+            sound &= 0 <= _whole(found, "product", number) <= most
         if not sound:
             raise EngineFailed(MISREAD)
+
+
+def _summed(out: dict[str, nw.Expr], name: str, part: str, wide: bool) -> list[str]:
+    """The sum of a column of whole numbers below 2^30, or of its halves, which are then to be made."""
+    if wide:
+        out[name] = nw.col(part).sum()
+        return []
+    out[f"{name}h"], out[f"{name}l"] = nw.col(f"{part}h").sum(), nw.col(f"{part}l").sum()
+    return [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
 
 
 def _whole(found: Mapping[str, int], kind: str, number: int) -> int:
@@ -288,6 +313,8 @@ def _add(numbers: Counter[Any], wanted: Pass, found: Mapping[str, int]) -> None:
         numbers["sum", column, steps] += _whole(found, "sum", number)
         if steps == COARSE:
             numbers["squares", column, steps] += _whole(found, "squares", number)
+    for number, (left, right) in enumerate(wanted.products):
+        numbers["product", left, right] += _whole(found, "product", number)
     if wanted.distinct:
         missing = found["rows"] > found["present"]  # the engines count a missing value as one more
         numbers["distinct", wanted.distinct] += found["different"] - missing

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from discreet.errors import whole
 from discreet.mechanisms.budget import Budget, Noise
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release, charged
-from discreet.schema import Bounded
-from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
-from discreet.tables.binned import CountDistinct, Histogram, Quantile
+from discreet.schema import Bounded, Schema
+from discreet.tables.after import Order, Presentation
+from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
+from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
+from discreet.tables.choices import Case
+from discreet.tables.choosing import ChoosingOperation
+from discreet.tables.conditions import Logic, Missing
+from discreet.tables.covariances import Covariance
+from discreet.tables.expressions import Expression
+from discreet.tables.nodes import Column
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
 
-__all__ = ["TableQuery", "derived_column"]
+__all__ = ["TableQuery"]
 
 
 @dataclass(frozen=True)
@@ -26,16 +34,40 @@ class TableQuery:
     rows: GroupedRows = field(repr=False)
     aggregates: tuple[tuple[str, Aggregate], ...] = ()
     hidden: frozenset[str] = field(default=frozenset(), repr=False)
+    after: Presentation | None = field(default=None, repr=False)
+    levels: tuple[tuple[str, ...], ...] = field(default=(), repr=False)
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
-    def count(self, column: str | None = None, *, name: str | None = None) -> TableQuery:
-        """How many rows, or how many with a value in ``column``."""
-        return self._with(Count(column), name)
+    def count(self, column: str | None = None, *, unit_most: int | None = None, name: str | None = None) -> TableQuery:
+        """How many rows, or how many with a value in ``column``.
 
-    def sum(self, column: str, *, name: str | None = None) -> TableQuery:
-        """The sum of a bounded column."""
-        return self._with(Sum(column), name)
+        With ``unit_most`` all rows of a unit count, up to so many of them, instead of ``max_rows_per_unit``.
+        """
+        if unit_most is None:
+            return self._with(Count(column), name)
+        if column is not None:
+            raise ValueError("unit_most is for count() of rows: for a column, sum() a derived one.")
+        return self._with_unit_total("", (0, whole("unit_most", unit_most, low=1)), name)
+
+    def sum(
+        self, column: str, *, unit_bounds: tuple[float, float] | None = None, name: str | None = None
+    ) -> TableQuery:
+        """The sum of a bounded column.
+
+        With ``unit_bounds`` all rows of a unit count, and what they add up to is clipped, instead of dropping rows.
+        """
+        return (
+            self._with(Sum(column), name) if unit_bounds is None else self._with_unit_total(column, unit_bounds, name)
+        )
+
+    def _with_unit_total(self, of: str, bounds: tuple[float, float], name: str | None) -> TableQuery:
+        if self.rows.limit.unit is None:
+            raise ValueError("unit_bounds or unit_most is given, but the table has no unit= whose totals they bound.")
+        low, high = bounds
+        own = f"{of or 'rows'} of a unit"
+        schema = Schema({**self.rows.schema, own: Bounded(low, high)})
+        return replace(self, rows=replace(self.rows, schema=schema))._with(UnitTotal(own, of), name)
 
     def mean(self, column: str, *, name: str | None = None) -> TableQuery:
         """The mean of a bounded column."""
@@ -45,9 +77,27 @@ class TableQuery:
         """The population variance of a bounded column."""
         return self._with(Variance(column), name)
 
+    def deviation(self, column: str, *, name: str | None = None) -> TableQuery:
+        """The standard deviation of a bounded column: the root of the population variance."""
+        return self._with(Variance(column, root=True), name)
+
+    def covariance(self, left: str, right: str, *, name: str | None = None) -> TableQuery:
+        """The population covariance of two bounded columns, of rows that have a value in both."""
+        return self._with_pair(left, right, name)
+
+    def correlation(self, left: str, right: str, *, name: str | None = None) -> TableQuery:
+        """The correlation of two bounded columns, of rows that have a value in both."""
+        return self._with_pair(left, right, name, correlation=True)
+
     def quantile(self, column: str, q: float, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The ``q``-quantile of a bounded column, to within a bin of its range."""
         return self._with(Quantile(column, q, bins), name)
+
+    def quantiles(
+        self, column: str, q: Iterable[float] = (0.25, 0.5, 0.75), *, bins: int = 1024, name: str | None = None
+    ) -> TableQuery:
+        """Several quantiles of a bounded column, as a list a group, for one charge."""
+        return self._with(Quantiles(column, tuple(q), bins), name)
 
     def median(self, column: str, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The median of a bounded column."""
@@ -61,11 +111,54 @@ class TableQuery:
         """How many different values a column has."""
         return self._with(CountDistinct(column), name)
 
+    def _with_pair(self, left: str, right: str, name: str | None, **kind: bool) -> TableQuery:
+        one, other = (Column(column) for column in (left, right))
+        both = {f"{left} beside {right}": (one, other), f"{right} beside {left}": (other, one)}
+        rows = self.rows
+        for made, (kept, present) in both.items():
+            if made not in rows.derived:
+                rows.grid(kept.name)
+                rows = rows.deriving(made, Expression(Case((Logic("~", (Missing(present),)),), (kept,))))
+        name = name or Covariance(left, right, **kind).name
+        return replace(self, rows=rows)._with(Covariance(*both, **kind), name)
+
+    def totals(self, *levels: Iterable[str]) -> TableQuery:
+        """Further rows: for each level, the totals over all keys but those it names, added up of the noisy groups.
+
+        ``totals(["region"], [])`` of groups by region and sex gives each region, and everything, beside the groups:
+        what SQL calls ROLLUP. They cost nothing and agree with the groups.
+        """
+        if self.rows.private_keys:
+            raise ValueError(
+                "Totals are of public groups, but a key is Unlisted: ask for them by a query of their own."
+            )
+        found = tuple(tuple(level) for level in levels)
+        if unknown := [key for level in found for key in level if key not in self.rows.keys]:
+            raise ValueError(f"{unknown[0]!r} is not among the keys: {', '.join(self.rows.keys)}.")
+        return replace(self, levels=(self.rows.keys, *found))
+
+    # --- what is made of the answer, which costs nothing ------------------------------------------------------------
+
+    def order_by(self, name: str, *, descending: bool = False) -> TableQuery:
+        """The rows of the answer sorted by one of its columns; ties in the order of the keys."""
+        after = self._presented()
+        return replace(self, after=replace(after, order=(*after.order, Order(Column(name), descending))))
+
+    def limit(self, count: int) -> TableQuery:
+        """The first rows of the answer."""
+        return replace(self, after=replace(self._presented(), limit=whole("count", count, low=0)))
+
+    def _presented(self) -> Presentation:
+        names = (*self.rows.keys, *(name for name, _ in self.aggregates))
+        return self.after or Presentation(names, (tuple(map(Column, names)),))
+
     def _with(self, aggregate: Aggregate, name: str | None) -> TableQuery:
         column = getattr(aggregate, "column", None)
         if column in self.hidden:
             raise ValueError(f"Column {column!r} was left out by select().")
         aggregate.scan(self.rows)  # refuses what does not suit, now rather than later
+        if self.after is not None:
+            raise ValueError("An aggregate is added after order_by() or limit(): say those last.")
         name = name or aggregate.name
         if name in self.rows.keys or name in dict(self.aggregates):
             raise ValueError(f"Two columns of the answer are called {name!r}: give one another name=.")
@@ -80,14 +173,20 @@ class TableQuery:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
         progress: Progress | None = None,
-    ) -> TableOperation:
+    ) -> TableOperation | ChoosingOperation:
         """The question with a budget: its ``event`` and errors are known, and its ``release`` reads the table.
 
         ``epsilon`` alone is pure DP; with ``delta``, the better of Laplace and Gaussian noise; ``rho`` is zCDP.
         ``progress`` is called with the share of the scan that is done.
         """
-        return TableOperation.of(self.rows, self.aggregates, Budget(epsilon, delta, rho, noise), self.label, progress)
+        budget = Budget(epsilon, delta, rho, noise)
+        if self.rows.limit.auto or self.rows.auto_bounds(self.aggregates):
+            return ChoosingOperation.of(self, budget, progress, errors)
+        return TableOperation.of(
+            self.rows, self.aggregates, budget, self.label, progress, self.after, self.levels, errors
+        )
 
     def explain(
         self,
@@ -107,13 +206,24 @@ class TableQuery:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
     ) -> Release[Any]:
-        """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars."""
-        asked = self.operation(epsilon, delta, rho=rho, noise=noise, progress=progress)
+        """Charge ``book``, read the table, and answer with a frame: pandas for pandas, otherwise polars.
+
+        With ``errors`` columns ``..._low`` and ``..._high`` stand beside counts, sums, means, variances, covariances:
+        between them lies the answer without noise, in at least 95 of 100 groups.
+        """
+        asked = self.operation(epsilon, delta, rho=rho, noise=noise, errors=errors, progress=progress)
+        if self.rows.limit.default and not all(isinstance(one, UnitTotal) for _, one in self.aggregates):
+            warnings.warn(
+                f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where "
+                "there are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
+                stacklevel=2,
+            )
         return charged(asked, book=book, label=label, rng=rng)
 
     @property
@@ -130,12 +240,3 @@ class TableQuery:
 
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"
-
-
-def derived_column(name: str, bounds: tuple[float, float]) -> Bounded:
-    """The declaration of a derived column, whose bounds follow from its expression."""
-    if not all(map(math.isfinite, bounds)) or not bounds[0] < bounds[1]:
-        raise ValueError(
-            f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high)."
-        )
-    return Bounded(*bounds)

@@ -22,7 +22,7 @@ class Scope:
     """
 
     def __init__(self, frame: Any, column: Callable[[str], nw.Expr], engine: Engine) -> None:
-        self.frame, self.column, self._engine = frame, column, engine
+        self.frame, self.column, self.engine = frame, column, engine
         self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
         self._made = 0
 
@@ -32,13 +32,24 @@ class Scope:
         self.frame = self.frame.with_columns(value.alias(name))
         return nw.col(name)
 
+    def said(self, sql: Callable[..., str], *values: nw.Expr) -> nw.Expr:
+        """What the engine makes of SQL, which is given the names of columns that hold the values."""
+        names, made = [self._name() for _ in values], self._name()
+        frame = self.frame.with_columns(*(value.alias(name) for value, name in zip(values, names, strict=True)))
+        self.frame = nw.from_native(self.engine.project(frame.to_native(), ["*", f"{sql(*names)} AS {made}"]))
+        return nw.col(made)
+
+    def text(self, value: nw.Expr) -> nw.Expr:
+        """The text, compared byte by byte from here on, whatever collation the engine prefers."""
+        return self.said(self.engine.text, value)
+
     def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
         """Whether the value is one of many; missing where it is missing. Long lists are looked up,
         not compared one by one.
         """
         column, found = self._name(), self._name()
         frame = self.frame.with_columns(value.alias(column)).to_native()
-        self.frame = nw.from_native(self._engine.among(frame, column, values, found))
+        self.frame = nw.from_native(self.engine.among(frame, column, values, found))
         return nw.col(found)
 
     def _name(self) -> str:

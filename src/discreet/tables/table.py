@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
 from discreet.mechanisms.budget import Noise
+from discreet.moments import Dates, Times
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
-from discreet.schema import Bounded, Schema
+from discreet.schema import Schema
 from discreet.tables.bounding import ContributionLimit
-from discreet.tables.expressions import Expression, check
+from discreet.tables.derived import declared_as, key_of
+from discreet.tables.expressions import Expression
 from discreet.tables.passes import GroupedRows, Progress
-from discreet.tables.query import TableQuery, derived_column
+from discreet.tables.query import TableQuery
+from discreet.tables.resolve import checked
 
 __all__ = ["Table", "table"]
 
@@ -43,8 +46,8 @@ class Table:
         for condition in conditions:
             if not isinstance(condition, Expression):
                 raise ValueError("filter takes conditions such as col('age') >= 18.")
-            check(condition, self.schema, condition=True)
-        return replace(self, conditions=(*self.conditions, *conditions))
+        found = [checked(condition, self.schema, self.texts, condition=True) for condition in conditions]
+        return replace(self, conditions=(*self.conditions, *found))
 
     def select(self, *columns: str) -> Table:
         """The same rows, of which only these columns may be asked about from here on."""
@@ -52,34 +55,49 @@ class Table:
         return replace(self, hidden=self.hidden | (set(self.declared) - kept))
 
     def derive(self, **columns: Expression) -> Table:
-        """The same rows with further columns. Bounds follow from the expression; where they do not,
+        """The same rows with further columns. Bounds, or categories, follow from the expression; where bounds do not,
         end it with ``clip``.
         """
-        found: dict[str, Any] = dict(self.declared)
+        out = self
         for name, expression in columns.items():
-            if name in found:
+            if name in out.declared:
                 raise ValueError(f"There is a column {name!r} already: give the derived one another name.")
             if not isinstance(expression, Expression):
                 raise ValueError(
                     f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000."
                 )
-            check(expression, self.schema, condition=expression.logical())
-            found[name] = (
-                Bounded(0, 1) if expression.logical() else derived_column(name, expression.bounds(self.schema))
-            )
-        return replace(self, declared=Schema(found), derived={**self.derived, **columns})
+            found = checked(expression, self.schema, self.texts)
+            declared = Schema({**out.declared, name: declared_as(name, found, self.schema)})
+            out = replace(out, declared=declared, derived={**out.derived, name: found})
+        return out
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The columns that hold text."""
+        held = {name for name, kind in self.source.kinds.items() if kind == "text"}
+        return frozenset(held | set(self.derived))
+
+    def join(self, other: Table) -> Table:
+        """The pairs of rows of two tables that have the same unit: with at most k rows of each unit here and l there,
+        at most k·l. Which rows those are is chosen on each side from the unit's own rows there.
+
+        Say it before filter and derive. A unit counts with k·l rows then, and the noise grows as much.
+        """
+        from discreet.tables.joining import joined
+
+        return joined(self, other)
 
     def group_by(self, *keys: str) -> TableQuery:
-        """Groups by columns with Categories, every combination of which is answered; by Unlisted ones, with a delta."""
-        for key in keys:
-            if isinstance(self.schema[key], Bounded):
-                raise ValueError(
-                    f"Column {key!r} is Bounded, but keys are Categories or Unlisted(); for ranges of a number, "
-                    "use histogram()."
-                )
+        """Groups by columns with categories, declared or by their expression, every combination of which is answered;
+        by Dates, a group a day; by Unlisted ones, with a delta.
+        """
+        schema = self.schema
+        found = {key: key_of(key, schema[key], self.derived.get(key), schema) for key in keys}
         if len(set(keys)) < len(keys):
             raise ValueError("A key is given twice.")
-        rows = GroupedRows(self.source, self.declared, self.limit, self.derived, self.conditions, keys)
+        moments = frozenset(key for key in keys if found[key] is not schema[key] and _is_moment(schema[key]))
+        declared = Schema({**self.declared, **found})
+        rows = GroupedRows(self.source, declared, self.limit, self.derived, self.conditions, keys, moments)
         return TableQuery(rows, hidden=self.hidden)
 
     def sql(
@@ -90,20 +108,26 @@ class Table:
         *,
         rho: float | None = None,
         noise: Noise = "auto",
+        errors: bool = False,
+        public: Mapping[str, Any] | None = None,
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
     ) -> Release[Any]:
-        """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``."""
-        asked = self.parse(query)
-        return asked.release(epsilon, delta, rho=rho, noise=noise, book=book, label=label, rng=rng, progress=progress)
+        """The answer to a SELECT with aggregates, as the methods give it; options as in ``TableQuery.release``.
 
-    def parse(self, query: str) -> TableQuery:
+        ``public`` holds public tables by name, in which rows may look something up by JOIN.
+        """
+        asked = self.parse(query, public)
+        options: dict[str, Any] = {"noise": noise, "errors": errors, "book": book, "label": label, "rng": rng}
+        return asked.release(epsilon, delta, rho=rho, progress=progress, **options)
+
+    def parse(self, query: str, public: Mapping[str, Any] | None = None) -> TableQuery:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
         from discreet.tables.sql import parse
 
-        return parse(query, self)
+        return parse(query, self, public)
 
     # A table is its own single group.
 
@@ -123,6 +147,18 @@ class Table:
         """The population variance of a bounded column."""
         return self.group_by().variance(column, **options)
 
+    def deviation(self, column: str, **options: Any) -> TableQuery:
+        """The standard deviation of a bounded column."""
+        return self.group_by().deviation(column, **options)
+
+    def covariance(self, left: str, right: str, **options: Any) -> TableQuery:
+        """The population covariance of two bounded columns."""
+        return self.group_by().covariance(left, right, **options)
+
+    def correlation(self, left: str, right: str, **options: Any) -> TableQuery:
+        """The correlation of two bounded columns."""
+        return self.group_by().correlation(left, right, **options)
+
     def quantile(self, column: str, q: float, **options: Any) -> TableQuery:
         """The ``q``-quantile of a bounded column."""
         return self.group_by().quantile(column, q, **options)
@@ -140,12 +176,16 @@ class Table:
         return self.group_by().count_distinct(column, **options)
 
 
+def _is_moment(column: Any) -> bool:
+    return isinstance(column, (Dates, Times))
+
+
 def table(
     source: Any,
     *,
     schema: Schema | Mapping[str, Any],
     unit: str | None = None,
-    max_rows_per_unit: int = 1,
+    max_rows_per_unit: int | Literal["auto"] | None = None,
     max_groups_per_unit: int | None = None,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -155,7 +195,8 @@ def table(
     relation.
 
     ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
-    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups.
+    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups: one
+    unless something else is said, and as many as are chosen for a share of each query's budget if it is ``"auto"``.
     ``memory_limit``, ``threads`` and ``temp_directory`` are DuckDB's, for files and frames in memory: what does not fit
     is spilled to disk. They never change an answer's law.
 
@@ -170,17 +211,22 @@ def table(
     2     3          0.0
     """
     schema = schema if isinstance(schema, Schema) else Schema(schema)
-    rows = whole("max_rows_per_unit", max_rows_per_unit, low=1)
+    auto = max_rows_per_unit == "auto"
+    rows = 1 if auto or max_rows_per_unit is None else whole("max_rows_per_unit", max_rows_per_unit, low=1)
     if rows > MOST_ROWS:
         raise ValueError(
             f"max_rows_per_unit is {rows:,}, but may be {MOST_ROWS:,} at most, where DuckDB stops counting."
         )
-    groups = rows if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
-    if unit is None and (rows != 1 or max_groups_per_unit is not None):
+    as_many = MOST_ROWS if auto else rows
+    groups = as_many if max_groups_per_unit is None else whole("max_groups_per_unit", max_groups_per_unit, low=1)
+    if unit is None and (auto or rows != 1 or max_groups_per_unit is not None):
         raise ValueError("max_rows_per_unit or max_groups_per_unit is given, but there is no unit= for them to bound.")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     opened = open_source(
         source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory
     )
-    return Table(opened, schema, ContributionLimit(unit, rows, min(groups, rows)))
+    default = unit is not None and max_rows_per_unit is None
+    spread = 1 if auto and max_groups_per_unit is None else groups
+    limit = ContributionLimit(unit, rows, groups if auto else min(groups, rows), spread, default, auto)
+    return Table(opened, schema, limit)

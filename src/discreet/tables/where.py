@@ -1,97 +1,148 @@
-"""WHERE, read with sqlglot onto the expressions of a row: each kind of node has one reader, in one table.
+"""Expressions of SQL, read with sqlglot onto the nodes of an expression: each kind has one reader, in one table.
 
 >>> import sqlglot
 >>> from discreet.schema import Bounded, Schema
->>> expression(sqlglot.parse_one("ABS(age - 40) / 2"), {}).bounds(Schema(age=Bounded(0, 100)))
+>>> Reader({"age": "age"}).node(sqlglot.parse_one("ABS(Age - 40) / 2")).bounds(Schema(age=Bounded(0, 100)))
 (0.0, 30.0)
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from discreet.errors import extra
-from discreet.tables.expressions import Expression, col, joined
+from discreet.tables.conditions import Compare, IsIn, Logic, Missing
+from discreet.tables.expressions import Expression
+from discreet.tables.nodes import Binary, Column, Node, Number, Text
 
 with extra("tables"):
     from sqlglot import exp
 
-__all__ = ["expression"]
+__all__ = ["Lists", "Reader", "only"]
 
 Lists: TypeAlias = Mapping[str, list[Any]]  # the long lists that were taken out of the text, by what stands for them
 
-_FUNCTIONS: Mapping[type[exp.Expression], Callable[[Expression], Expression]] = {
-    exp.Neg: operator.neg,
-    exp.Not: operator.invert,
-    exp.Abs: Expression.abs,
-    exp.Floor: Expression.floor,
-    exp.Sqrt: Expression.sqrt,
-    exp.Ln: Expression.log,
-}
-_OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Div: operator.truediv,
-    exp.LT: operator.lt,
-    exp.LTE: operator.le,
-    exp.GT: operator.gt,
-    exp.GTE: operator.ge,
-    exp.EQ: operator.eq,
-    exp.NEQ: operator.ne,
-}
+_COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=="}
+_ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_FORMS = (
+    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'abc%', + - * / %, CASE, COALESCE, NULLIF, "
+    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, SQRT, LN, LOWER, UPPER, TRIM, LEFT, SUBSTR, YEAR, QUARTER, MONTH, "
+    "DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
+)
 
 
-def expression(node: exp.Expression | None, lists: Lists) -> Any:
-    """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
-    match node:
-        case None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
-            raise ValueError("WHERE has an operator or a function without what it works on.")
-        case exp.Column():
-            return col(node.name)
-        case exp.Literal():
-            return node.this if node.is_string else float(node.this)
-        case exp.Boolean():
-            return float(bool(node.this))
-        case exp.Paren():
-            return expression(node.this, lists)
-        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
-            return -float(inner.this)
-        case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
-            sides: Iterable[Any] = node.flatten(unnest=False)
-            return joined("&" if isinstance(node, exp.And) else "|", (expression(side, lists) for side in sides))
-        case exp.Between() if not node.args.get("symmetric"):
-            value, low, high = _of_a_row(node.this, lists), node.args["low"], node.args["high"]
-            return (value >= expression(low, lists)) & (value <= expression(high, lists))
-        case exp.In() if node.expressions:
-            values = [expression(value, lists) for value in node.expressions]
-            whole = lists.get(values[0], values) if isinstance(values[0], str) else values
-            return _of_a_row(node.this, lists).is_in(whole)
-        case exp.Is() if isinstance(node.expression, exp.Null):
-            return _of_a_row(node.this, lists).is_missing()
-    if type(node) in _FUNCTIONS and node.args.get("decimals") is None:
-        return _FUNCTIONS[type(node)](_of_a_row(node.this, lists))
-    if type(node) in _OPERATORS:
-        return _operated(node, lists)
-    raise ValueError(
-        f"{node.sql(dialect='duckdb')} is not supported in WHERE. There are comparisons, AND, OR, NOT, IN, "
-        "BETWEEN, IS NULL, + - * /, ABS, FLOOR, SQRT and LN."
-    )
+def only(node: exp.Expression, *known: str) -> None:
+    """Refuse a node with a part that is not read: passed over in silence, it would be answered wrongly."""
+    if unread := [part for part, value in node.args.items() if value and part not in known]:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported with {unread[0].upper()}. {_FORMS}")
 
 
-def _of_a_row(node: exp.Expression, lists: Lists) -> Expression:
-    found = expression(node, lists)
-    if not isinstance(found, Expression):
-        raise ValueError(f"{node.sql()} does not look at any column.")
-    return found
+@dataclass(frozen=True)
+class Reader:
+    """Reads expressions over columns with known ``names``, in small letters; ``tables`` are what columns may be
+    qualified with."""
 
+    names: Mapping[str, str]
+    lists: Lists = field(default_factory=dict)
+    tables: Collection[str] = ()
 
-def _operated(node: exp.Expression, lists: Lists) -> Any:
-    left, right = expression(node.this, lists), expression(node.expression, lists)
-    if isinstance(left, str):
-        left, right = right, left
-    if not isinstance(left, Expression) and not isinstance(right, Expression):
-        raise ValueError(f"{node.sql()} does not look at any column.")
-    return _OPERATORS[type(node)](left, right)
+    def expression(self, node: exp.Expression) -> Expression:
+        """A condition or a value of one row."""
+        return Expression(self.node(node))
+
+    def column(self, node: exp.Column) -> str:
+        """The declared name of a column; as it is, if nothing is called so."""
+        if node.table and self.tables and node.table.lower() not in self.tables:
+            raise ValueError(f"There is no table {node.table!r} in FROM, but {node.sql()} is asked for.")
+        return self.names.get(node.name) or self.names.get(node.name.lower(), node.name)
+
+    def node(self, node: exp.Expression | None) -> Node:
+        """The same as a node."""
+        from discreet.tables.functions import FUNCTIONS
+
+        match node:
+            case None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
+                raise ValueError("There is an operator or a function without what it works on.")
+            case exp.Column():
+                return Column(self.column(node))
+            case exp.Literal():
+                return Text(node.this) if node.is_string else Number(float(node.this))
+            case exp.Boolean():
+                return Number(float(bool(node.this)))
+            case exp.Paren():
+                return self.node(node.this)
+            case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
+                return Number(-float(inner.this))
+            case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
+                sides = tuple(self.node(side) for side in node.flatten(unnest=False))
+                return Logic("&" if isinstance(node, exp.And) else "|", sides)
+            case exp.Not():
+                return Logic("~", (self.node(node.this),))
+            case exp.Between():
+                only(node, "this", "low", "high")
+                value, low, high = (self.node(node.args[part]) for part in ("this", "low", "high"))
+                return Logic("&", (Compare(">=", value, low), Compare("<=", value, high)))
+            case exp.In() if node.expressions:
+                only(node, "this", "expressions")
+                return self._listed(node)
+            case exp.Is():
+                return self._is(node)
+            case exp.NEQ():
+                return Logic("~", (self._operated(node),))
+        if type(node) in _COMPARED or type(node) in _ARITHMETIC:
+            return self._operated(node)
+        if type(node) in FUNCTIONS:
+            return FUNCTIONS[type(node)](self, node)
+        if node.find(exp.Select):
+            raise ValueError(
+                "A subquery is not supported inside an expression: release it first, and write its answer."
+            )
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE or beside columns. {_FORMS}")
+
+    def number(self, node: exp.Expression) -> float:
+        """A constant."""
+        found = self.node(node)
+        if not isinstance(found, Number):
+            raise ValueError(f"{node.sql(dialect='duckdb')} must be a number.")
+        return found.constant
+
+    def text(self, node: exp.Expression) -> str:
+        """A constant text."""
+        if not isinstance(node, exp.Literal) or not node.is_string:
+            raise ValueError(f"{node.sql(dialect='duckdb')} must be a text in quotes.")
+        return str(node.this)
+
+    def _listed(self, node: exp.In) -> Node:
+        values = [self.node(value) for value in node.expressions]
+        if not all(isinstance(value, (Number, Text)) for value in values):
+            raise ValueError(f"{node.sql(dialect='duckdb')}: IN takes a list of constants.")
+        constants: list[Any] = [value.constant for value in values]  # type: ignore[attr-defined]
+        whole = self.lists.get(constants[0], constants) if isinstance(constants[0], str) else constants
+        return IsIn(self._of_a_row(node.this), tuple(whole))
+
+    def _is(self, node: exp.Is) -> Node:
+        inner = self._of_a_row(node.this)
+        match node.expression:
+            case exp.Null():
+                return Missing(inner)
+            case exp.Boolean() as truth:
+                held = Logic("&", (inner, Logic("~", (Missing(inner),))))
+                return held if truth.this else Logic("&", (Logic("~", (inner,)), Logic("~", (Missing(inner),))))
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: IS NULL, IS TRUE and IS FALSE are.")
+
+    def _of_a_row(self, node: exp.Expression) -> Node:
+        found = self.node(node)
+        if not isinstance(found, Column) and not found.children():
+            raise ValueError(f"{node.sql()} does not look at any column.")
+        return found
+
+    def _operated(self, node: exp.Expression) -> Node:
+        only(node, "this", "expression", "typed", "safe")
+        left, right = self.node(node.this), self.node(node.expression)
+        if all(isinstance(side, (Number, Text)) for side in (left, right)):
+            raise ValueError(f"{node.sql()} does not look at any column.")
+        if type(node) in _ARITHMETIC:
+            return Binary(_ARITHMETIC[type(node)], left, right)
+        return Compare(_COMPARED.get(type(node), "=="), left, right)

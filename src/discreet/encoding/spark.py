@@ -1,0 +1,91 @@
+"""What is said to Spark in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from discreet.encoding.engines import Engine
+
+__all__ = ["Spark"]
+
+
+class Spark(Engine):
+    """A Spark session's frames, wherever its cluster is."""
+
+    adds_in_128_bits = False
+
+    def quoted(self, name: str) -> str:
+        escaped = name.replace("`", "``")
+        return f"`{escaped}`"
+
+    def xor(self, a: str, b: str) -> str:
+        return f"({a} ^ {b})"
+
+    def shifted(self, a: str, places: int) -> str:
+        return f"shiftright({a}, {places})"
+
+    def beside(self, high: str, places: int, low: str) -> str:
+        return f"(shiftleft({high}, {places}) | {low})"
+
+    def digest(self, text: str) -> str:
+        return f"CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)"
+
+    def spells(self, text: str, pattern: str) -> str:
+        # Nothing is left after the longest match at the start; Java's $ would also let some ends of lines pass.
+        return f"regexp_replace({text}, '^{pattern}', '') = ''"
+
+    def literal(self, text: str) -> str:  # by its bytes: settings decide what a backslash means
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+    def trimmed(self, text: str) -> str:
+        return f"trim(BOTH ' ' FROM {text})"
+
+    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
+        return f"{ {'start': 'startswith', 'end': 'endswith', 'middle': 'contains'}[where] }({text}, {part})"
+
+    def written_time(self, text: str) -> str:
+        return f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
+
+    def microseconds(self, value: str, kind: str) -> str:
+        if kind == "date":
+            return f"(CAST(unix_date({value}) AS BIGINT) * 86400000000)"
+        if kind == "zoned":
+            return f"unix_micros({value})"
+        clock = f"hour({value}) * 3600 + minute({value}) * 60"
+        return (
+            f"((unix_date(CAST({value} AS DATE)) * 86400L + {clock}) * 1000000 "
+            f"+ CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
+        )
+
+    def text(self, column: str, *, decoded: bool = False) -> str:
+        value = self.as_text(self.quoted(column))
+        return f"{f'try_validate_utf8({value})' if decoded else value} COLLATE UTF8_BINARY"
+
+    def as_text(self, value: str) -> str:
+        return f"CAST({value} AS STRING)"
+
+    def project(self, frame: Any, columns: Sequence[str]) -> Any:
+        return frame.selectExpr(*columns)
+
+    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
+        return frame.withColumn(name, frame[column].isin(list(values)))
+
+    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
+        if keep == 1:
+            return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
+        return self.first_rows(frame, unit, order, [order], keep)
+
+    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
+        rank = (
+            f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
+        )
+        return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
+
+    def joined(self, left: Any, right: Any, condition: str) -> Any:
+        from pyspark.sql.functions import expr
+
+        return left.join(right, expr(condition), "inner")
+
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in frame.collect()]

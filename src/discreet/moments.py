@@ -1,0 +1,115 @@
+"""Dates and times as numbers: seconds since 1970, in UTC. What a text, a date or a time of day means is said here once.
+
+A time with a zone is its instant in UTC; one without is taken as it is written. The calendar is the Gregorian one, also
+for years before it was. Text follows one grammar: ``2024-02-29``, or with a time after a space or a ``T``:
+``2024-02-29 18:30``, ``2024-02-29T18:30:05.25``. Anything else is missing.
+
+>>> seconds("1970-01-02"), seconds(dt.date(1970, 1, 1)), seconds("2023-02-30"), seconds("1970-01-01T00:01:00.5")
+(86400.0, 0.0, None, 60.5)
+>>> moment(86400.0), moment(86401.5)
+(datetime.datetime(1970, 1, 2, 0, 0), datetime.datetime(1970, 1, 2, 0, 0, 1, 500000))
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DAY", "SPELLED", "Dates", "Times", "moment", "seconds"]
+
+DAY = 86_400.0
+SPELLED = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?"
+_SPELLED = re.compile(SPELLED, re.ASCII)
+_EPOCH, _MICROSECOND = dt.datetime(1970, 1, 1), dt.timedelta(microseconds=1)
+
+
+def seconds(value: Any) -> float | None:
+    """Seconds since 1970 of a date, a time, or a text that spells one; none for anything else."""
+    try:
+        if isinstance(value, str):
+            value = dt.datetime.fromisoformat(value) if _SPELLED.fullmatch(value) else None
+        if isinstance(value, dt.datetime):
+            value = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            return ((value - _EPOCH) // _MICROSECOND) / 1e6  # as engines compute it, to the last bit
+        if isinstance(value, dt.date):
+            return (value.toordinal() - _EPOCH.toordinal()) * DAY
+    except Exception:  # an object may do anything when it is looked at
+        return None
+    return None
+
+
+def moment(value: float) -> dt.datetime:
+    """The time that a number of seconds is."""
+    return _EPOCH + dt.timedelta(seconds=value)
+
+
+def _end(name: str, value: Any) -> dt.datetime:
+    found = seconds(value)
+    if found is None:
+        raise ValueError(f"{name} is {value!r}, but must be a date or a time: '2024-01-31', or of Python's datetime.")
+    return moment(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Points in time from ``first`` to ``last``; what lies outside is missing. A day given as ``last`` is all of it.
+
+    >>> Times("2024-01-01", "2024-12-31").high - Times("2024-01-01", "2024-12-31").low
+    31622399.999999
+    """
+
+    first: Any
+    last: Any
+
+    def __post_init__(self) -> None:
+        first, last = _end("first", self.first), _end("last", self.last)
+        day = (isinstance(self.last, str) and len(self.last) == 10) or type(self.last) is dt.date
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "last", last + dt.timedelta(days=1, microseconds=-1) if day else last)
+        if not self.low < self.high:
+            raise ValueError(f"first is {self.first} and last {self.last}, but first must come before last.")
+
+    @property
+    def low(self) -> float:
+        """The first, in seconds."""
+        return seconds(self.first) or 0.0
+
+    @property
+    def high(self) -> float:
+        """The last, in seconds."""
+        return seconds(self.last) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """Days from ``first`` to ``last``, both included; a time counts as its day. What lies outside is missing.
+
+    >>> Dates("2024-02-28", "2024-03-01").days
+    3
+    """
+
+    first: Any
+    last: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", _end("first", self.first).date())
+        object.__setattr__(self, "last", _end("last", self.last).date())
+        if not self.first <= self.last:
+            raise ValueError(f"first is {self.first} and last {self.last}, but first must not come after last.")
+
+    @property
+    def low(self) -> float:
+        """The first day, in seconds."""
+        return seconds(self.first) or 0.0
+
+    @property
+    def high(self) -> float:
+        """The last day, in seconds."""
+        return seconds(self.last) or 0.0
+
+    @property
+    def days(self) -> int:
+        """How many days there are."""
+        return (self.last - self.first).days + 1

@@ -1,0 +1,82 @@
+"""What is made of an answer after its release: columns computed of columns, rows kept, order, a limit.
+
+Everything here is a function of noisy answers and of keys that were released with them, so it costs nothing. Ties, and
+a limit without an order, follow the order of the keys, which no record decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.tables.nodes import Column, Node
+
+__all__ = ["Order", "Presentation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """By what rows are sorted; rows without a value come last, unless first is asked for."""
+
+    node: Node
+    descending: bool = False
+    missing_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """Columns of what is shown, each with what it is computed of; several ``rows`` show each group several times."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Node, ...], ...]
+    having: Node | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+
+    def shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
+        """The columns that are shown, of the answers' columns, which have one entry a group."""
+        groups = [{name: column[place] for name, column in answers.items()} for place in range(size)]
+        kept = [group for group in groups if self.having is None or self.having.value(group) is True]
+        for order in reversed(self.order):  # sorting is stable, in reverse too, so the first comes last
+            valued = [(order.node.value(group), group) for group in kept]
+            missing = [group for value, group in valued if value is None]
+            found = sorted(
+                ((value, group) for value, group in valued if value is not None),
+                key=lambda pair: _rank(pair[0]),
+                reverse=order.descending,
+            )
+            rest = [group for _, group in found]
+            kept = missing + rest if order.missing_first else rest + missing
+        last = None if self.limit is None else self.offset + self.limit
+        lines = [[node.value(group) for node in row] for group in kept for row in self.rows][self.offset : last]
+        return {name: [line[place] for line in lines] for place, name in enumerate(self.names)}
+
+    def with_ends(self, known: Sequence[str]) -> Presentation:
+        """The same with two columns after each that shows a ``known`` answer as it is: the ends of its interval."""
+        names: list[str] = []
+        rows: list[list[Node]] = [[] for _ in self.rows]
+        for place, name in enumerate(self.names):
+            shown = [row[place] for row in self.rows]
+            plain = all(isinstance(node, Column) and node.name in known for node in shown)
+            names += [name, *([f"{name}_low", f"{name}_high"] if plain else [])]
+            for line, node in zip(rows, shown, strict=True):
+                ends = [Column(f"{node.name}_{end}") for end in ("low", "high")] if plain else []  # type: ignore[attr-defined]
+                line += [node, *ends]
+        return replace(self, names=tuple(names), rows=tuple(map(tuple, rows)))
+
+    def moments(self, keys: frozenset[str]) -> set[str]:
+        """Which of the columns show a key that is a point in time."""
+        return {
+            name
+            for place, name in enumerate(self.names)
+            if all(isinstance(row[place], Column) and row[place].name in keys for row in self.rows)  # type: ignore[attr-defined]
+        }
+
+
+def _rank(value: Any) -> tuple[int, float, str]:
+    """Numbers, then texts, then anything else: private keys of pandas may be of several kinds, and nothing fails."""
+    if isinstance(value, (int, float)):
+        return 0, value, ""
+    return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, repr(value))

@@ -1,0 +1,112 @@
+"""The answer as a frame of the user's kind: totals over groups, what is shown of them, dates as dates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.encoding.values import shown
+from discreet.errors import extra
+from discreet.moments import DAY, moment
+from discreet.schema import Unlisted
+from discreet.tables.after import Presentation
+from discreet.tables.nodes import Column
+from discreet.tables.passes import GroupedRows
+
+__all__ = ["Totals", "framed"]
+
+Cell = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Groups, and totals over some of their keys, which are added up of the groups' noisy numbers."""
+
+    cells: list[Cell]
+    places: tuple[NDArray[np.int64], ...] = ()  # for each level, where each group's numbers are added
+
+    @classmethod
+    def of(cls, keys: Sequence[str], cells: list[Cell], levels: Sequence[Sequence[str]]) -> Totals:
+        """The groups of every level, in the order of the levels; without levels, the groups."""
+        if not levels:
+            return cls(cells)
+        found: list[Cell] = []
+        places = []
+        for level in levels:
+            kept = [
+                tuple(entry if key in level else None for key, entry in zip(keys, cell, strict=True)) for cell in cells
+            ]
+            first = {cell: len(found) + number for number, cell in enumerate(dict.fromkeys(kept))}
+            places.append(np.array([first[cell] for cell in kept], np.int64))
+            found += list(first)
+        return cls(found, tuple(places))
+
+    @property
+    def sizes(self) -> NDArray[np.float64]:
+        """How many groups' noise each line holds."""
+        if not self.places:
+            return np.ones(len(self.cells))
+        return np.asarray(sum(np.bincount(places, minlength=len(self.cells)) for places in self.places), np.float64)
+
+    def added(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The noisy numbers of every group and total."""
+        if not self.places:
+            return noisy
+        out = np.zeros((len(self.cells), noisy.shape[1]))
+        for places in self.places:
+            np.add.at(out, places, noisy)
+        return out
+
+
+def framed(
+    rows: GroupedRows,
+    cells: list[Cell],
+    answers: Mapping[str, Any],
+    after: Presentation | None = None,
+    ends: Mapping[str, NDArray[np.float64]] | None = None,
+) -> Any:
+    """The answer as a frame; lists of a histogram stay lists. ``ends`` are shown beside what they belong to.
+
+    In pandas a private key is a column of objects, whatever its type was, which one record decides.
+    """
+    pandas = rows.source.answers == "pandas"
+    unlisted = {key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived}
+    columns: dict[str, list[Any]] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
+    if pandas:
+        columns |= {key: [shown(found) for found in columns[key]] for key in unlisted}
+    columns |= {
+        name: [list(map(_plain, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
+        for name, values in answers.items()
+    }
+    for name, found in (ends or {}).items():
+        columns |= {f"{name}_low": found[:, 0].tolist(), f"{name}_high": found[:, 1].tolist()}
+    if ends:
+        names = (*rows.keys, *answers)
+        after = (after or Presentation(names, (tuple(map(Column, names)),))).with_ends(tuple(ends))
+    moments: set[str] = set(rows.moments)
+    if after is not None:
+        columns, moments = after.shown(columns, len(cells)), after.moments(rows.moments)
+    columns |= {name: _moments(columns[name]) for name in moments}
+    with extra("tables"):
+        if pandas:
+            import pandas as pd
+
+            objects = {name: pd.Series(columns[name], dtype=object) for name in columns if name in unlisted}
+            return pd.DataFrame(columns | objects)
+        import polars as pl
+    return pl.DataFrame(columns, strict=False)
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else float(value)
+
+
+def _moments(values: list[float | None]) -> list[Any]:
+    """Points in time as such: days, if all are."""
+    days = all(value is None or value % DAY == 0 for value in values)
+    found = [None if value is None else moment(value) for value in values]
+    return [at if at is None or not days else at.date() for at in found]

@@ -1,0 +1,193 @@
+"""Parts of a date and time, and the start of the year, month, week it lies in: whole-number arithmetic on doubles.
+
+A point in time is a number of seconds since 1970 (``discreet.moments``) within declared ends. Days are turned into
+year, month and day by the Gregorian cycle of 146,097 days, in floors and products that every engine computes alike; no
+engine's calendar, time zone or first day of the week takes part.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import extra
+from discreet.moments import DAY, moment, seconds
+from discreet.schema import Schema
+from discreet.tables.intervals import ANYTHING, Interval
+from discreet.tables.nodes import MOST_VALUES, Domain, Kind, Node, whole_numbers
+from discreet.tables.scope import Scope
+
+with extra("tables"):
+    import narwhals as nw
+
+__all__ = ["PARTS", "STEPS", "Part", "Truncated", "shifted", "steps_of"]
+
+# what a part lies between; a year lies between those of the ends
+PARTS: Mapping[str, Interval] = {
+    "year": ANYTHING,
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "weekday": (0, 6),  # from Sunday
+    "isoweekday": (1, 7),  # from Monday
+    "hour": (0, 23),
+    "minute": (0, 59),
+}
+STEPS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+
+
+def _floor(value: nw.Expr) -> nw.Expr:
+    return value.floor().cast(nw.Float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Node):
+    """The year, month, hour ... of a point in time."""
+
+    name: str
+    inner: Node
+
+    def bounds(self, schema: Schema) -> Interval:
+        if self.name != "year":
+            return PARTS[self.name]
+        low, high = self.inner.bounds(schema)
+        return float(moment(low).year), float(moment(high).year)
+
+    def domain(self, schema: Schema) -> Domain:
+        return whole_numbers(*self.bounds(schema))
+
+    def applied(self, *values: Any) -> float | None:
+        return None if values[0] is None else float(_part(self.name, moment(values[0])))
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        value = scope.let(self.inner.compiled(scope))
+        days = scope.let(_floor(value / DAY))
+        match self.name:
+            case "hour":
+                return _floor((value - days * DAY) / 3600)
+            case "minute":
+                minutes = scope.let(_floor((value - days * DAY) / 60))
+                return minutes - _floor(minutes / 60) * 60
+            case "weekday":
+                return days + 4 - _floor((days + 4) / 7) * 7
+            case "isoweekday":
+                return days + 4 - _floor((days + 3) / 7) * 7
+        year, month, day = _civil(scope, days)
+        return {"year": year, "month": month, "day": day, "quarter": _floor((month + 2) / 3)}[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated(Node):
+    """The start of the year, quarter, month, week (Monday), day, hour or minute of a point in time."""
+
+    step: str
+    inner: Node
+
+    def bounds(self, schema: Schema) -> Interval:
+        low, high = self.inner.bounds(schema)
+        return _start(self.step, low), _start(self.step, high)
+
+    def kind(self, schema: Schema) -> Kind:
+        return "moment"
+
+    def domain(self, schema: Schema) -> Domain:
+        return steps_of(self.step, *self.inner.bounds(schema))
+
+    def applied(self, *values: Any) -> float | None:
+        return None if values[0] is None else _start(self.step, values[0])
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        value = scope.let(self.inner.compiled(scope))
+        if self.step in ("hour", "minute"):
+            size = 3600.0 if self.step == "hour" else 60.0
+            return _floor(value / size) * size
+        days = scope.let(_floor(value / DAY))
+        match self.step:
+            case "day":
+                return days * DAY
+            case "week":
+                return (_floor((days + 3) / 7) * 7 - 3) * DAY
+        year, month, day = _civil(scope, days)
+        if self.step == "month":
+            return (days - day + 1) * DAY
+        first = scope.let(_floor((month + 2) / 3) * 3 - 2) if self.step == "quarter" else nw.lit(1.0)
+        return _days(scope, year, scope.let(first)) * DAY
+
+
+def _civil(scope: Scope, days: nw.Expr) -> tuple[nw.Expr, nw.Expr, nw.Expr]:
+    """Year, month and day of a day since 1970. Years start in March here, so that a leap day ends one."""
+    z = scope.let(days + 719468)
+    era = scope.let(_floor(z / 146097))
+    doe = scope.let(z - era * 146097)
+    yoe = scope.let(_floor((doe - _floor(doe / 1460) + _floor(doe / 36524) - _floor(doe / 146096)) / 365))
+    doy = scope.let(doe - (yoe * 365 + _floor(yoe / 4) - _floor(yoe / 100)))
+    mp = scope.let(_floor((doy * 5 + 2) / 153))
+    month = scope.let(nw.when(mp < 10).then(mp + 3).otherwise(mp - 9))
+    year = scope.let(yoe + era * 400 + nw.when(month <= 2).then(1.0).otherwise(0.0))
+    return year, month, scope.let(doy - _floor((mp * 153 + 2) / 5) + 1)
+
+
+def _days(scope: Scope, year: nw.Expr, month: nw.Expr) -> nw.Expr:
+    """The first of a month, in days since 1970."""
+    early = nw.when(month <= 2)
+    y = scope.let(year - early.then(1.0).otherwise(0.0))
+    era = scope.let(_floor(y / 400))
+    yoe = scope.let(y - era * 400)
+    doy = scope.let(_floor(((month + nw.when(month <= 2).then(9.0).otherwise(-3.0)) * 153 + 2) / 5))
+    return era * 146097 + yoe * 365 + _floor(yoe / 4) - _floor(yoe / 100) + doy - 719468
+
+
+# --- the same, of public values -------------------------------------------------------------------------------------
+
+
+def _part(name: str, at: dt.datetime) -> int:
+    match name:
+        case "quarter":
+            return (at.month + 2) // 3
+        case "weekday":
+            return at.isoweekday() % 7
+        case "isoweekday":
+            return at.isoweekday()
+    return int(getattr(at, name))
+
+
+def _start(step: str, value: float) -> float:
+    at = moment(value)
+    day = dt.datetime(at.year, at.month, at.day)
+    match step:
+        case "minute" | "hour":
+            found = day + dt.timedelta(hours=at.hour, minutes=at.minute if step == "minute" else 0)
+        case "week":
+            found = day - dt.timedelta(days=at.weekday())
+        case "month":
+            found = day.replace(day=1)
+        case "quarter":
+            found = day.replace(month=3 * ((at.month + 2) // 3) - 2, day=1)
+        case "year":
+            found = day.replace(month=1, day=1)
+        case _:
+            found = day
+    return seconds(found) or 0.0
+
+
+def steps_of(step: str, low: float, high: float) -> Domain:
+    """The starts of all years, months, ... between two points in time, if they are few."""
+    shortest = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY}.get(step, 28 * DAY)
+    if not (high - low) / shortest < MOST_VALUES:
+        return None
+    longest = {"month": 31, "quarter": 92, "year": 366}.get(step, 0) * DAY or shortest
+    found, at = [], _start(step, low)
+    while at <= high:
+        found.append(at)
+        at = _start(step, at + longest)
+    return tuple(found)
+
+
+def shifted(step: str, count: float) -> float:
+    """So many days, hours ... in seconds; of months and years none, as they differ in length."""
+    sizes = {"week": 7 * DAY, "day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
+    if step not in sizes:
+        raise ValueError(f"An interval of {step}s has no fixed length: use date_trunc, or write days.")
+    return count * sizes[step]

@@ -1,0 +1,129 @@
+"""Conditions of a row: comparisons, logic, membership. True, false or missing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from discreet.errors import extra
+from discreet.schema import Categories, Schema
+from discreet.tables.intervals import TRUTH, Interval
+from discreet.tables.nodes import Column, Domain, Kind, Node
+from discreet.tables.scope import Scope
+
+with extra("tables"):
+    import narwhals as nw
+
+__all__ = ["Compare", "Condition", "IsIn", "Logic", "Missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Node):
+    """Base of what is true, false or missing."""
+
+    def bounds(self, schema: Schema) -> Interval:
+        return TRUTH
+
+    def kind(self, schema: Schema) -> Kind:
+        return "truth"
+
+    def domain(self, schema: Schema) -> Domain:
+        return False, True
+
+    def logical(self) -> bool:
+        return True
+
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(Condition):
+    """A comparison of two numbers, or of two points in time; of texts, whether they are equal."""
+
+    sign: str
+    left: Node
+    right: Node
+
+    def applied(self, *values: Any) -> bool | None:
+        return None if None in values else bool(_COMPARISONS[self.sign](*values))
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        left, right = self.left.compiled(scope), self.right.compiled(scope)
+        found: nw.Expr = _COMPARISONS[self.sign](left, right)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(Condition):
+    """Conditions that must all hold, or of which one must, or one that must not."""
+
+    sign: str
+    parts: tuple[Node, ...]
+
+    def applied(self, *values: Any) -> bool | None:
+        if self.sign == "~":
+            return None if values[0] is None else not values[0]
+        decisive = self.sign == "|"  # one such part decides; otherwise a missing one does
+        return decisive if decisive in values else None if None in values else not decisive
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        parts = [part.compiled(scope) for part in self.parts]
+        if self.sign == "~":
+            return ~parts[0]
+        join = operator.and_ if self.sign == "&" else operator.or_
+        while len(parts) > 1:  # in pairs: an engine's tree is as deep as the logarithm of their number
+            parts = [reduce(join, parts[at : at + 2]) for at in range(0, len(parts), 2)]
+        return parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn(Condition):
+    """Membership in a list."""
+
+    inner: Node
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not self.values or len({isinstance(value, str) for value in self.values}) > 1:
+            raise ValueError("is_in needs at least one value, all text or all numbers.")
+
+    def bounds(self, schema: Schema) -> Interval:
+        column = schema[self.inner.name] if isinstance(self.inner, Column) else None
+        if isinstance(self.values[0], str):
+            if self.inner.kind(schema) != "text":
+                raise ValueError("Text is compared with something that is not a column of text Categories.")
+            if isinstance(column, Categories) and (unknown := sorted(set(self.values) - set(column.values))):
+                raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
+        elif self.inner.kind(schema) == "text":  # an engine would fail on the first text that is no number
+            raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
+        return TRUTH
+
+    def applied(self, *values: Any) -> bool | None:
+        return None if values[0] is None else values[0] in self.values
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        inner = self.inner.compiled(scope)
+        return inner == self.values[0] if len(self.values) == 1 else scope.among(inner, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing(Condition):
+    """Whether there is no value."""
+
+    inner: Node
+
+    def applied(self, *values: Any) -> bool:
+        return values[0] is None
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return self.inner.compiled(scope).is_null()

@@ -1,0 +1,62 @@
+"""What is publicly known of a derived column: its bounds, or its categories, follow from its expression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from discreet.moments import Dates, Times, moment
+from discreet.schema import Bounded, Categories, Column, Schema, Unlisted, Value
+from discreet.tables.expressions import Expression
+
+__all__ = ["declared_as", "key_of"]
+
+
+def declared_as(name: str, expression: Expression, schema: Schema) -> Column:
+    """The declaration of a derived column."""
+    node = expression.node
+    kind, domain = node.kind(schema), node.domain(schema)
+    if kind == "text":
+        return Unlisted() if domain is None else Categories(domain)
+    bounds = node.bounds(schema)
+    if not all(map(math.isfinite, bounds)) and domain:
+        bounds = float(min(domain)), float(max(domain))
+    if not all(map(math.isfinite, bounds)) or not bounds[0] <= bounds[1]:
+        raise ValueError(
+            f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high), in SQL "
+            "with LEAST(GREATEST(..., low), high)."
+        )
+    if kind == "moment":
+        return Times(moment(bounds[0]), moment(max(bounds[1], bounds[0] + 1)))
+    low, high = bounds
+    return Bounded(low, high) if low < high else Bounded(min(low, 0.0), max(high, 0.0) or 1.0)
+
+
+def key_of(name: str, column: Column, expression: Expression | None, schema: Schema) -> Column:
+    """The declaration of a column as a key: what has few values that public facts tell has categories."""
+    if isinstance(column, (Categories, Unlisted)):
+        return column
+    domain = None
+    if expression is not None:
+        domain = expression.node.domain(schema)
+    elif isinstance(column, Dates):
+        from discreet.tables.nodes import Column as Read
+
+        domain = Read(name).domain(schema)
+    if domain is None:
+        how = "date_trunc('month', ...) or .date.start('month')" if isinstance(column, Times) else "FLOOR(x / 10) * 10"
+        raise ValueError(
+            f"Column {name!r} is {type(column).__name__}, but keys are Categories or Unlisted(), or computed with few "
+            f"values, as by {how}; for ranges of a number, use histogram()."
+        )
+    return Categories(_labels(domain))
+
+
+def _labels(domain: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Numbers in order, whole ones as such; truth values as such."""
+    if domain == (False, True) and isinstance(domain[0], bool):
+        return domain
+    if isinstance(domain[0], str):
+        return domain
+    plain: dict[Any, None] = {(int(v) if float(v).is_integer() else v): None for v in domain}
+    return tuple(sorted(plain))

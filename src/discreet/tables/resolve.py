@@ -1,0 +1,169 @@
+"""An expression held against a schema before data is read: kinds agree, columns are there, or it is refused.
+
+Constants take the kind of what they stand beside: a text beside a date is a date, a number added to a date counts days,
+a column of truth values is a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from discreet.moments import DAY, seconds
+from discreet.schema import Schema, Unlisted
+from discreet.tables.calendar import Part, Truncated
+from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
+from discreet.tables.conditions import Compare, IsIn, Logic
+from discreet.tables.expressions import Expression
+from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
+from discreet.tables.texts import Contains, TextFunction
+
+__all__ = ["checked", "condition_of"]
+
+MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
+_VALUE = (
+    "A value stands where a condition is needed: write for example col('age') >= 18, in parentheses beside & and |."
+)
+_CONDITION = "A condition stands where a number is needed: compare numbers, combine conditions with & | ~."
+
+
+def checked(expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False) -> Expression:
+    """The expression with its constants resolved; ``texts`` are the columns that hold text by their type."""
+    _small(expression.node)
+    node = _resolved(expression.node, schema, texts)
+    return Expression(condition_of(node, schema) if condition else node)
+
+
+def _small(whole: Node) -> None:
+    """Refuse what is larger or deeper than an engine plans in seconds."""
+    count, level, depth = 1, [whole], 0
+    while level := [child for part in level for child in part.children()]:
+        count, depth = count + len(level), depth + 1
+        if count > MOST_PARTS or depth > DEEPEST:
+            raise ValueError(
+                f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
+                "is_in for a list of values, or prepare the column in the engine first."
+            )
+
+
+def _resolved(node: Node, schema: Schema, texts: Collection[str]) -> Node:
+    changed: dict[str, Any] = {}
+    for field in fields(node):  # type: ignore[arg-type]
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            changed[field.name] = _resolved(value, schema, texts)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Node):
+            changed[field.name] = tuple(_resolved(part, schema, texts) for part in value)
+    node = replace(node, **changed) if changed else node  # type: ignore[type-var]
+    found = _fitted(node, schema, texts)
+    found.bounds(schema)  # refuses categories that are not declared
+    return found
+
+
+def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
+    match node:
+        case Column(name=name):
+            if isinstance(schema[name], Unlisted) and name not in texts:
+                raise ValueError(
+                    f"Column {name!r} is Unlisted and no text, but an expression needs Bounded or Categories."
+                )
+        case Compare():
+            return _compared(node, schema)
+        case IsIn(inner=inner, values=values) if inner.kind(schema) == "moment" and isinstance(values[0], str):
+            return IsIn(inner, tuple(_moment(value) for value in values))
+        case Logic(parts=parts):
+            return replace(node, parts=tuple(condition_of(part, schema) for part in parts))
+        case Case(conditions=conditions, values=values, otherwise=otherwise):
+            held = tuple(condition_of(part, schema) for part in conditions)
+            every = _alike([*values, *([] if otherwise is None else [otherwise])], schema)
+            return Case(held, tuple(every[: len(values)]), None if otherwise is None else every[-1])
+        case Coalesce(parts=parts) | Extreme(parts=parts):
+            return replace(node, parts=tuple(_alike(parts, schema)))  # type: ignore[type-var]
+        case AsNumber(inner=inner) if not inner.logical():
+            return _number(inner, schema)
+        case Binary():
+            return _computed(node, schema)
+        case Clip(inner=inner) | Function(inner=inner):
+            _number(inner, schema)
+        case TextFunction(inner=inner) | Contains(inner=inner):
+            if inner.kind(schema) != "text":
+                raise ValueError("A number or a date stands where a text is needed.")
+        case Part(inner=inner) | Truncated(inner=inner):
+            if inner.kind(schema) != "moment":
+                raise ValueError("A date or a time is needed here: declare the column as Dates(first, last) or Times.")
+            if not all(-6e10 < end < 2.5e11 for end in inner.bounds(schema)):
+                raise ValueError("The date lies beyond the calendar's years 70 to 9890, by its declared bounds.")
+        case Among(inner=inner, listed=listed) | Lookup(inner=inner, keys=listed):
+            if not listed or {isinstance(value, str) for value in listed} != {inner.kind(schema) == "text"}:
+                raise ValueError(
+                    "The listed values are not of the kind of what is looked up: all text, or all numbers."
+                )
+    return node
+
+
+def condition_of(node: Node, schema: Schema) -> Node:
+    """The node as a condition; a column of truth values is one."""
+    if node.logical():
+        return node
+    if node.kind(schema) == "number" and set(node.domain(schema) or (2,)) <= {0, 1}:
+        return Compare("==", node, Number(1.0))
+    raise ValueError(_VALUE)
+
+
+def _number(node: Node, schema: Schema) -> Node:
+    kind = node.kind(schema)
+    if kind == "text":
+        name = f"Column {node.name!r}" if isinstance(node, Column) else "The expression"
+        if isinstance(node, Column) and isinstance(schema[node.name], Unlisted):
+            raise ValueError(f"{name} is Unlisted, but a number is needed here: declare Bounded or Categories.")
+        raise ValueError(f"{name} is text, but a number is needed here; text can be compared with == and is_in.")
+    if kind == "truth":
+        raise ValueError(_CONDITION)
+    if kind == "moment":
+        raise ValueError("A date or a time stands where a number is needed: take its year, or a difference in days.")
+    return node
+
+
+def _moment(text: str) -> float:
+    found = seconds(text)
+    if found is None:
+        raise ValueError(
+            f"{text!r} is compared with a date, but spells none: write '2024-01-31' or '2024-01-31 18:30'."
+        )
+    return found
+
+
+def _alike(parts: Sequence[Node], schema: Schema) -> list[Node]:
+    """Nodes of one kind: truth values as numbers, text beside dates as dates."""
+    parts = [AsNumber(part) if part.logical() else part for part in parts]
+    if any(part.kind(schema) == "moment" for part in parts):
+        parts = [Number(_moment(part.constant), moment=True) if isinstance(part, Text) else part for part in parts]
+    if len({part.kind(schema) for part in parts}) > 1:
+        raise ValueError("Values of different kinds stand side by side: all must be numbers, all text, or all dates.")
+    return list(parts)
+
+
+def _compared(node: Compare, schema: Schema) -> Node:
+    if "moment" in (node.left.kind(schema), node.right.kind(schema)):
+        left, right = _alike([node.left, node.right], schema)
+        return Compare(node.sign, left, right)
+    if node.left.kind(schema) == node.right.kind(schema) == "text" and node.sign == "==":
+        left, right = (node.right, node.left) if isinstance(node.left, Text) else (node.left, node.right)
+        return IsIn(left, (right.constant,)) if isinstance(right, Text) else Compare("==", left, right)
+    parts = [AsNumber(part) if part.logical() else _number(part, schema) for part in (node.left, node.right)]
+    return Compare(node.sign, *parts)
+
+
+def _computed(node: Binary, schema: Schema) -> Node:
+    """A difference of dates is in days, and so is what is added to one."""
+    left, right = node.left.kind(schema), node.right.kind(schema)
+    if "moment" not in (left, right):
+        _number(node.left, schema)
+        _number(node.right, schema)
+        return node
+    if node.sign == "-" and left == right:
+        return Binary("/", replace(node), Number(DAY))
+    if node.sign in "+-" and left == "moment" and right == "number":
+        return Binary(node.sign, node.left, Binary("*", node.right, Number(DAY)))
+    raise ValueError("A date or a time stands where a number is needed: take its year, or a difference in days.")

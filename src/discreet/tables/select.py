@@ -1,0 +1,247 @@
+"""One SELECT as a question: rows of a relation, keys, aggregates, and what is made of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from discreet.errors import extra
+from discreet.moments import Times, moment
+from discreet.schema import Bounded, Schema
+from discreet.tables.after import Order, Presentation
+from discreet.tables.expressions import Expression
+from discreet.tables.measures import Add, Measures, is_aggregate
+from discreet.tables.nodes import Column, Node
+from discreet.tables.query import TableQuery
+from discreet.tables.relations import Relation
+from discreet.tables.resolve import checked
+from discreet.tables.where import Reader
+
+with extra("tables"):
+    from sqlglot import exp
+
+__all__ = ["asked"]
+
+_ANY = Bounded(-1e150, 1e150)  # a number of the answer
+
+
+def asked(tree: exp.Select, relation: Relation) -> TableQuery:
+    """The question that a SELECT asks of a relation, whose rows are filtered already."""
+    return _Select(tree, relation).query()
+
+
+@dataclass
+class _Select:
+    tree: exp.Select
+    relation: Relation
+    measures: Measures = field(init=False)
+    keys: dict[str, str] = field(default_factory=dict)  # a key's text, to its column
+    added: dict[str, tuple[str, Add]] = field(default_factory=dict)  # an aggregate's text, to its name in the answer
+    levels: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        self.measures = Measures(self.relation.table, self.relation.reader)
+        items = [
+            (item.alias, item.this) if isinstance(item, exp.Alias) else ("", item) for item in self.tree.expressions
+        ]
+        if any(
+            isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+            for _, node in items
+        ):
+            raise ValueError(
+                "SELECT * is not supported, because rows never leave: select aggregates and grouped columns."
+            )
+        self.items = items
+
+    def query(self) -> TableQuery:
+        self._group()
+        made = [self._after(node, alias) for alias, node in self.items]
+        shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
+        having = self.tree.args.get("having")
+        kept = None if having is None else self._after(self._unaliased(having.this))
+        orders = [(self._ordered(item.this), item) for item in self._orders()]
+        query = self.measures.table.group_by(*self.keys.values())
+        for name, add in self.added.values():
+            query = add(query, name)
+        if self.levels:
+            query = self._totals(query)
+        if len({name for name, _ in shown}) < len(shown):
+            twice = next(name for name, _ in shown if [other for other, _ in shown].count(name) > 1)
+            raise ValueError(f"Two columns of the answer are called {twice!r}: give one another name with AS.")
+        return self._presented(query, shown, kept, orders)
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def _group(self) -> None:
+        group = self.tree.args.get("group")
+        if group is None:
+            return
+        if group.args.get("all"):
+            for _, node in self.items:
+                if not any(is_aggregate(part) for part in node.walk()):
+                    self._key(node)
+            return
+        for node in group.expressions:
+            if isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+                self._grouping(node)
+            else:
+                self._key(node)
+        if self.levels and len(group.expressions) > 1:
+            raise ValueError(
+                f"GROUP BY {group.expressions[-1].sql()} is not supported beside other keys: put them inside."
+            )
+
+    def _grouping(self, node: exp.Expression) -> None:
+        """ROLLUP, CUBE and GROUPING SETS: which keys each set of totals keeps."""
+        if isinstance(node, exp.GroupingSets):
+            sets = [part.expressions if isinstance(part, exp.Tuple) else [part.unnest()] for part in node.expressions]
+            self.levels = tuple(tuple(self._key(part) for part in level) for level in sets)
+            return
+        keys = [self._key(part) for part in node.expressions]
+        sizes = range(len(keys), -1, -1)
+        rollup = isinstance(node, exp.Rollup)
+        self.levels = tuple(
+            level for size in sizes for level in ([tuple(keys[:size])] if rollup else combinations(keys, size))
+        )
+
+    def _key(self, node: exp.Expression) -> str:
+        node = self._meant(node)
+        alias = next((alias for alias, item in self.items if alias and _text(item) == _text(node)), "")
+        found = self.relation.reader.node(node)
+        declared = self.measures.table.declared
+        name = alias if alias and alias not in declared else self._name(node)
+        column = self.measures.column(found, name)
+        self.keys[_text(node)] = column
+        return column
+
+    def _meant(self, node: exp.Expression) -> exp.Expression:
+        """What an ordinal or an alias stands for."""
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(node.this)
+            if not 1 <= place <= len(self.items):
+                raise ValueError(f"GROUP BY {place} is not supported: the SELECT has {len(self.items)} columns.")
+            return self.items[place - 1][1]
+        named = {alias.lower(): item for alias, item in self.items if alias}
+        name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
+        return named[name] if name in named and name not in self.relation.reader.names else node
+
+    def _name(self, node: exp.Expression) -> str:
+        if isinstance(node, exp.Column):
+            return node.name if _text(node) not in self.keys else self._shown_key(node)
+        return self.added[_text(node)][0] if _text(node) in self.added else node.sql(dialect="duckdb")
+
+    def _shown_key(self, node: exp.Column) -> str:
+        column = self.keys[_text(node)]
+        return node.name if column.lower() != node.name.lower() else column
+
+    # --- the answer --------------------------------------------------------------------------------------------------
+
+    def _after(self, node: exp.Expression, alias: str = "") -> Node:
+        """An expression over keys and aggregates, which are noted on the way."""
+        bare = is_aggregate(node)
+
+        def placed(part: exp.Expression) -> exp.Expression:
+            if _text(part) in self.keys:
+                return exp.column(self.keys[_text(part)], quoted=True)
+            if is_aggregate(part):
+                return exp.column(self._noted(part, alias if bare else ""), quoted=True)
+            if isinstance(part, exp.Column):
+                raise ValueError(
+                    f"Column {part.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it."
+                )
+            return part
+
+        found = node.copy().transform(placed)
+        names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()))}
+        return Reader(names, self.relation.reader.lists).node(found)
+
+    def _noted(self, node: exp.Expression, alias: str) -> str:
+        text = _text(node)
+        if text not in self.added:
+            add = self.measures.read(node)
+            name = alias or self._own_name(add)
+            taken = {*self.keys.values(), *(name for name, _ in self.added.values())}
+            while name in taken:
+                name = f"{name} again"
+            self.added[text] = name, add
+        return self.added[text][0]
+
+    def _own_name(self, add: Add) -> str:
+        return add(self.measures.table.group_by(), None).aggregates[-1][0]
+
+    def _unaliased(self, node: exp.Expression) -> exp.Expression:
+        named = {alias.lower(): item for alias, item in self.items if alias}
+
+        def meant(part: exp.Expression) -> exp.Expression:
+            plain = isinstance(part, exp.Column) and not part.table
+            return named[part.name.lower()].copy() if plain and part.name.lower() in named else part
+
+        return node.copy().transform(meant)
+
+    def _orders(self) -> list[exp.Ordered]:
+        order = self.tree.args.get("order")
+        return [] if order is None else list(order.expressions)
+
+    def _ordered(self, node: exp.Expression) -> Node:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._after(self._meant(node))
+        return self._after(self._unaliased(node))
+
+    def _totals(self, query: TableQuery) -> TableQuery:
+        if unsummed := [name for name, aggregate in query.aggregates if not aggregate.summable]:
+            raise ValueError(f"{unsummed[0]!r} cannot be added up over groups: ask for it in a query without ROLLUP.")
+        query.totals(*self.levels)  # refuses private keys
+        return replace(query, levels=self.levels)
+
+    def _presented(
+        self,
+        query: TableQuery,
+        shown: list[tuple[str, Node]],
+        kept: Node | None,
+        orders: list[tuple[Node, exp.Ordered]],
+    ) -> TableQuery:
+        plain = [(key, Column(key)) for key in query.rows.keys] + [(name, Column(name)) for name, _ in query.aggregates]
+        limit, offset = (self._count(clause) for clause in ("limit", "offset"))
+        if shown == plain and kept is None and not orders and limit is None and offset is None:
+            return query
+        schema = _answered(query)
+        fitted = tuple(self._fitted(node, schema) for _, node in shown)
+        held = None if kept is None else self._fitted(kept, schema, condition=True)
+        order = tuple(
+            Order(self._fitted(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+            for node, item in orders
+        )
+        after = Presentation(tuple(name for name, _ in shown), (fitted,), held, order, limit, offset or 0)
+        return replace(query, after=after)
+
+    def _fitted(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
+        return checked(Expression(node), schema, tuple(schema), condition=condition).node
+
+    def _count(self, clause: str) -> int | None:
+        found = self.tree.args.get(clause)
+        if found is None:
+            return None
+        value = self.relation.reader.number(found.expression)
+        if not value.is_integer() or value < 0:
+            raise ValueError(f"{clause.upper()} {value:g} is not supported: give a whole number.")
+        return int(value)
+
+
+def _answered(query: TableQuery) -> Schema:
+    """The answer's columns as public facts."""
+    rows = query.rows
+    columns: Mapping[str, object] = {key: rows.schema[key] for key in rows.keys}
+    ends = {key: Column(key).bounds(rows.schema) for key in rows.moments}
+    times = {key: Times(moment(low), moment(max(high, low + 1))) for key, (low, high) in ends.items()}
+    return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})  # type: ignore[arg-type]
+
+
+def _text(node: exp.Expression) -> str:
+    """A node in words that are the same for equal ones: without qualifiers, in small letters outside of quotes."""
+    plain = node.copy()
+    for column in [*plain.find_all(exp.Column)]:
+        column.replace(exp.column(column.name.lower(), quoted=True)) if column is not plain else None
+    if isinstance(plain, exp.Column):
+        plain = exp.column(plain.name.lower(), quoted=True)
+    return plain.sql(dialect="duckdb")

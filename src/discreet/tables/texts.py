@@ -1,0 +1,94 @@
+"""Functions of a text. Letters are those of ASCII where case matters and a space is a space: so that every engine, and
+Python, make the same of every text, whatever language or collation is set.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from discreet.errors import extra
+from discreet.schema import Schema
+from discreet.tables.conditions import Condition
+from discreet.tables.nodes import Kind, Node
+from discreet.tables.scope import Scope
+
+with extra("tables"):
+    import narwhals as nw
+
+__all__ = ["Contains", "TextFunction", "like"]
+
+_LOWER, _UPPER = string.ascii_lowercase, string.ascii_uppercase
+_TO_LOWER, _TO_UPPER = str.maketrans(_UPPER, _LOWER), str.maketrans(_LOWER, _UPPER)
+
+
+@dataclass(frozen=True, slots=True)
+class TextFunction(Node):
+    """A text in lower or upper case (ASCII letters), without spaces around it, or ``size`` characters from a place."""
+
+    name: Literal["lower", "upper", "trim", "part"]
+    inner: Node
+    start: int = 1
+    size: int = 0
+
+    def kind(self, schema: Schema) -> Kind:
+        return "text"
+
+    def applied(self, *values: Any) -> str | None:
+        (text,) = values
+        if not isinstance(text, str):  # a private key of pandas may be anything
+            return None
+        match self.name:
+            case "lower":
+                return str(text.translate(_TO_LOWER))
+            case "upper":
+                return str(text.translate(_TO_UPPER))
+            case "trim":
+                return str(text.strip(" "))
+        return str(text[self.start - 1 : self.start - 1 + self.size])
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        forms = {
+            "lower": lambda name: f"translate({name}, '{_UPPER}', '{_LOWER}')",
+            "upper": lambda name: f"translate({name}, '{_LOWER}', '{_UPPER}')",
+            "trim": scope.engine.trimmed,
+            "part": lambda name: f"substr({name}, {self.start}, {self.size})",
+        }
+        return scope.text(scope.said(forms[self.name], self.inner.compiled(scope)))
+
+
+@dataclass(frozen=True, slots=True)
+class Contains(Condition):
+    """Whether a text starts or ends with a part, or contains it."""
+
+    where: Literal["start", "end", "middle"]
+    inner: Node
+    part: str
+
+    def applied(self, *values: Any) -> bool | None:
+        (text,) = values
+        if not isinstance(text, str):
+            return None
+        if self.where == "middle":
+            return self.part in text
+        return bool(text.startswith(self.part) if self.where == "start" else text.endswith(self.part))
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        literal = scope.engine.literal(self.part)
+        return scope.said(lambda name: scope.engine.has(self.where, name, literal), self.inner.compiled(scope))
+
+
+def like(inner: Node, pattern: str) -> Node:
+    """SQL's LIKE, for a part with % before it, after it, or both."""
+    from discreet.tables.conditions import IsIn
+
+    part = pattern.strip("%")
+    if "%" in part or "_" in part:
+        raise ValueError(
+            f"LIKE {pattern!r} is not supported: there are 'abc%', '%abc', '%abc%' and 'abc', joined by AND and OR."
+        )
+    before, after = pattern.startswith("%"), pattern.endswith("%")
+    if not before and not after:
+        return IsIn(inner, (part,))
+    return Contains("middle" if before and after else "end" if before else "start", inner, part)
