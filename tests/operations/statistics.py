@@ -102,6 +102,9 @@ OPERATIONS = [
             ),
             AMOUNTS,
             AMOUNTS[:-1] if adjacency == "add-remove" else [*AMOUNTS[:-1], (1, -9.0)],
+            worst=Worst([(0, 10.0)], [])
+            if adjacency == "add-remove"
+            else Worst([(0, 10.0)], [(4, 10.0)], reach=0.55),  # a record that moves is paid for as two
         )
         for name, budget in BUDGETS.items()
         for adjacency in ("add-remove", "replace")
@@ -111,6 +114,7 @@ OPERATIONS = [
         lambda: s.RunningCount(periods=5, rho=0.5, adjacency="replace"),
         PERIODS,
         [*PERIODS[:-1], 3],
+        worst=Worst(reach=0.75),  # a record that moves is paid for as two
     ),
     Case("Mode", lambda: s.Mode(categories="abc", epsilon=1.0), WORDS, WORDS[:-1]),
     Case("Mode, rho", lambda: s.Mode(categories="abc", rho=0.5), WORDS, WORDS[:-1]),
