@@ -183,9 +183,10 @@ def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Ru
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    if not one.is_floating_point():
-        return torch.equal(one, other)
-    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, equal_nan=True)
+    same = torch.equal(one, other)
+    if same or not one.is_floating_point() or one.shape != other.shape:
+        return same
+    return torch.allclose(one, other, rtol=1e-5, equal_nan=True)
 
 
 def _replaced(x: Tensor, row: int | None, by_another: bool) -> Tensor:
