@@ -152,6 +152,17 @@ def test_a_row_is_a_function_of_its_record_and_what_does_not_fit_is_left_out():
     assert table.prepared(strange)().sum(axis=1).tolist() == [3.0, 3.0]  # the alien is nobody
 
 
+@pytest.mark.parametrize("target", [None, "sex", "sick"])
+def test_a_tables_rows_are_its_records_again_whichever_column_stands_last(target):
+    table = Table(Domain(dp.schema.Declaration(FACTS), 4), target).suited(TABLE)
+    again = table.values(table.prepared(TABLE)(), seeded(1))
+    assert list(again["sex"]) == TABLE["sex"]
+    assert list(again["sick"]) == TABLE["sick"]
+    assert (np.asarray(again["age"]) // 25 == np.minimum(np.asarray(TABLE["age"]) // 25, 3)).all()
+    assert table.classes == (0 if target is None else 2)
+    assert len(PATEGAN(**SMALL | {"target": target}).fit(TABLE, schema=FACTS, rng=1).sample(7)["age"]) == 7
+
+
 def test_no_records_are_no_error():
     for kind in KINDS:
         assert len(kind(**SMALL).fit(PICTURES[:0], schema=IMAGES).sample(3)) == 3
