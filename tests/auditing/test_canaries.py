@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from discreet import auditing, events
-from discreet.auditing.single_run import audit_run, with_noise_times
+from discreet.auditing.single_run import audit_run
 from discreet.training import make_private
 from experiments.tight_audits import descent
 from tests.auditing.broken import Halved
@@ -137,14 +137,6 @@ def test_a_true_one_run_bound_holds_at_its_level() -> None:
         bounds.append(found.lower)
     assert alarms <= 7
     assert 0.5 < np.median(bounds) < 4.4  # of 4.38
-
-
-def test_noise_can_be_changed_in_any_event() -> None:
-    event = events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=2.0)) * 3 + events.Laplace(
-        noise_multiplier=1.0
-    )
-    assert with_noise_times(with_noise_times(event, 2.0), 0.5) == event
-    assert with_noise_times(events.PureDP(epsilon=1.0), 2.0) == events.PureDP(epsilon=1.0)
 
 
 @pytest.mark.parametrize(
