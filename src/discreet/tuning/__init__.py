@@ -16,8 +16,8 @@ from discreet.tuning.selection import Chosen, Selection, select
 from discreet.tuning.space import candidates
 
 if TYPE_CHECKING:
-    from discreet.tuning.networks import search
     from discreet.tuning.estimators import PrivateSearch
+    from discreet.tuning.networks import search
 
 __all__ = [
     "Chosen",
