@@ -110,7 +110,7 @@ def test_what_cannot_be_judged_is_refused(here, capsys, words, why):
 def test_data_can_be_made_up_for_every_statistic_that_is_named():
     assert set(FACTS) == set(STATISTICS)
     for name, facts in FACTS.items():
-        operation, data, neighbour = made_up_statistic(name, facts | {"epsilon": 1.0, "delta": 1e-6})
+        operation, data, neighbour = made_up_statistic(name, facts | {"rho": 0.02})
         assert len(data) == len(neighbour) + 1
         assert not auditing.audit(operation, data, neighbour, trials=100, delta=1e-6, confidence=1 - 1e-6).violated
 

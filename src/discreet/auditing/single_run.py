@@ -3,8 +3,8 @@ r"""An audit of one run: guesses about its canaries, against the run's own trade
 Each of m canaries was in the run or not, by a fair coin of its own, and has a score: larger where the run looks as if
 it was in. The highest scores are guessed in, the lowest out; how many guesses are made is fixed by what is claimed,
 before a score is seen. They *refute the claim* if so many of them are right that the claimed curve does not allow it
-(``one_run.falsified``). The *lower bound* is read off runs of the same shape with more noise: the least noise of which
-the guesses still say that the run had less, as epsilon at delta.
+(``one_run.falsified``). The *lower bound* is read off the claimed profile with all its epsilons multiplied by a number,
+:math:`\delta_s(\epsilon) = \delta(\epsilon/s)`: the largest s that the guesses refute, times the claimed epsilon.
 
 Looking several times at one run is several audits: each has the stated confidence by itself.
 """
@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import accounting
 from discreet.accounting.gaussian import gaussian_epsilon
+from discreet.accounting.tradeoff import TradeOff
 from discreet.adjacency import Adjacency
-from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, falsified, guesses
+from discreet.auditing.one_run import epsilon_one_run_gaussian, falsified, guesses
 from discreet.auditing.reading import CannotJudge
 from discreet.errors import number, probability
 from discreet.events import Event
 
-__all__ = ["OneRun", "audit_run", "with_noise_times"]
+__all__ = ["OneRun", "audit_run"]
 
 _FEWEST = 10  # canaries on either side
 _SHARES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -90,14 +91,14 @@ def audit_run(
     guessed = _most_telling(made, claimed, delta, alarm) if guessed is None else guessed
     right = guesses(numbers[member], numbers[~member], guessed)
 
-    def refuted(of: Event) -> bool:
-        curve = accounting.guarantee(of, adjacency=adjacency).tradeoff
-        return falsified(right, guessed, made, curve=curve, alarm=alarm)
+    curve = TradeOff.of(accounting.guarantee(event, adjacency=adjacency))
 
-    violated = refuted(event)
-    lower = _lower(event, refuted, violated, lambda e: accounting.epsilon(e, delta, adjacency=adjacency))
-    if lower is None:
-        lower = epsilon_one_run(right, guessed, made, delta=delta, alarm=alarm)
+    def refuted(share: float) -> bool:
+        of = TradeOff(curve.epsilons * share, curve.deltas)
+        return falsified(right, guessed, made, curve=of, alarm=alarm)
+
+    violated = refuted(1.0)
+    lower = claimed * _lower(refuted, violated)
     return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps)
 
 
@@ -132,42 +133,12 @@ def _most_telling(canaries: int, claimed: float, delta: float, alarm: float) -> 
     return max((max(2, int(share * 2 * (canaries // 2))) for share in _SHARES), key=proved)
 
 
-def _lower(
-    event: Event, refuted: Callable[[Event], bool], violated: bool, price: Callable[[Event], float]
-) -> float | None:
-    """Epsilon of the run with the least noise that is refuted; none for events that have no noise to change."""
-    if with_noise_times(event, 2.0) == event:
-        return None
-    step, factor = (0.5, 1.0) if violated else (2.0, 1.0)
-    for _ in range(8):
-        factor *= step
-        if refuted(with_noise_times(event, factor)) != violated:
-            break
-    else:
-        return price(with_noise_times(event, factor)) if violated else 0.0
-    yes, no = (factor / step, factor) if violated else (factor, factor / step)
-    for _ in range(5):
-        middle = math.sqrt(yes * no)
-        yes, no = (middle, no) if refuted(with_noise_times(event, middle)) else (yes, middle)
-    return price(with_noise_times(event, yes))
-
-
-def with_noise_times(event: Event, factor: float) -> Event:
-    """The event with every noise multiplier in it so many times as large.
-
-    >>> from discreet import events
-    >>> print(with_noise_times(events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=2.0)) * 3, 2.0))
-    3 x PoissonSampled(rate=0.1, Gaussian(noise_multiplier=4))
-    """
-    return Event.from_dict(_scaled(event.to_dict(), factor))
-
-
-def _scaled(value: Any, factor: float) -> Any:
-    if isinstance(value, list):
-        return [_scaled(part, factor) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: part * factor if name == "noise_multiplier" and isinstance(part, float) else _scaled(part, factor)
-        for name, part in value.items()
-    }
+def _lower(refuted: Callable[[float], bool], violated: bool) -> float:
+    """The largest share of the claimed epsilons that is refuted, from below; above one where the claim itself is."""
+    low, high = (1.0, 64.0) if violated else (1 / 64, 1.0)
+    if not violated and not refuted(low):
+        return 0.0
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low

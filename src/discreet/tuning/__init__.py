@@ -16,8 +16,8 @@ from discreet.tuning.selection import Chosen, Selection, select
 from discreet.tuning.space import candidates
 
 if TYPE_CHECKING:
+    from discreet.tuning.estimators import PrivateSearch
     from discreet.tuning.networks import search
-    from discreet.tuning.search import PrivateSearch
 
 __all__ = [
     "Chosen",
@@ -37,7 +37,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "PrivateSearch":
-        from discreet.tuning.search import PrivateSearch  # needs scikit-learn
+        from discreet.tuning.estimators import PrivateSearch  # needs scikit-learn
 
         return PrivateSearch
     if name == "search":
