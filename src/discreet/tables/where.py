@@ -46,9 +46,9 @@ _OPERATORS: Mapping[type[exp.Expression], Callable[[Any, Any], Any]] = {
 
 def expression(node: exp.Expression | None, lists: Lists) -> Any:
     """A condition or a value of one row; ``lists`` holds the long lists that were taken out of the text."""
+    if node is None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
+        raise ValueError("WHERE has an operator or a function without what it works on.")
     match node:
-        case None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
-            raise ValueError("WHERE has an operator or a function without what it works on.")
         case exp.Column():
             return col(node.name)
         case exp.Literal():
