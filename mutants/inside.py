@@ -148,7 +148,7 @@ def _try(items: list[pytest.Item], change: dict[str, Any], chosen: list[tuple[st
 
 def _in_a_fresh_process(change: dict[str, Any], chosen: list[tuple[str, float]]) -> str:
     target = Path(change["path"])
-    listed, original = Path(JOB["map"]).with_name(".tests"), target.read_text()
+    listed, original = Path(JOB["map"]).with_suffix(".tests"), target.read_text()  # a file for each room
     listed.write_text(json.dumps(chosen))
     files = sorted({name.split("::")[0] for name, _ in chosen})
     command = [*JOB["command"], *files]

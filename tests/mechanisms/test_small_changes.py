@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from datetime import UTC, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -9,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.events import PureDP
 from discreet.mechanisms import (
     AboveThreshold,
     Budget,
@@ -262,3 +264,9 @@ def test_points_with_three_quarters_of_all_near_them_have_full_weight_and_with_h
 def test_smoothness_leaves_room_for_two_scales_that_are_rounded_to_steps():
     """A scale has at least 2^20 steps, and each of two neighbours' is rounded by one at most."""
     assert 0.5 - SmoothSensitivity(epsilon=1.0, resolution=1e-9).beta >= 2 * 2.0**-20
+
+
+def test_a_test_costs_itself_and_what_it_lets_through():
+    alone = ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=len, base=len)
+    base = PureDP(epsilon=0.5)
+    assert replace(alone, base_event=base).event == alone.event + base

@@ -51,8 +51,8 @@ def test_several_passes_go_over_all_that_was_measured_and_one_over_the_last(pass
 
 
 def test_what_multiplicative_weights_need_is_stated_by_name():
-    with pytest.raises(TypeError):
-        MWEM(Prefix(4))
+    with pytest.raises(TypeError, match="positional"):
+        MWEM(Prefix(4), epsilon=1.0, rounds=2, n=10)
 
 
 @pytest.mark.parametrize(("cells", "m"), [(2, 5), (3, 4), (6, 40), (40, 6)])

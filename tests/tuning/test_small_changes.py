@@ -22,8 +22,8 @@ def test_a_shape_is_cut_into_ones_and_a_rest():
 
 
 def test_a_score_of_a_sum_is_stated_by_name():
-    with pytest.raises(TypeError):
-        Total(len)
+    with pytest.raises(TypeError, match="positional"):
+        Total(len, (0.0, 1.0), epsilon=1.0)
 
 
 def test_entries_of_a_list_a_column_and_a_table_of_one_are_the_same():
