@@ -3,12 +3,13 @@
 Four copies of Adult's fifteen columns. A row of the first copy is a person; the others take persons further down in the
 file, so that copies are independent of each other and columns within one are as dependent as in Adult.
 
-    python -m benchmarks.synthesis_wide
+    python -m benchmarks.synthesis_wide [rows]
 """
 
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from typing import Any
 
@@ -38,17 +39,18 @@ def wide(rows: int = ROWS) -> tuple[Any, Schema]:
     return pl.DataFrame(columns), Schema(facts)
 
 
-def main() -> None:
-    frame, schema = wide()
+def main(rows: int = ROWS) -> None:
+    """One fit, and as many records drawn."""
+    frame, schema = wide(rows)
     started, before = time.perf_counter(), time.process_time()
     model = synthesis.AIM(epsilon=1.0, delta=1e-9).fit(frame, schema=schema, rng=1)
     fitted = time.process_time() - before
-    drawn = model.sample(ROWS, rng=2)
+    drawn = model.sample(rows, rng=2)
     every = time.process_time() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{frame.shape[1]} columns, {ROWS:,} rows: fit {fitted:.0f} CPU-s, with drawing {every:.0f}")
+    print(f"{frame.shape[1]} columns, {rows:,} rows: fit {fitted:.0f} CPU-s, with drawing {every:.0f}")
     print(f"{time.perf_counter() - started:.0f} s by the clock, peak {peak:.1f} GB, {drawn.shape[1]} columns drawn")
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:]))
