@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import peers
+from benchmarks.peers import BUILD
 
 __all__ = ["DOCS", "figure", "load", "resumed", "save", "write_table"]
 
@@ -18,7 +18,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 def resumed(name: str, run: Callable[[], Any]) -> Any:
     """What the run of that name found, which is kept in ``build/``: a study that was stopped goes on where it was."""
-    path = peers.BUILD / "experiments" / f"{name}.json"
+    path = BUILD / "experiments" / f"{name}.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(run()), encoding="utf-8")

@@ -151,7 +151,7 @@ def results(seeds: int) -> dict[str, Any]:
     return found
 
 
-HEADER = ("epsilon", "test accuracy", "least of the seeds", "steps", "CPU-seconds a run")
+HEADER = ("epsilon", "test accuracy", "least", "seeds", "steps", "CPU-seconds a run")
 
 
 def lines(found: dict[str, Any]) -> list[list[str]]:
@@ -160,6 +160,7 @@ def lines(found: dict[str, Any]) -> list[list[str]]:
             name,
             f"{np.mean(each['accuracies']):.2%} ± {np.std(each['accuracies']):.2%}",
             f"{min(each['accuracies']):.2%}",
+            str(len(each["accuracies"])),
             str(CHOSEN[float(name)].steps),
             str(each["seconds"]),
         ]

@@ -141,8 +141,10 @@ def grid(question: Question, epsilon: float, seed: int, *, noisy: bool) -> float
 
 def study(question: Question, seeds: int) -> list[dict[str, Any]]:
     """A row for each way: claimed and true epsilon, of one run and of all, and accuracies over seeds."""
-    paying = affordable(question, functools.partial(grid_event, scored=True))
-    selecting = affordable(question, selected_event)
+    name = f"selection-{question.name}-{len(question.X)}"
+    grid_runs = functools.partial(grid_event, scored=True)
+    paying = _results.resumed(f"{name}-paying", lambda: affordable(question, grid_runs))
+    selecting = _results.resumed(f"{name}-selecting", lambda: affordable(question, selected_event))
 
     def cost(event: dp.Event) -> float:
         return round(dp.epsilon(event, question.delta), 3)
@@ -175,7 +177,8 @@ def study(question: Question, seeds: int) -> list[dict[str, Any]]:
     }
     rows = []
     for way, (run, true, accuracy) in ways.items():
-        found = [accuracy(seed) for seed in range(seeds)]
+        label = f"{name}-{way.replace(', ', '-').replace(' ', '-')}"
+        found = [_results.resumed(f"{label}-{seed}", functools.partial(accuracy, seed)) for seed in range(seeds)]
         rows.append(
             {
                 "data": question.name,
@@ -185,12 +188,13 @@ def study(question: Question, seeds: int) -> list[dict[str, Any]]:
                 "models": cost(grid_event(question, TOTAL, scored=False)) if way == "naive search" else None,
                 "accuracy": round(float(np.mean(found)), 4),
                 "spread": round(float(np.std(found)), 4),
+                "seeds": seeds,
             }
         )
     return rows
 
 
-HEADER = ("way", "data", "epsilon of a run", "true epsilon", "test accuracy")
+HEADER = ("way", "data", "epsilon of a run", "true epsilon", "test accuracy", "seeds")
 
 
 def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
@@ -201,6 +205,7 @@ def lines(rows: list[dict[str, Any]]) -> list[list[str]]:
             f"{row['run']:.2f}",
             f"{row['true']:.2f}" if row["true"] else f"none ({row['models']:.2f} without the scores)",
             f"{row['accuracy']:.2%} ± {row['spread']:.2%}",
+            str(row["seeds"]),
         ]
         for row in rows
     ]
