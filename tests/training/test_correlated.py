@@ -260,6 +260,21 @@ def test_a_seeded_run_resumes_bit_for_bit(name, tmp_path):
     assert torch.equal(weights(other), weights(straight[0]))
 
 
+def test_a_run_without_a_seed_keeps_its_bins_and_goes_on():
+    model, optimizer, loader = private(noise=noise.LambdaCGD(), rng=None)
+    for batch in loader:
+        step(model, optimizer, batch)
+    state, secret = optimizer.privacy.state_dict(), optimizer.privacy.secret_state_dict()
+    other, trainer, rest = private(noise=noise.LambdaCGD(), rng=None)
+    trainer.privacy.load_state_dict(state, secret=secret)
+    for batch in rest:
+        step(other, trainer, batch)
+    assert trainer.privacy.remaining_steps == 0
+    assert np.array_equal(trainer.privacy._run._pass[1], state["order"].numpy())
+    with pytest.raises(ValueError, match="same step"):
+        private(noise=noise.LambdaCGD(), rng=None)[1].privacy.load_state_dict(state, secret={**secret, "steps": 3})
+
+
 def test_a_checkpoint_holds_nothing_that_takes_noise_away():
     """Neither a remembered vector nor a key is in it."""
     for name in ("lambda", "banded"):

@@ -95,13 +95,27 @@ class NormalisedBanded(Strategy):
         return matrix_sensitivity(self.matrix(), pattern)
 
     def errors(self, workload: Workload) -> Floats:
-        """By the inverse at hand."""
+        """Of a Toeplitz workload as if no column were cut short, and the last rows anew; otherwise column by column."""
+        if workload.is_toeplitz:
+            return self._toeplitz_errors(workload)
         n, a, total = self.steps, self.inside.inverse_coefficients, np.zeros(self.steps)
         for start in range(0, n, _BLOCK):  # columns of C⁻¹, some at a time
             apart = np.subtract.outer(np.arange(n), np.arange(start, min(n, start + _BLOCK)))
             columns = np.where(apart >= 0, a[np.maximum(apart, 0)], 0.0) * self.norms[:, None]
             total += squared_rows(workload.apply(columns))
         return total
+
+    def _toeplitz_errors(self, workload: Workload) -> Floats:
+        n, a, w, most = self.steps, self.inside.inverse_coefficients, workload.coefficients, float(self.norms[0])
+        first = n - self.bands + 1  # columns from here on end before their last band
+        felt = np.cumsum(a) if workload.is_prefix else toeplitz.product(w, a)
+        errors = most**2 * np.cumsum(felt * felt)
+        for t in range(first, n):
+            row = most * felt[t::-1]
+            for i in range(first, t + 1):
+                row[: i + 1] += w[t - i] * (self.norms[i] - most) * a[i::-1]
+            errors[t] = row @ row
+        return errors
 
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:
         """The banded noise, times the norm of the step's column."""
