@@ -60,8 +60,12 @@ EXPRESSIONS = {
     **{f"start of the {step} of a day": Expression(Truncated(step, Column("day"))) for step in STEPS},
 }
 EXAMPLES = int(os.environ.get("DISCREET_EXAMPLES", "5"))  # raise it to look harder
-numbers = st.one_of(st.sampled_from([0.0, -0.0, 1.0, 2.5, 49.9, 100.0, 1e300, math.inf, -math.inf, math.nan]), st.none())
-words = st.one_of(st.sampled_from(["Paris", " PARIS ", "'; drop", "\\", "é", "É", "", "  ", "ß", "a\nb", "İ"]), st.none())
+numbers = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, 2.5, 49.9, 100.0, 1e300, math.inf, -math.inf, math.nan]), st.none()
+)
+words = st.one_of(
+    st.sampled_from(["Paris", " PARIS ", "'; drop", "\\", "é", "É", "", "  ", "ß", "a\nb", "İ"]), st.none()
+)
 days = st.one_of(st.dates(dt.date(1880, 1, 1), dt.date(2120, 1, 1)), st.none())
 times = st.one_of(st.datetimes(dt.datetime(1999, 1, 1), dt.datetime(2025, 1, 1)), st.none())
 records = st.tuples(numbers, numbers, st.sampled_from(["a", "B ", " c", "d", None]), words, days, times)

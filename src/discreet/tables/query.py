@@ -14,6 +14,7 @@ from discreet.release import Chargeable, Release, charged
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
+from discreet.tables.answers import as_table
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
@@ -240,3 +241,6 @@ class TableQuery:
 
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"
+
+    def _repr_html_(self) -> str:
+        return as_table({"asks": self.label, "of": self.rows.source.name, "unit": self.rows.limit.describe()})
