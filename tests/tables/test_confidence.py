@@ -1,5 +1,5 @@
-"""Columns of intervals hold the answer without noise in at least 95 of 100 groups, of any size, and hardly more of large
-ones.
+"""Columns of intervals hold the answer without noise in at least 95 of 100 groups, of any size, and of large ones in
+hardly more.
 """
 
 from __future__ import annotations

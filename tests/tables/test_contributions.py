@@ -1,4 +1,4 @@
-"""What one unit adds: the default is said aloud, caps and bounds may be chosen privately, totals clipped, tables joined."""
+"""What one unit adds: the default is said aloud, caps and bounds may be chosen, totals clipped, tables joined."""
 
 from __future__ import annotations
 

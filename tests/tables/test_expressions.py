@@ -1,5 +1,5 @@
-"""An expression means one thing: what the engine makes of a row is what Python makes of it, within the stated bounds and
-categories; nothing fails because of a row.
+"""An expression means one thing: what the engine makes of a row is what Python makes of it, within the stated bounds
+and categories; nothing fails because of a row.
 """
 
 from __future__ import annotations
