@@ -121,7 +121,8 @@ class TableQuery:
                 rows.grid(kept.name)
                 rows = rows.deriving(made, Expression(Case((Logic("~", (Missing(present),)),), (kept,))))
         name = name or Covariance(left, right, **kind).name
-        return replace(self, rows=rows)._with(Covariance(*both, **kind), name)
+        first, second = both
+        return replace(self, rows=rows)._with(Covariance(first, second, **kind), name)
 
     def totals(self, *levels: Iterable[str]) -> TableQuery:
         """Further rows: for each level, the totals over all keys but those it names, added up of the noisy groups.
