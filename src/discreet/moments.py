@@ -32,7 +32,7 @@ def seconds(value: Any) -> float | None:
             value = dt.datetime.fromisoformat(value) if _SPELLED.fullmatch(value) else None
         if isinstance(value, dt.datetime):
             value = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-            return ((value - _EPOCH) // _MICROSECOND) / 1e6  # as engines compute it, to the last bit
+            return float(((value - _EPOCH) // _MICROSECOND) / 1e6)  # as engines compute it, to the last bit
         if isinstance(value, dt.date):
             return (value.toordinal() - _EPOCH.toordinal()) * DAY
     except Exception:  # an object may do anything when it is looked at
@@ -112,4 +112,4 @@ class Dates:
     @property
     def days(self) -> int:
         """How many days there are."""
-        return (self.last - self.first).days + 1
+        return int((self.last - self.first).days) + 1

@@ -79,4 +79,35 @@ OPERATIONS = [
         result=shown,
         worst=Worst(BOTH, ROWS, trials=100, read=lambda frame: {row[0]: row[1:] for row in frame.rows()}),
     ),
+    Case(
+        "TableOperation, SQL with totals and intervals",
+        lambda rows: (
+            table(rows)
+            .parse("SELECT educ, AVG(income * 2) AS a, COUNT(*) AS n FROM t GROUP BY ROLLUP (educ) ORDER BY n")
+            .operation(epsilon=1.0, errors=True)
+        ),
+        ROWS,
+        ROWS[1:],
+        bound=True,
+        spy=SpiedRows,
+        result=shown,
+    ),
+    Case(
+        "ChoosingOperation",
+        lambda rows: table(rows, unit="who", max_rows_per_unit="auto").group_by("educ").sum("income").operation(1.0),
+        ROWS,
+        ROWS[1:],
+        bound=True,
+        spy=SpiedRows,
+        result=shown,
+    ),
+    Case(
+        "TableOperation, totals of units",
+        lambda rows: table(rows, unit="who").sum("income", unit_bounds=(0, 50)).operation(1.0),
+        ROWS,
+        ROWS[1:],
+        bound=True,
+        spy=SpiedRows,
+        result=shown,
+    ),
 ]

@@ -52,7 +52,8 @@ def keyed(lines):
     """Lines in an order of their own, by what is no number of the answer."""
     whole = lambda value: isinstance(value, float) and value.is_integer() and value < 200  # noqa: E731
     return sorted(
-        lines, key=lambda line: [str(int(v) if whole(v) else v)[:10] for v in line if not isinstance(v, float) or whole(v)]
+        lines,
+        key=lambda line: [str(int(v) if whole(v) else v)[:10] for v in line if not isinstance(v, float) or whole(v)],
     )
 
 

@@ -100,13 +100,13 @@ def test_the_only_row_of_a_group_is_told_by_nothing_but_noise(name, options):
 
 def test_replay_sees_an_empty_group_that_is_answered_without_noise(monkeypatch):
     """The control: a mean that skips groups without rows."""
-    usual = aggregates.Mean.release
+    usual = aggregates.Mean.noisy
 
     def skipping(self, rows, mechanism, groups, rng):
         held = [stats for stats in groups if stats.rows]
         found = iter(usual(self, rows, mechanism, held, rng)) if held else iter(())
-        return [next(found) if stats.rows else 0.0 for stats in groups]
+        return np.array([next(found) if stats.rows else (0.0, 0.0) for stats in groups])
 
-    monkeypatch.setattr(aggregates.Mean, "release", skipping)
+    monkeypatch.setattr(aggregates.Mean, "noisy", skipping)
     with pytest.raises(ReplayError):
         replay(lambda keys: table(keys, [1.0] * len(keys)).mean("x").release(epsilon=1.0), [0, 1], [0])

@@ -20,7 +20,12 @@ from discreet.schema import read_schema
 __all__ = ["JsonOption", "SchemaFile", "bar", "query", "register"]
 
 Source = Annotated[
-    str, typer.Argument(metavar="DATA", help="A Parquet or CSV file, or a glob of them in quotes.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A Parquet, Feather, CSV or JSON lines file, or a glob of them in quotes.",
+        show_default=False,
+    ),
 ]
 SchemaFile = Annotated[
     str,
@@ -29,7 +34,10 @@ SchemaFile = Annotated[
     ),
 ]
 Sql = Annotated[
-    str, typer.Option("--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...].", show_default=False)
+    str,
+    typer.Option(
+        "--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...] [ORDER BY ...].", show_default=False
+    ),
 ]
 EpsilonOption = Annotated[
     float | None, typer.Option("--epsilon", help="The budget; alone, pure DP.", show_default=False)
@@ -42,6 +50,15 @@ RhoOption = Annotated[
 ]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")
+]
+ErrorsOption = Annotated[
+    bool, typer.Option("--errors", help="Columns beside the answers between which they lie without noise (95 %).")
+]
+PublicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public", metavar="NAME=FILE", help="A public table to JOIN: Parquet or CSV; repeatable.", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
 MemoryOption = Annotated[
@@ -65,6 +82,8 @@ def query(
     book: BookOption = None,
     no_book: NoBookOption = False,
     explain: ExplainOption = False,
+    errors: ErrorsOption = False,
+    public: PublicOption = None,
     memory_limit: MemoryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -80,13 +99,26 @@ def query(
         max_groups_per_unit=declared.max_groups_per_unit,
         memory_limit=memory_limit,
     )
-    asked = people.parse(sql)
+    asked = people.parse(sql, _public(public or []))
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
     with charged(ledger, book, no_book) as account, bar() as progress:
-        answer = asked.release(epsilon, delta, rho=rho, book=account, label=sql, progress=progress)
+        answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=account, label=sql, progress=progress)
     _print(answer.value, answer.event.to_dict() if json else None)
+
+
+def _public(given: list[str]) -> dict[str, Any]:
+    """Public tables by name."""
+    import polars as pl
+
+    found: dict[str, Any] = {}
+    for entry in given:
+        name, sign, path = entry.partition("=")
+        if not name or not sign:
+            raise ValueError(f"--public is {entry!r}, but must be NAME=FILE.")
+        found[name] = pl.read_parquet(path) if path.endswith((".parquet", ".pq")) else pl.read_csv(path)
+    return found
 
 
 @contextmanager

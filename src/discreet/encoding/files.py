@@ -52,7 +52,7 @@ def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> O
         rows = quietly(lambda: _parquet(connection, files, named))
         return Opened(rows, again=lambda: _by_arrow(connection, files, [c for c in columns if c not in named], named))
     if path.endswith(_FEATHER):
-        return Opened(quietly(lambda: connection.from_arrow(_feather(files, columns))), decoded=True)
+        return Opened(connection.from_arrow(_feather(files, columns)), decoded=True)
     if path.endswith(_TEXT_FILES):
         return Opened(_text_files(connection, files, columns, buffer_size=buffer))
     if path.endswith(_JSON):
@@ -78,11 +78,11 @@ def _feather(files: Sequence[str], columns: Sequence[str]) -> Any:
     """Feather files as one Arrow dataset; types are declared in each, and must agree."""
     import pyarrow.dataset
 
-    found = [pyarrow.dataset.dataset(file, format="ipc").schema for file in files]
+    found = quietly(lambda: [pyarrow.dataset.dataset(file, format="ipc").schema for file in files])
     types = [{name: str(schema.field(name).type) for name in columns if name in schema.names} for schema in found]
     if other := [file for file, kinds in zip(files, types, strict=True) if kinds != types[0]]:
         raise ValueError(f"{other[0]!r} has other columns or types than {files[0]!r}: files read together must agree.")
-    return pyarrow.dataset.dataset(list(files), format="ipc")
+    return quietly(lambda: pyarrow.dataset.dataset(list(files), format="ipc"))
 
 
 def _json_lines(connection: Any, files: Sequence[str], columns: Sequence[str], buffer: int) -> Any:

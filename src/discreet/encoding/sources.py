@@ -84,11 +84,16 @@ def open_source(
         raise ValueError(f"DuckDB does not accept {given_settings!r}: {error}") from None
     if isinstance(source, (str, os.PathLike)):
         path, buffer = os.fspath(source), _BUFFER if memory_limit is None else _SMALL_BUFFER
-        opened = lambda where: _opened(DuckDB(where), where, path, schema, columns, buffer)  # noqa: E731
+
+        def opened(where: Any) -> Source:
+            return _opened(DuckDB(where), where, path, schema, columns, buffer)
+
     else:
         arrow, answers = arrow_table(source, schema, columns)
-        kind = type(source).__name__
-        opened = lambda where: _typed(DuckDB(where), where.from_arrow(arrow), kind, answers, schema, columns)  # noqa: E731
+
+        def opened(where: Any) -> Source:
+            return _typed(DuckDB(where), where.from_arrow(arrow), type(source).__name__, answers, schema, columns)
+
     return replace(opened(connection), elsewhere=opened, connection=connection)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column
 from discreet.tables.passes import GroupedRows
 
-__all__ = ["Totals", "framed"]
+__all__ = ["Totals", "as_table", "framed"]
 
 Cell = tuple[Any, ...]
 
@@ -99,6 +100,12 @@ def framed(
             return pd.DataFrame(columns | objects)
         import polars as pl
     return pl.DataFrame(columns, strict=False)
+
+
+def as_table(facts: Mapping[str, str]) -> str:
+    """Public facts as a table of HTML, for notebooks."""
+    lines = [f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()]
+    return f"<table>{''.join(lines)}</table>"
 
 
 def _plain(value: Any) -> Any:

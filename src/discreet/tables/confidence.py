@@ -95,7 +95,7 @@ def _hull(held: NDArray[np.bool_], grid: Doubles) -> list[float]:
 def _weighted(mechanism: Any, p: Doubles) -> Doubles:
     """The quantile of (1 - p)N₁ - pN₂, in magnitude."""
     if isinstance(mechanism, Gaussian):
-        return np.asarray(mechanism.sigma * -ndtri((1 - LEVEL) / 2) * np.hypot(p, 1 - p))
+        return np.asarray(float(mechanism.sigma or 0.0) * -ndtri((1 - LEVEL) / 2) * np.hypot(p, 1 - p))
     if not isinstance(mechanism, Laplace):
         return np.full_like(p, mechanism.error(LEVEL))  # a convex combination is no wider than one (Proschan 1965)
     a, b = np.maximum(p, 1 - p), np.minimum(p, 1 - p)
@@ -106,4 +106,4 @@ def _weighted(mechanism: Any, p: Doubles) -> Doubles:
             apart = (a**2 * np.exp(-t / a) - b**2 * np.where(b > 0, np.exp(-t / b), 0.0)) / (a**2 - b**2)
         tail = np.where(a - b > 1e-6, apart, (1 + t / (2 * a)) * np.exp(-t / a))
         low, high = np.where(tail > 1 - LEVEL, t, low), np.where(tail > 1 - LEVEL, high, t)
-    return np.asarray(high * mechanism.scale * (1 + 1e-9))
+    return np.asarray(high * float(mechanism.scale or 0.0) * (1 + 1e-9))

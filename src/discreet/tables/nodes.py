@@ -262,9 +262,9 @@ class Function(Node):
             return None
         match self.name:
             case "abs":
-                return abs(value)
+                return float(abs(value))
             case "floor":
-                return float(math.floor(value)) if abs(value) < _WHOLE else value
+                return float(math.floor(value)) if abs(value) < _WHOLE else float(value)
             case "sqrt":
                 return math.sqrt(value) if value >= 0 else None
         return math.log(value) if value > 0 else None

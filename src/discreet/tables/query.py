@@ -14,6 +14,7 @@ from discreet.release import Chargeable, Release, charged
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
+from discreet.tables.answers import as_table
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
@@ -120,7 +121,8 @@ class TableQuery:
                 rows.grid(kept.name)
                 rows = rows.deriving(made, Expression(Case((Logic("~", (Missing(present),)),), (kept,))))
         name = name or Covariance(left, right, **kind).name
-        return replace(self, rows=rows)._with(Covariance(*both, **kind), name)
+        first, second = both
+        return replace(self, rows=rows)._with(Covariance(first, second, **kind), name)
 
     def totals(self, *levels: Iterable[str]) -> TableQuery:
         """Further rows: for each level, the totals over all keys but those it names, added up of the noisy groups.
@@ -240,3 +242,6 @@ class TableQuery:
 
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"
+
+    def _repr_html_(self) -> str:
+        return as_table({"asks": self.label, "of": self.rows.source.name, "unit": self.rows.limit.describe()})

@@ -71,7 +71,7 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
         case Compare():
             return _compared(node, schema)
         case IsIn(inner=inner, values=values) if inner.kind(schema) == "moment" and isinstance(values[0], str):
-            return IsIn(inner, tuple(_moment(value) for value in values))
+            return IsIn(inner, tuple(_moment(str(value)) for value in values))
         case Logic(parts=parts):
             return replace(node, parts=tuple(condition_of(part, schema) for part in parts))
         case Case(conditions=conditions, values=values, otherwise=otherwise):
@@ -79,7 +79,7 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
             every = _alike([*values, *([] if otherwise is None else [otherwise])], schema)
             return Case(held, tuple(every[: len(values)]), None if otherwise is None else every[-1])
         case Coalesce(parts=parts) | Extreme(parts=parts):
-            return replace(node, parts=tuple(_alike(parts, schema)))  # type: ignore[type-var]
+            return replace(node, parts=tuple(_alike(parts, schema)))
         case AsNumber(inner=inner) if not inner.logical():
             return _number(inner, schema)
         case Binary():

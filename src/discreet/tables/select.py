@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 from discreet.errors import extra
 from discreet.moments import Times, moment
@@ -121,7 +121,8 @@ class _Select:
             place = int(node.this)
             if not 1 <= place <= len(self.items):
                 raise ValueError(f"GROUP BY {place} is not supported: the SELECT has {len(self.items)} columns.")
-            return self.items[place - 1][1]
+            found: exp.Expression = self.items[place - 1][1]
+            return found
         named = {alias.lower(): item for alias, item in self.items if alias}
         name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
         return named[name] if name in named and name not in self.relation.reader.names else node
@@ -231,10 +232,10 @@ class _Select:
 def _answered(query: TableQuery) -> Schema:
     """The answer's columns as public facts."""
     rows = query.rows
-    columns: Mapping[str, object] = {key: rows.schema[key] for key in rows.keys}
+    columns: dict[str, Any] = {key: rows.schema[key] for key in rows.keys}
     ends = {key: Column(key).bounds(rows.schema) for key in rows.moments}
     times = {key: Times(moment(low), moment(max(high, low + 1))) for key, (low, high) in ends.items()}
-    return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})  # type: ignore[arg-type]
+    return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})
 
 
 def _text(node: exp.Expression) -> str:

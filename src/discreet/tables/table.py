@@ -13,6 +13,7 @@ from discreet.moments import Dates, Times
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
 from discreet.schema import Schema
+from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declared_as, key_of
 from discreet.tables.expressions import Expression
@@ -128,6 +129,10 @@ class Table:
         from discreet.tables.sql import parse
 
         return parse(query, self, public)
+
+    def _repr_html_(self) -> str:
+        columns = {name: repr(column) for name, column in self.schema.items()}
+        return as_table({"table": self.source.name, "unit": self.limit.describe(), **columns})
 
     # A table is its own single group.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from discreet.errors import extra
 from discreet.tables.after import Presentation
@@ -53,11 +54,11 @@ def _parts(tree: exp.Expression) -> list[exp.Select]:
         if tree.args.get("distinct"):
             raise ValueError(f"UNION is not supported, because it drops equal rows: write UNION ALL, and {_FORM}.")
         return [*_parts(tree.this), *_parts(tree.expression)]
-    tree = tree.unnest()
-    if not isinstance(tree, exp.Select):
-        raise ValueError(f"{type(tree).__name__.upper()} is not supported in UNION ALL: {_FORM}.")
-    nothing_else(tree, {"expressions", "from_", "where", "with_", "joins"})
-    return [tree]
+    part: Any = tree.unnest()
+    if not isinstance(part, exp.Select):
+        raise ValueError(f"{type(part).__name__.upper()} is not supported in UNION ALL: {_FORM}.")
+    nothing_else(part, {"expressions", "from_", "where", "with_", "joins"})
+    return [part]
 
 
 def _filtered(node: exp.Expression, condition: exp.Expression) -> exp.Expression:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -76,7 +76,8 @@ class Reader:
             case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
                 return Number(-float(inner.this))
             case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
-                sides = tuple(self.node(side) for side in node.flatten(unnest=False))
+                parts: Iterable[Any] = node.flatten(unnest=False)
+                sides = tuple(self.node(side) for side in parts)
                 return Logic("&" if isinstance(node, exp.And) else "|", sides)
             case exp.Not():
                 return Logic("~", (self.node(node.this),))

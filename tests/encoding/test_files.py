@@ -1,0 +1,69 @@
+"""JSON lines, Feather and Hive's folders: every line by itself, and nothing fails because of one."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+import discreet as dp
+from discreet.auditing import replay
+
+SCHEMA = dp.Schema(x=dp.Bounded(0, 10), k=dp.Categories(["a", "b"], other="?"))
+ODD = [
+    '{"k": "\\ud800"}',
+    '{"x": "5\\u0000"}',
+    "[" * 3000,
+    '{"k": ' * 3000,
+    '{"x": {"y": 1}}',
+    '{"x": 1e999, "k": "a"}',
+    '{"k": "a", "k": "b"}',
+    "nul",
+    '{"x": 1}x',
+    "\ufeff{}",
+    '{"k": "a\x01b"}',
+    '"',
+    "",
+    "{" + " " * 2_100_000 + "}",
+]
+
+
+def ask(path):
+    return dp.table(str(path), schema=SCHEMA, threads=1).group_by("k").count().sum("x").release(epsilon=1.0)
+
+
+def test_json_lines_are_read_one_by_one(tmp_path):
+    """Whatever a line holds, it changes nothing but what it counts for; those before and after are as they were."""
+    usual = [json.dumps({"k": "ab"[i % 2], "x": i}) for i in range(6)]
+    paths = [tmp_path / "with.jsonl", tmp_path / "without.jsonl"]
+    for odd in ODD:
+        paths[0].write_text("\n".join([*usual[:3], odd, *usual[3:]]) + "\n", encoding="utf-8")
+        paths[1].write_text("\n".join(usual) + "\n", encoding="utf-8")
+        replay(ask, *paths)
+    table = dp.table(str(paths[1]), schema=SCHEMA)
+    assert table.group_by("k").count().sum("x").release(epsilon=1e3, rng=1).value["count"].to_list() == [3, 3, 0]
+
+
+def test_feather_files_state_their_types(tmp_path):
+    """They are read as Arrow frames are; files that differ are refused."""
+    frame = pl.DataFrame({"x": [1.0, 2.0], "k": ["a", "z"]})
+    frame.write_ipc(tmp_path / "1.feather")
+    table = dp.table(str(tmp_path / "1.feather"), schema=SCHEMA)
+    assert table.group_by("k").count().release(epsilon=1e3, rng=1).value["count"].to_list() == [1, 0, 1]
+    frame.cast({"x": pl.Int64}).write_ipc(tmp_path / "2.feather")
+    with pytest.raises(ValueError, match="must agree"):
+        dp.table(str(tmp_path / "*.feather"), schema=SCHEMA)
+
+
+def test_a_folder_names_a_column_that_no_file_holds(tmp_path):
+    """As text, cast by the schema; a column that files hold is never read off a folder."""
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        pl.DataFrame({"x": [1.0] * (year - 2000)}).write_parquet(tmp_path / f"year={year}" / "x.parquet")
+    schema = dp.Schema(x=dp.Bounded(0, 10), year=dp.Categories([2023, 2024]))
+    table = dp.table(str(tmp_path / "**" / "*.parquet"), schema=schema)
+    counts = table.group_by("year").count().release(epsilon=1e3, rng=1).value["count"].to_list()
+    assert counts == [23, 24]
+    again = dp.table(str(tmp_path / "**" / "*.parquet"), schema=schema).source.decoded()
+    assert len(again.frame.fetchall()) == 47

@@ -1,0 +1,82 @@
+"""Columns of intervals hold the answer without noise in at least 95 of 100 groups, of any size, and of large ones in
+hardly more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import discreet as dp
+from discreet.mechanisms.laplace import Laplace
+from discreet.tables.confidence import reach
+
+FALSE_ALARM = 1e-6
+GROUPS = 600
+
+
+def answers(size, **budget):
+    """Groups of one size: the answers with intervals, and the truth."""
+    rng = np.random.default_rng(size)
+    x, y = 100 * rng.beta(0.5, 2.0, (GROUPS, size)), rng.uniform(0, 10, (GROUPS, size))
+    frame = pl.DataFrame({"k": np.repeat(np.arange(GROUPS), size), "x": x.ravel(), "y": y.ravel()})
+    schema = dp.Schema(k=dp.Categories(range(GROUPS)), x=dp.Bounded(0, 100), y=dp.Bounded(0, 10))
+    asked = dp.table(frame, schema=schema, threads=1).group_by("k")
+    asked = asked.count().sum("x").mean("x").variance("x").deviation("x").covariance("x", "y")
+    truth = {
+        "count": np.full(GROUPS, size),
+        "x_sum": x.sum(1),
+        "x_mean": x.mean(1),
+        "x_variance": x.var(1),
+        "x_deviation": x.std(1),
+        "x_y_covariance": (x * y).mean(1) - x.mean(1) * y.mean(1),
+    }
+    return asked.release(errors=True, rng=size, **budget).value, truth
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 6.0}, {"rho": 2.0}], ids=str)
+@pytest.mark.parametrize("size", [1, 40, 400])
+def test_intervals_cover(size, budget):
+    """No fewer than 95 of 100, by a one-sided test; in large groups no wider than 98 of 100 need."""
+    found, truth = answers(size, **budget)
+    least = stats.binom.isf(1 - FALSE_ALARM, GROUPS, 0.95)
+    for name, expected in truth.items():
+        low, high = found[f"{name}_low"].to_numpy(), found[f"{name}_high"].to_numpy()
+        held = int(((low - 1e-3 <= expected) & (expected <= high + 1e-3)).sum())
+        assert held >= least, name
+        if size == 400 and name != "count":  # whole noise holds more at its step
+            assert held <= stats.binom.isf(FALSE_ALARM, GROUPS, 0.975), name
+
+
+def test_the_test_has_power():
+    """Intervals of two thirds of the width would be found out."""
+    found, truth = answers(400, epsilon=6.0)
+    middle, half = found["x_mean"].to_numpy(), (found["x_mean_high"] - found["x_mean_low"]).to_numpy() / 3
+    held = int((np.abs(middle - truth["x_mean"]) <= half).sum())
+    assert held < stats.binom.isf(1 - FALSE_ALARM, GROUPS, 0.95)
+
+
+def test_totals_have_the_noise_of_their_groups():
+    """A total's interval is that of a sum of noises: at most a root of their number wider than one's."""
+    frame = pl.DataFrame({"k": [0] * 9})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Categories(range(100))))
+    lines = table.group_by("k").count().totals([]).release(epsilon=1.0, errors=True, rng=1).value
+    widths = (lines["count_high"] - lines["count_low"]).to_list()
+    assert widths[0] == 6
+    assert widths[-1] == 60
+    draws = np.random.default_rng(1).laplace(size=(20_000, 16)).sum(1)
+    mechanism = Laplace(sensitivity=1.0, scale=1.0)
+    outside = int((np.abs(draws) > reach(mechanism, np.array([16.0]))[0]).sum())
+    assert outside <= stats.binom.isf(FALSE_ALARM, 20_000, 0.05)
+
+
+def test_what_is_computed_of_answers_has_no_interval():
+    """Only a column that is an answer as it is; a bias is stated apart."""
+    table = dp.table(
+        pl.DataFrame({"who": [1], "x": [1.0]}), schema={"x": dp.Bounded(0, 1)}, unit="who", max_rows_per_unit=2
+    )
+    query = "SELECT COUNT(*) AS n, SUM(x) / COUNT(*) AS share, MEDIAN(x) FROM t"
+    assert table.sql(query, 1.0, errors=True).value.columns == ["n", "n_low", "n_high", "share", "x_median"]
+    assert "at most 2 rows of each unit count" in (table.parse(query).explain(1.0).bias or "")
