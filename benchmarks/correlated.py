@@ -17,10 +17,10 @@ WORKLOADS = ("b: MLP, batch 512", "a: CNN, batch 256", "e: WRN-16-4, batch 64")
 OTHERS = ("lambda CGD", "banded, 4", "BLT, 3", "tree")
 
 
-def answered(workload: str, *noises: str) -> dict[str, Any]:
+def answered(workload: str, *noises: str, alone: bool = False) -> dict[str, Any]:
     """What a fresh process measures."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    asked = json.dumps({"workload": workload, "noises": noises})
+    asked = json.dumps({"workload": workload, "noises": noises, "alone": alone})
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.ours_correlated"],
         input=asked,
@@ -38,9 +38,13 @@ def memory(workload: str, noise: str) -> float:
 
 
 def main() -> None:
+    print("milliseconds of the noise of a step by itself: independent, " + ", ".join(OTHERS))
+    for workload in WORKLOADS:
+        alone = answered(workload, "independent", *OTHERS, alone=True)["milliseconds"]
+        print(f"{workload:<24} " + " ".join(f"{value:8.2f}" for value in alone))
     print(f"{'workload':<24} {'noise':<12} {'time':>8} {'memory':>8}   over independent noise")
     for workload in WORKLOADS:
-        alone = memory(workload, "independent")
+        plain = memory(workload, "independent")
         for other in OTHERS:
             one, two = answered(workload, "independent", other)["seconds"]
-            print(f"{workload:<24} {other:<12} {two / one - 1:>+8.1%} {memory(workload, other) / alone - 1:>+8.1%}")
+            print(f"{workload:<24} {other:<12} {two / one - 1:>+8.1%} {memory(workload, other) / plain - 1:>+8.1%}")

@@ -124,7 +124,9 @@ def matrix_sensitivity(c: Floats, pattern: Pattern) -> Bound:
 def best_sum(values: Floats, pattern: Pattern) -> float:
     """The largest sum over steps that are far enough apart, few enough, or regular."""
     if pattern.regular:
-        return max(float(values[start :: pattern.separation].sum()) for start in range(pattern.separation))
+        return max(
+            float(values[start :: pattern.separation].sum()) for start in range(min(pattern.separation, len(values)))
+        )
     return float(_best_sums(values[None, :], pattern)[0])
 
 
