@@ -167,4 +167,6 @@ def _model_operations() -> list[Operation]:
     return [operation("x", "row"), operation("k", "row"), operation("x", "unit")]
 
 
-OPERATIONS: list[Operation] = [*_table_operations(), *_model_operations(), *_statistics_operations()]
+_TABLES = _table_operations()
+# Models stand among the tables, where few cases already reach the container that they alone take (``cases``).
+OPERATIONS: list[Operation] = [*_TABLES[:9], *_model_operations(), *_TABLES[9:], *_statistics_operations()]

@@ -129,7 +129,7 @@ def test_spark_says_the_same(spark_session):
         "city string, day date, at timestamp_ntz"
     )
     here = dp.table(few, schema=analysts.SCHEMA, threads=1)
-    there = dp.table(spark_session.createDataFrame(few.to_pandas(), schema=types), schema=analysts.SCHEMA)
+    there = dp.table(spark_session.createDataFrame(few.rows(), schema=types), schema=analysts.SCHEMA)
     for query in analysts.ANSWERED[::5]:
         options = {"epsilon": 20.0, "delta": analysts.DELTA, "public": PUBLIC, "rng": 1}
         assert here.sql(query, **options).value.equals(there.sql(query, **options).value), query

@@ -52,7 +52,7 @@ class Bounds(Additive):
     Reference: Wilson et al. (2020), "Differentially private SQL with bounded user contribution", §5.1.1.
 
     >>> Bounds(epsilon=0.1).release(np.linspace(100, 20_000, 30_000), rng=1).value
-    (64.0, 32768.0)
+    (128.0, 32768.0)
     """
 
     smallest: int = -10

@@ -12,7 +12,7 @@ logarithm can step outside.
 >>> (col("income") - 100).bounds(schema)
 (-100.0, 900.0)
 >>> (col("income") / col("hours")).bounds(schema)
-(-inf, inf)
+(0.0, inf)
 >>> (col("income") / col("hours")).clip(0, 50).bounds(schema)
 (0.0, 50.0)
 """
