@@ -4,8 +4,8 @@ A linear layer on features that need no data (``_scattering``: a scattering tran
 made-up pen strokes), trained by gradient descent on all 60,000 digits at once, each digit's gradient clipped. All of
 the budget goes into the gradients. Delta 1e-5, add-remove, five seeds, the whole test file.
 
-Settings were chosen on the last 10,000 digits of the training file (``python -m experiments.mnist choose``); the test
-file was read for the table only.
+Settings were chosen by trials on the training file alone, judged on its last 10,000 digits (``python -m
+experiments.mnist choose`` makes such trials); the test file was read for the table only.
 """
 
 from __future__ import annotations
