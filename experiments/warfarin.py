@@ -8,8 +8,8 @@ The clinic
     The others are treated for 90 simulated days with the dose it says. A patient's INR, which should stay between 2 and
     3, follows a delayed average of the dose: 1 + 1.5 (dose / the patient's own stable dose)^2 plus noise, so 2.5 at the
     dose that the records say was right. It is measured every week, and the dose is changed by 10 or 20 % where it is
-    off. Days in each range of INR have rates of stroke and of bleeding in the brain of the order that Hylek et al. (2003) report,
-    rounded; deaths follow from those. It is a simulation, to compare models with, and no medical advice.
+    off. Days in each range of INR have rates of stroke and of bleeding in the brain of the order that Hylek et al.
+    (2003) report, rounded; deaths follow from those. It is a simulation, to compare models with, and no medical advice.
 The attack
     Somebody who knows a patient's stable dose, the released model and all but one gene guesses the gene
     (``auditing.invert``), for people in the data and for others. What is told of the others as well is what the model
