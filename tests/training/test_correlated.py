@@ -395,3 +395,37 @@ def test_auto_takes_the_best_within_the_memory_allowed(monkeypatch):
             private(noise="auto", book=Unpaid(), **wrong)
     with pytest.raises(ValueError, match="vectors"):
         Auto(vectors=-1)
+
+
+@pytest.mark.parametrize(
+    ("saved", "loaded"),
+    [
+        ({"noise": noise.Banded(bands=2), "batch": 10}, {"noise": noise.Banded(bands=2), "batch": 2}),
+        ({"noise": noise.Banded(bands=2), "batch": 4}, {"noise": noise.Banded(bands=4), "batch": 4}),
+        ({"noise": None, "batch": 10}, {"noise": None, "batch": 2}),
+        ({"noise_schedule": lambda step: 1 + step // 2}, {"noise_schedule": lambda step: 2 - step // 2, "batch": 10}),
+    ],
+    ids=["passes", "bands", "passes, independent", "schedule"],
+)
+def test_a_checkpoint_of_another_plan_of_equal_price_is_refused(saved, loaded):
+    """Seven of eight steps of two a pass, and then the rest of passes of ten, would be more than four passes."""
+
+    def made(batch=10, noise=None, noise_schedule=None):
+        net, data = nn.Linear(2, 1), TensorDataset(torch.randn(20, 2), torch.randn(20, 1))
+        return make_private(
+            net,
+            torch.optim.SGD(net.parameters(), lr=0.1),
+            DataLoader(data, batch_size=batch),
+            epochs=2,
+            noise_multiplier=5.0,
+            noise=noise,
+            noise_schedule=noise_schedule,
+            sampler="poisson" if noise_schedule else "kept-bins",
+            loss_reduction="mean",
+        )
+
+    first, again, other = (made(**arguments)[1].privacy for arguments in (saved, saved, loaded))
+    assert first.planned == other.planned, "the price does not tell them apart"
+    with pytest.raises(ValueError, match="another plan"):
+        other.load_state_dict(first.state_dict(), first.secret_state_dict())
+    again.load_state_dict(first.state_dict(), first.secret_state_dict())

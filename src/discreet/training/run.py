@@ -221,6 +221,7 @@ class Run:
             "clip_norm": self.clip_norm,
             "noise": {} if self._noise.correlated else self._noise.state_dict(),
             "planned": self.plan.event.to_json(),
+            "plan": self.plan.identity,
             "chance": torch.get_rng_state(),
         }
 
@@ -230,7 +231,7 @@ class Run:
 
     def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
         """Go on from a checkpoint of the same plan and, with correlated noise, the secret state of the same step."""
-        if state["planned"] != self.plan.event.to_json():
+        if state.get("plan") != self.plan.identity:
             raise ValueError(
                 "The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
                 "the run that saved it."
