@@ -429,3 +429,32 @@ def test_a_checkpoint_of_another_plan_of_equal_price_is_refused(saved, loaded):
     with pytest.raises(ValueError, match="another plan"):
         other.load_state_dict(first.state_dict(), first.secret_state_dict())
     again.load_state_dict(first.state_dict(), first.secret_state_dict())
+
+
+def test_noise_that_was_interrupted_is_not_gone_on_with():
+    """A tree of which a node was taken and not put back would add up the wrong ones."""
+
+    class Interrupted(noise.Gaussians):
+        def add(self, *arguments, **more):
+            raise KeyboardInterrupt
+
+    stream = noise.Tree().begun(KeptBins(batch_size=1, dataset_size=4).participation, 4)
+    for number, gaussians in enumerate((noise.Gaussians, Interrupted, noise.Gaussians)):
+        facts = Step(number=number, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0)
+        expected = {1: KeyboardInterrupt, 2: ValueError}.get(number)
+        if expected is None:
+            stream.release(facts, [torch.zeros(3)], gaussians(system()))
+            continue
+        with pytest.raises(expected):
+            stream.release(facts, [torch.zeros(3)], gaussians(system()))
+    with pytest.raises(ValueError, match="interrupted"):
+        stream.state_dict()
+
+
+def test_a_matrix_of_fewer_steps_than_the_run_has_no_price():
+    class Short(noise.Banded):
+        def found(self, pattern):
+            return super().found(Pattern.passes(4, 2))
+
+    with pytest.raises(ValueError, match="4 steps for a run of 12"):
+        plan_for(60, 10, epochs=2, noise_multiplier=1.0, noise=Short(bands=2), sampler="kept-bins")
