@@ -458,3 +458,16 @@ def test_a_matrix_of_fewer_steps_than_the_run_has_no_price():
 
     with pytest.raises(ValueError, match="4 steps for a run of 12"):
         plan_for(60, 10, epochs=2, noise_multiplier=1.0, noise=Short(bands=2), sampler="kept-bins")
+
+
+def test_the_secret_of_another_run_is_refused():
+    """Its noise would be taken back from sums that it was never added to, and its records sit in other bins."""
+    runs = [private(noise=noise.LambdaCGD(), rng=None) for _ in range(3)]
+    for model, optimizer, loader in runs[:2]:
+        step(model, optimizer, next(iter(loader)))
+    one, other, fresh = (optimizer.privacy for _, optimizer, _ in runs)
+    with pytest.raises(ValueError, match="same run and step"):
+        fresh.load_state_dict(one.state_dict(), other.secret_state_dict())
+    fresh.load_state_dict(one.state_dict(), one.secret_state_dict())
+    again = private(noise=noise.LambdaCGD(), rng=None)[1].privacy
+    again.load_state_dict(fresh.state_dict(), one.secret_state_dict())
