@@ -278,3 +278,12 @@ def test_a_tree_counts_a_record_that_is_in_every_step_once_for_each_step_of_a_no
     value, exact = f.Tree(8).sensitivity(Pattern.passes(8, 1))
     assert value == pytest.approx(math.sqrt(8 + 4 * 4 + 2 * 16 + 64), rel=1e-8)
     assert exact
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_pattern_of_other_steps_than_the_matrix_is_refused(name):
+    """Its records take part in fewer of them than they may."""
+    strategy = STRATEGIES[name](Pattern.passes(N, 3))
+    for steps in (N - 3, N + 3):
+        with pytest.raises(ValueError, match="but the matrix has 9"):
+            strategy.sensitivity(Pattern.passes(steps, 3))

@@ -471,3 +471,36 @@ def test_the_secret_of_another_run_is_refused():
     fresh.load_state_dict(one.state_dict(), one.secret_state_dict())
     again = private(noise=noise.LambdaCGD(), rng=None)[1].privacy
     again.load_state_dict(fresh.state_dict(), one.secret_state_dict())
+
+
+def test_a_stream_that_was_begun_begins_anew_with_another_run():
+    """What one run remembers reaches no other, and the matrix is the other's."""
+    short, long = (
+        KeptBins(batch_size=1, dataset_size=2).participation,
+        KeptBins(batch_size=1, dataset_size=4).participation,
+    )
+    for given in (noise.LambdaCGD(back=0.5), noise.BLT(buffers=2)):
+        first = given.begun(short, 4)
+        facts = Step(number=0, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0)
+        first.release(facts, [torch.zeros(3)], noise.Gaussians(system()))
+        assert first.begun(long, 8).state_dict() == given.begun(long, 8).state_dict()
+
+
+def test_the_memory_of_half_precision_is_kept_in_single():
+    net = nn.Linear(2, 1, dtype=torch.bfloat16)
+    data = TensorDataset(torch.randn(20, 2, dtype=torch.bfloat16), torch.randn(20, 1, dtype=torch.bfloat16))
+    _, optimizer, loader = make_private(
+        net,
+        torch.optim.SGD(net.parameters(), lr=0.1),
+        DataLoader(data, batch_size=10),
+        epochs=2,
+        noise_multiplier=5.0,
+        noise=noise.BLT(buffers=2),
+        loss_reduction="mean",
+    )
+    stated = optimizer.privacy.noise_memory
+    inputs, targets = next(iter(loader))
+    nn.functional.mse_loss(net(inputs), targets).backward()
+    optimizer.step()
+    kept = optimizer.privacy.secret_state_dict()["noise"]["memory"]
+    assert stated == sum(part.numel() * part.element_size() for vector in kept for part in vector)

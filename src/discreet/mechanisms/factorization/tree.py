@@ -69,6 +69,7 @@ class Tree(Strategy):
         Exact where a tree has one participation, and for regular patterns. Otherwise k participations, each with the
         most that can share its node of every level.
         """
+        pattern.check(self.steps)
         k, b = pattern.participations, pattern.separation
         if self.restart <= b:
             return bound(best_sum(self._counted(None), pattern), True)

@@ -110,6 +110,10 @@ class Stream(Noise):
         """As planned."""
         return self.noise.event(participation, multipliers)
 
+    def begun(self, participation: Participation, steps: int) -> Noise:
+        """Another one, which remembers nothing of this."""
+        return self.noise.begun(participation, steps)
+
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """The next row of C⁻¹z; those of steps that were left out are drawn and never shown."""
         if step.number < self._next:
