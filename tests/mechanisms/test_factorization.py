@@ -17,7 +17,7 @@ N = 9
 RATES = tuple(np.linspace(1, 0.1, N))
 PATTERNS = [
     Pattern.single(N),
-    *(Pattern.passes(N, b) for b in (2, 3, 4)),
+    *(Pattern.passes(N, b) for b in (1, 2, 3, 4)),
     *(Pattern(N, b, k) for b, k in ((1, 2), (2, 3), (3, 2), (3, 3), (4, 3))),
 ]
 
@@ -271,3 +271,19 @@ def test_what_is_publicly_wrong_is_refused():
     ):
         with pytest.raises(ValueError, match=reason):
             wrong()
+
+
+def test_a_tree_counts_a_record_that_is_in_every_step_once_for_each_step_of_a_node():
+    """Eight steps: 8 nodes hold it once, 4 twice, 2 four times, 1 eight times."""
+    value, exact = f.Tree(8).sensitivity(Pattern.passes(8, 1))
+    assert value == pytest.approx(math.sqrt(8 + 4 * 4 + 2 * 16 + 64), rel=1e-8)
+    assert exact
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_pattern_of_other_steps_than_the_matrix_is_refused(name):
+    """Its records take part in fewer of them than they may."""
+    strategy = STRATEGIES[name](Pattern.passes(N, 3))
+    for steps in (N - 3, N + 3):
+        with pytest.raises(ValueError, match="but the matrix has 9"):
+            strategy.sensitivity(Pattern.passes(steps, 3))

@@ -410,3 +410,121 @@ def test_auto_takes_the_best_within_the_memory_allowed(monkeypatch):
             private(noise="auto", book=Unpaid(), **wrong)
     with pytest.raises(ValueError, match="vectors"):
         Auto(vectors=-1)
+
+
+@pytest.mark.parametrize(
+    ("saved", "loaded"),
+    [
+        ({"noise": noise.Banded(bands=2), "batch": 10}, {"noise": noise.Banded(bands=2), "batch": 2}),
+        ({"noise": noise.Banded(bands=2), "batch": 4}, {"noise": noise.Banded(bands=4), "batch": 4}),
+        ({"noise": None, "batch": 10}, {"noise": None, "batch": 2}),
+        ({"noise_schedule": lambda step: 1 + step // 2}, {"noise_schedule": lambda step: 2 - step // 2, "batch": 10}),
+    ],
+    ids=["passes", "bands", "passes, independent", "schedule"],
+)
+def test_a_checkpoint_of_another_plan_of_equal_price_is_refused(saved, loaded):
+    """Seven of eight steps of two a pass, and then the rest of passes of ten, would be more than four passes."""
+
+    def made(batch=10, noise=None, noise_schedule=None):
+        net, data = nn.Linear(2, 1), TensorDataset(torch.randn(20, 2), torch.randn(20, 1))
+        return make_private(
+            net,
+            torch.optim.SGD(net.parameters(), lr=0.1),
+            DataLoader(data, batch_size=batch),
+            epochs=2,
+            noise_multiplier=5.0,
+            noise=noise,
+            noise_schedule=noise_schedule,
+            sampler="poisson" if noise_schedule else "kept-bins",
+            loss_reduction="mean",
+        )
+
+    first, again, other = (made(**arguments)[1].privacy for arguments in (saved, saved, loaded))
+    assert first.planned == other.planned, "the price does not tell them apart"
+    with pytest.raises(ValueError, match="another plan"):
+        other.load_state_dict(first.state_dict(), first.secret_state_dict())
+    again.load_state_dict(first.state_dict(), first.secret_state_dict())
+
+
+def test_noise_that_was_interrupted_is_not_gone_on_with():
+    """A tree of which a node was taken and not put back would add up the wrong ones."""
+
+    class Interrupted(noise.Gaussians):
+        def add(self, *arguments, **more):
+            raise KeyboardInterrupt
+
+    stream = noise.Tree().begun(KeptBins(batch_size=1, dataset_size=4).participation, 4)
+    for number, gaussians in enumerate((noise.Gaussians, Interrupted, noise.Gaussians)):
+        facts = Step(number=number, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0)
+        expected = {1: KeyboardInterrupt, 2: ValueError}.get(number)
+        if expected is None:
+            stream.release(facts, [torch.zeros(3)], gaussians(system()))
+            continue
+        with pytest.raises(expected):
+            stream.release(facts, [torch.zeros(3)], gaussians(system()))
+    with pytest.raises(ValueError, match="interrupted"):
+        stream.state_dict()
+
+
+def test_a_matrix_of_fewer_steps_than_the_run_has_no_price():
+    class Short(noise.Banded):
+        def found(self, pattern):
+            return super().found(Pattern.passes(4, 2))
+
+    with pytest.raises(ValueError, match="4 steps for a run of 12"):
+        plan_for(60, 10, epochs=2, noise_multiplier=1.0, noise=Short(bands=2), sampler="kept-bins")
+
+
+def test_the_secret_of_another_run_is_refused():
+    """Its noise would be taken back from sums that it was never added to, and its records sit in other bins."""
+    runs = [private(noise=noise.LambdaCGD(), rng=None) for _ in range(3)]
+    for model, optimizer, loader in runs[:2]:
+        step(model, optimizer, next(iter(loader)))
+    one, other, fresh = (optimizer.privacy for _, optimizer, _ in runs)
+    with pytest.raises(ValueError, match="same run and step"):
+        fresh.load_state_dict(one.state_dict(), other.secret_state_dict())
+    fresh.load_state_dict(one.state_dict(), one.secret_state_dict())
+    again = private(noise=noise.LambdaCGD(), rng=None)[1].privacy
+    again.load_state_dict(fresh.state_dict(), one.secret_state_dict())
+
+
+def test_a_stream_that_was_begun_begins_anew_with_another_run():
+    """What one run remembers reaches no other, and the matrix is the other's."""
+    short, long = (
+        KeptBins(batch_size=1, dataset_size=2).participation,
+        KeptBins(batch_size=1, dataset_size=4).participation,
+    )
+    for given in (noise.LambdaCGD(back=0.5), noise.BLT(buffers=2)):
+        first = given.begun(short, 4)
+        facts = Step(number=0, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0)
+        first.release(facts, [torch.zeros(3)], noise.Gaussians(system()))
+        assert first.begun(long, 8).state_dict() == given.begun(long, 8).state_dict()
+
+
+def test_the_memory_of_half_precision_is_kept_in_single():
+    net = nn.Linear(2, 1, dtype=torch.bfloat16)
+    data = TensorDataset(torch.randn(20, 2, dtype=torch.bfloat16), torch.randn(20, 1, dtype=torch.bfloat16))
+    _, optimizer, loader = make_private(
+        net,
+        torch.optim.SGD(net.parameters(), lr=0.1),
+        DataLoader(data, batch_size=10),
+        epochs=2,
+        noise_multiplier=5.0,
+        noise=noise.BLT(buffers=2),
+        loss_reduction="mean",
+    )
+    stated = optimizer.privacy.noise_memory
+    inputs, targets = next(iter(loader))
+    nn.functional.mse_loss(net(inputs), targets).backward()
+    optimizer.step()
+    kept = optimizer.privacy.secret_state_dict()["noise"]["memory"]
+    assert stated == sum(part.numel() * part.element_size() for vector in kept for part in vector)
+
+
+@pytest.mark.parametrize("given", [noise.BLT(buffers=3), noise.BandedInverse(bands=3), noise.LambdaCGD()], ids=str)
+def test_the_matrix_that_is_priced_is_the_one_that_single_precision_streams(given):
+    """Over 20,000 steps a decay that tensors round moves the sensitivity by up to a part in 10⁵."""
+    strategy = given.found(Pattern.passes(1000, 100))
+    weights = np.concatenate([getattr(strategy, name, ()) for name in ("scales", "decays", "few")])
+    assert len(weights) >= 2
+    assert np.array_equal(weights.astype(np.float32), weights)

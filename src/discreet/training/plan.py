@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cache, cached_property
 
 from discreet import accounting
@@ -75,6 +76,14 @@ class Plan:
         """The price of the whole plan."""
         return self.price(self.steps)
 
+    @cached_property
+    def identity(self) -> str:
+        """What a checkpoint must share to go on. The price alone does not do: passes of 2 and of 20 steps, or a noise
+        schedule and its reverse, may cost the same, and half of one and half of another more."""
+        multipliers = [self.multiplier(step) for step in range(self.steps if self.noise_schedule else 1)]
+        parts = [self.steps, *map(_named, (self.participation, self.noise)), multipliers, self.event.to_json()]
+        return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
     @property
     def noise_vectors(self) -> int:
         """How many vectors of the model's size the noise keeps from step to step."""
@@ -97,6 +106,11 @@ class Plan:
                 f"Step {done + 1} would exceed the plan of {self.steps} steps. Nothing was released. Plan "
                 "more epochs from the start: stopping and planning again costs both plans."
             )
+
+
+def _named(part: object) -> str:
+    """A part with its parameters, where it tells them as a value does."""
+    return repr(part) if is_dataclass(part) else type(part).__qualname__
 
 
 def planned(

@@ -106,9 +106,9 @@ class Privacy:
 
     @property
     def noise_memory(self) -> int:
-        """Bytes that the noise keeps from step to step, known before the first one."""
+        """Bytes that the noise keeps from step to step, known before the first one; in single precision or double."""
         return self.plan.noise_vectors * sum(
-            p.numel() * p.element_size() for p in self._run.clipped.parameters.values()
+            p.numel() * max(4, p.element_size()) for p in self._run.clipped.parameters.values()
         )
 
     def state_dict(self) -> dict[str, Any]:

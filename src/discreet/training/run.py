@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -72,6 +73,7 @@ class Run:
         self.unverified, self.debug = unverified, debug
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
+        self._name = uuid4().hex  # of this run alone: ties a checkpoint and the secret state that belongs to it
         self.steps = 0  # that were released; of a pass, up to the last batch that was
         self.position = 0  # batches that were handed out
         self.loop = 0  # which loop over the loader is the current one
@@ -221,16 +223,21 @@ class Run:
             "clip_norm": self.clip_norm,
             "noise": {} if self._noise.correlated else self._noise.state_dict(),
             "planned": self.plan.event.to_json(),
+            "plan": self.plan.identity,
+            "run": self._name,
             "chance": torch.get_rng_state(),
         }
 
     def secret_state_dict(self) -> dict[str, Any]:
         """What correlated noise remembers: with it, noise that was released can be taken away."""
-        return {"steps": self.steps, "noise": self._noise.state_dict()} if self._noise.correlated else {}
+        if not self._noise.correlated:
+            return {}
+        return {"run": self._name, "steps": self.steps, "noise": self._noise.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
-        """Go on from a checkpoint of the same plan and, with correlated noise, the secret state of the same step."""
-        if state["planned"] != self.plan.event.to_json():
+        """Go on from a checkpoint of the same plan and, with correlated noise, its run's secret state of the same
+        step."""
+        if state.get("plan") != self.plan.identity:
             raise ValueError(
                 "The checkpoint belongs to another plan: noise, sampling or steps differ. Call make_private as in "
                 "the run that saved it."
@@ -240,15 +247,15 @@ class Run:
                 "The checkpoint is of an earlier step than this run: going back and training again would release "
                 "more than the plan. Make a new plan for it, and charge that."
             )
-        if self._noise.correlated and (secret is None or secret.get("steps") != state["steps"]):
+        if self._noise.correlated and any((secret or {}).get(name) != state[name] for name in ("run", "steps")):
             raise ValueError(
                 "The noise of this run is correlated, and the checkpoint does not hold what it remembers, which is "
-                "secret: pass secret=, the secret_state_dict() of the same step."
+                "secret: pass secret=, the secret_state_dict() of the same run and step."
             )
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
-        order = state["order"]
+        order, self._name = state["order"], state["run"]
         self.steps, self.position, self.clip_norm = (
             int(state["steps"]),
             int(state["position"]),

@@ -90,6 +90,7 @@ class NormalisedBanded(Strategy):
 
     def sensitivity(self, pattern: Pattern) -> Bound:
         """√k where bands do not reach from one participation to the next."""
+        pattern.check(self.steps)
         if self.bands <= pattern.separation:
             return Bound(float(np.sqrt(pattern.participations)) * (1 + 1e-9), True)
         return matrix_sensitivity(self.matrix(), pattern)

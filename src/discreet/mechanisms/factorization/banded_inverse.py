@@ -40,7 +40,7 @@ class BandedInverse(ToeplitzStrategy):
     """
 
     def __init__(self, a: ArrayLike, steps: int) -> None:
-        few = np.asarray(a, np.float64)[:steps]
+        few = toeplitz.single(a)[:steps]
         whole_series = np.concatenate([few, np.zeros(steps - len(few))])
         super().__init__(toeplitz.inverse(whole_series), whole_series)
         self.few, self.memory = few, len(few) - 1

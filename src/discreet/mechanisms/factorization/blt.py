@@ -39,7 +39,7 @@ class BLT(ToeplitzStrategy):
     """
 
     def __init__(self, scales: ArrayLike, decays: ArrayLike, steps: int) -> None:
-        self.scales, self.decays = np.asarray(scales, np.float64), np.asarray(decays, np.float64)
+        self.scales, self.decays = toeplitz.single(scales), toeplitz.single(decays)
         c, a = _series(self.scales, np.log(self.decays), steps), _inverse(self.scales, self.decays, steps)
         super().__init__(c, a)
         self.memory = len(self.scales)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from scipy.optimize import minimize_scalar
 
 from discreet.errors import number
+from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.banded_inverse import BandedInverse
 from discreet.mechanisms.factorization.participation import Pattern
 from discreet.mechanisms.factorization.strategy import Measure
@@ -28,7 +29,7 @@ class LambdaCGD(BandedInverse):
     """
 
     def __init__(self, back: float, steps: int) -> None:
-        self.back = number("back", back, low=0, high=1, open_high=True)
+        self.back = float(toeplitz.single(number("back", back, low=0, high=1, open_high=True)))
         super().__init__([1.0, -self.back], steps)
 
     @classmethod

@@ -67,6 +67,11 @@ class Pattern:
         """Once in each pass of ``length`` steps, always at the same place of it."""
         return cls(steps, length, math.ceil(steps / length), regular=True)
 
+    def check(self, steps: int) -> None:
+        """Refuse a matrix of other than so many steps, in which a record may be more often."""
+        if self.steps != steps:
+            raise ValueError(f"The pattern is for {self.steps} steps, but the matrix has {steps}.")
+
 
 def toeplitz_sensitivity(c: Floats, pattern: Pattern) -> Bound:
     """The sensitivity of T(c).
@@ -75,6 +80,7 @@ def toeplitz_sensitivity(c: Floats, pattern: Pattern) -> Bound:
     orthogonal and the first ones longest; and where c falls and is not negative: then the earliest, closest pattern is
     worst (Kalinin and Lampert 2024, Theorem 2). Otherwise the same for the smallest falling series above \\|c\\|.
     """
+    pattern.check(len(c))
     k, b = pattern.participations, pattern.separation
     if k == 1:
         return bound(float(c @ c), True)
@@ -103,6 +109,7 @@ def matrix_sensitivity(c: Floats, pattern: Pattern) -> Bound:
     exactly (Choquette-Choo et al. 2023, "(Amplified) banded matrix factorization", Algorithm 3); what is left is
     bounded by the worst pattern of the worst patterns of each row of \\|X\\|.
     """
+    pattern.check(c.shape[1])
     gram = c.T @ c
     x, b, k = np.abs(gram), pattern.separation, pattern.participations
     diagonal = x.diagonal().copy()

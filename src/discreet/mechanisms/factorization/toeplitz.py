@@ -13,7 +13,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-__all__ = ["Floats", "inverse", "matrix", "power_series", "product", "root", "transposed"]
+__all__ = ["Floats", "inverse", "matrix", "power_series", "product", "root", "single", "transposed"]
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +46,12 @@ def inverse(c: Floats) -> Floats:
     impulse = np.zeros(len(c))
     impulse[0] = 1.0
     return np.asarray(lfilter([1.0], np.trim_zeros(c, "b"), impulse))
+
+
+def single(values: ArrayLike) -> Floats:
+    """Rounded to single precision: what tensors of it are multiplied by. Where an inverse or a power adds such an error
+    up over the steps, the matrix that is priced must be that of the rounded numbers."""
+    return np.asarray(values, np.float32).astype(np.float64)
 
 
 def power_series(exponent: float, n: int) -> Floats:

@@ -69,9 +69,10 @@ class Tree(Strategy):
         Exact where a tree has one participation, and for regular patterns. Otherwise k participations, each with the
         most that can share its node of every level.
         """
+        pattern.check(self.steps)
         k, b = pattern.participations, pattern.separation
         if self.restart <= b:
-            return bound(best_sum(self._counted(np.ones(self.steps)), pattern), True)
+            return bound(best_sum(self._counted(None), pattern), True)
         if pattern.regular:
             every = (np.arange(self.steps) % b == start for start in range(b))
             return bound(max(float(self._counted(m)[m].sum()) for m in every), True)
@@ -79,16 +80,18 @@ class Tree(Strategy):
         above = bound(float(k * most), False)
         return min(above, super().sensitivity(pattern)) if self.steps <= _DENSE else above
 
-    def _counted(self, chosen: NDArray[Any]) -> Floats:
-        """For each step the chosen ones in the nodes that hold it, added up; of all steps, how many nodes hold it."""
-        alone, total = bool(chosen.all()), np.zeros(self.steps)
+    def _counted(self, chosen: NDArray[Any] | None) -> Floats:
+        """For each step the chosen ones in the nodes that hold it, added up; without a choice how many nodes hold
+        it."""
+        total = np.zeros(self.steps)
         for start in range(0, self.steps, self.restart):
-            tree = chosen[start : start + self.restart].astype(np.float64)
-            for level in range(len(tree).bit_length()):
+            end = min(self.steps, start + self.restart)
+            tree = None if chosen is None else chosen[start:end].astype(np.float64)
+            for level in range((end - start).bit_length()):
                 length = 1 << level
-                nodes = np.add.reduceat(tree, np.arange(0, len(tree), length))[: len(tree) // length]
-                held = np.repeat(np.ones_like(nodes) if alone else nodes, length)
-                total[start : start + len(held)] += held
+                count = (end - start) // length
+                held = np.ones(count) if tree is None else tree[: count * length].reshape(count, length).sum(axis=1)
+                total[start : start + count * length] += np.repeat(held, length)
         return total
 
     def variance(self, level: int) -> float:

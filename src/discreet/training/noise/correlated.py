@@ -88,7 +88,13 @@ class Correlated(Noise):
 
 @lru_cache(maxsize=64)
 def _found(noise: Correlated, pattern: Pattern) -> Strategy:
-    return noise.found(pattern)
+    strategy = noise.found(pattern)
+    if strategy.steps != pattern.steps:
+        raise ValueError(
+            f"{type(noise).__name__} found a matrix of {strategy.steps} steps for a run of {pattern.steps}: the steps "
+            "beyond it would have no price."
+        )
+    return strategy
 
 
 class Stream(Noise):
@@ -98,15 +104,22 @@ class Stream(Noise):
         self.noise, self.strategy = noise, strategy
         self._memory: list[Vector] = []
         self._next = 0
+        self._torn = False  # whether a step was begun and did not end: what is remembered may be half of it
 
     def event(self, participation: Participation, multipliers: Sequence[float]) -> events.Event:
         """As planned."""
         return self.noise.event(participation, multipliers)
 
+    def begun(self, participation: Participation, steps: int) -> Noise:
+        """Another one, which remembers nothing of this."""
+        return self.noise.begun(participation, steps)
+
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """The next row of C⁻¹z; those of steps that were left out are drawn and never shown."""
         if step.number < self._next:
             raise ValueError("A step comes twice, but its noise was released: the run went back.")
+        self._refuse_torn()
+        self._torn = True
         draw = drawing(total, gaussians)
         while self._next < step.number:
             self.strategy.advance(self._next, draw, self._memory)
@@ -114,11 +127,21 @@ class Stream(Noise):
         noise: Vector = self.strategy.advance(step.number, draw, self._memory)
         self._next = step.number + 1
         noise.add_to(total, step.sigma, step.divisor)
+        self._torn = False
 
     def state_dict(self) -> dict[str, Any]:
         """Secret: the noise that later steps depend on."""
+        self._refuse_torn()
         return {"next": self._next, "memory": [[t.clone() for t in vector.parts] for vector in self._memory]}
+
+    def _refuse_torn(self) -> None:
+        if self._torn:
+            raise ValueError(
+                "The noise of a step was interrupted, and what it remembers may be half of that step: go on from the "
+                "last checkpoint, in a new run."
+            )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
+        self._torn = False
         self._next, self._memory = int(state["next"]), [Vector([t.clone() for t in parts]) for parts in state["memory"]]

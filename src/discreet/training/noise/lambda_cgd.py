@@ -73,6 +73,10 @@ class _Redrawn(Noise):
         """As planned."""
         return self.noise.event(participation, multipliers)
 
+    def begun(self, participation: Participation, steps: int) -> Noise:
+        """Another one, which remembers nothing of this."""
+        return self.noise.begun(participation, steps)
+
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """total + σ·y - λσ·y', where y' is the draw of the step before, made again (or made for the first time, if that
         step was left out and never shown)."""
