@@ -22,6 +22,7 @@ from discreet.estimators import (
     RandomForestClassifier,
     sums,
 )
+from discreet.estimators.kmeans import _nearest
 from discreet.release import Release
 
 brief = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
@@ -68,6 +69,20 @@ def test_replay_finds_a_residual_that_is_not_bounded(monkeypatch):
     rows = [(0.0, 0.0, 0), (1.0, 1.0, 1), (900.0, 900.0, 1)]
     with pytest.raises(ReplayError):
         replay(lambda given: fitted(CLASSIFIERS["naive Bayes"], given), rows, rows[:2])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_record_is_placed_the_same_among_however_many_others(order):
+    """Points midway between two centres, where the last bit decides: one record fewer moves no other one."""
+    rng, centres = np.random.default_rng(0), np.random.default_rng(1).normal(size=(2, 33)) / 12
+    apart = centres[1] - centres[0]
+    for _ in range(40):
+        point = rng.uniform(-1, 1, 33) / 6
+        point -= ((point - centres.mean(axis=0)) @ apart) / (apart @ apart) * apart
+        many = np.array(np.tile(point, (24, 1)), order=order)
+        assert len({*_nearest(many, centres), *(_nearest(many[:n], centres)[0] for n in range(1, 9))}) == 1
+        far = np.array(np.tile(point * 9, (24, 1)), order=order)
+        assert len(np.unique([*sums.in_ball(far, 1.0), sums.in_ball(far[:1], 1.0)[0]], axis=0)) == 1
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])

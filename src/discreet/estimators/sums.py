@@ -31,7 +31,7 @@ def scaled(rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np
 def in_ball(rows: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """Rows divided by ``norm`` and shrunk, if need be, to length 1; a row with a missing number is zero."""
     usable = np.isfinite(rows).all(axis=1, keepdims=True)
-    found = np.where(usable, rows, 0.0) / norm
+    found = np.ascontiguousarray(np.where(usable, rows, 0.0) / norm)  # summed in one order, of however many rows
     length = np.sqrt((found * found).sum(axis=1)) * (1 + 2.0**-40)  # no rounding of a length leaves the ball
     return np.asarray(found / np.maximum(length, 1.0)[:, None])
 
