@@ -19,6 +19,7 @@ __all__ = ["COARSE", "FINE", "cut", "in_ball", "noise_for", "scaled", "summed"]
 
 FINE = 1 << 20  # parts of one number that is added up: 2^29 records stay below 2^49
 COARSE = 1 << 12  # parts of a number whose products are added up: below 2^53
+LARGEST = 1 << 26  # numbers in one noisy vector: what does not fit in memory is found before the charge
 
 
 def scaled(rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,5 +53,7 @@ def noise_for(budget: Budget, reach: Fraction | int, square: Fraction | int, siz
     """Noise for ``size`` numbers of which a record moves ``reach`` in L1 and √``square`` in L2; under replace,
     a neighbour is two records' movement away.
     """
+    if size > LARGEST:
+        raise ValueError(f"The model needs {size} noisy numbers at once, but at most {LARGEST}: fewer bins or levels.")
     adjacency = Adjacency.REPLACE if movement == 2 else Adjacency.ADD_REMOVE
     return budget.additive(reach * movement, size, square=square * movement**2, adjacency=adjacency)
