@@ -22,6 +22,7 @@ from discreet.estimators import (
     RandomForestClassifier,
     sums,
 )
+from discreet.estimators.kmeans import _nearest
 from discreet.release import Release
 
 brief = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
@@ -70,6 +71,27 @@ def test_replay_finds_a_residual_that_is_not_bounded(monkeypatch):
         replay(lambda given: fitted(CLASSIFIERS["naive Bayes"], given), rows, rows[:2])
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_no_record_makes_numpy_warn_or_fail(name):
+    """Where the user asked NumPy to raise, a record of hardly anything would otherwise be told by an error."""
+    with np.errstate(all="raise"):
+        fitted(EVERY[name], [(0.5 + 1e-200, 1 + 1e-200, 1), (math.inf, 1e308, 0), (1e-300, -1e-300, 0)] * 3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_record_is_placed_the_same_among_however_many_others(order):
+    """Points midway between two centres, where the last bit decides: one record fewer moves no other one."""
+    rng, centres = np.random.default_rng(0), np.random.default_rng(1).normal(size=(2, 33)) / 12
+    apart = centres[1] - centres[0]
+    for _ in range(40):
+        point = rng.uniform(-1, 1, 33) / 6
+        point -= ((point - centres.mean(axis=0)) @ apart) / (apart @ apart) * apart
+        many = np.array(np.tile(point, (24, 1)), order=order)
+        assert len({*_nearest(many, centres), *(_nearest(many[:n], centres)[0] for n in range(1, 9))}) == 1
+        far = np.array(np.tile(point * 9, (24, 1)), order=order)
+        assert len(np.unique([*sums.in_ball(far, 1.0), sums.in_ball(far[:1], 1.0)[0]], axis=0)) == 1
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 @pytest.mark.parametrize("name", EVERY)
@@ -88,6 +110,13 @@ def test_what_is_not_declared_is_refused_before_the_charge():
         (GaussianNB(bounds=(0, 1), classes=(0,)), "classes is"),
         (AdditiveClassifier(bounds=(0, 1), bins=[2]), "bins has 1 entries"),
         (AdditiveClassifier(bounds=(0, 1), nominal=(5,)), "nominal has 5"),
+        (AdditiveClassifier(bounds=(0, 1), nominal=(0.5,)), "nominal is 0.5"),
+        (AdditiveClassifier(bounds=(0, 1), bins=10**7), "bins is 10000000"),
+        (AdditiveClassifier(bounds=(0, 1), ridge=1e-320), "ridge is"),
+        (AdditiveClassifier(bounds=(0, 1), smoothing=1e308), "smoothing is"),
+        (GaussianNB(bounds=(0, 1), adjacency="zero-out"), "adjacency is 'zero-out'"),
+        (DecisionTreeClassifier(bounds=(0, 1), max_depth=16, bins=4000), "noisy numbers at once"),
+        (RandomForestClassifier(bounds=(0, 1), max_depth=16, n_estimators=2000), "noisy numbers at once"),
         (AdditiveRegressor(bounds=(0, 1)), "target_bounds must be declared"),
         (DecisionTreeClassifier(bounds=(0, 1), max_depth=60), "max_depth is 60"),
     ]:
@@ -95,6 +124,9 @@ def test_what_is_not_declared_is_refused_before_the_charge():
             wrong.fit(X, y, book=book)
     with pytest.raises(ValueError, match="n_components is 3"):
         PCA(n_components=3, bounds=(0, 1)).fit(X, book=book)
+    for wrong in (PCA(bounds=(0, 1)), KMeans(bounds=(0, 1))):
+        with pytest.raises(ValueError, match="more records than"):
+            wrong.fit(np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1)), book=book)
     assert book.spent().entries == 0
 
 

@@ -61,6 +61,11 @@ SMALL: dict[str, Any] = {"delta": 1e-6, "n_teachers": 4, "steps": 2, "batch_size
 PEOPLE = {"age": [20.0, 35.0, None, 71.0] * 5, "sex": ["f", "m", "f", "?"] * 5}
 PEOPLE_FACTS = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]))
 PICTURES = RNG.integers(0, 256, (20, 2, 2))
+# one teacher, which without its only record casts a fixed vote; in so many steps some row moves it with probability
+# above 1 - 2^-16, and of two rows one is a reach of 0.7
+ALONE: dict[str, Any] = SMALL | {"n_teachers": 1, "steps": 16, "batch_size": 2, "teacher_lr": 0.2, "teacher_steps": 1}
+SEX = Schema(sex=Categories(["f", "m"]))
+PIXEL = np.full((1, 1, 1), 255)
 
 
 def synthetic(model: Any) -> Any:
@@ -130,6 +135,9 @@ OPERATIONS: list[Case] = [
         spy=spied_columns,
         sized=True,
         result=synthetic,
+        worst=Worst(
+            {"sex": ["f"]}, {"sex": []}, lambda: pate.PATEGAN(**ALONE, student_steps=1).operation(SEX), 100, reach=0.7
+        ),
     ),
     Case(
         "GeneratorFit, G-PATE of images",
@@ -139,5 +147,12 @@ OPERATIONS: list[Case] = [
         spy=SpiedArray,
         sized=True,
         result=synthetic,
+        worst=Worst(
+            PIXEL,
+            PIXEL[:0],
+            lambda: pate.GPATE(**ALONE, projections=1).operation(pate.Images(shape=(1, 1))),
+            trials=100,
+            reach=0.7,
+        ),
     ),
 ]

@@ -34,6 +34,7 @@ from discreet.mechanisms import Budget
 
 __all__ = ["Additive", "total"]
 
+_FAR = 2.0**20  # no score goes further in a round: residuals stay numbers, whatever the noise
 COUNTING = 0.1  # the share of the budget that the counts of the bins take
 
 
@@ -96,7 +97,7 @@ class Additive(Plan):
                 residuals = self._residuals(scores, targets)
                 sums = np.stack([summed(part, codes[:, j], self.bins.sizes[j]) for part in residuals.T], axis=1)
                 noisy = noise.draw(sums.ravel(), rng).reshape(sums.shape)
-                change = solve(noisy, terms[j])
+                change = np.clip(np.nan_to_num(solve(noisy, terms[j])), -_FAR, _FAR)
                 terms[j] = terms[j] + change
                 scores += change[codes[:, j]]
             if number >= late - 1:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discreet.encoding import features as reading
 from discreet.encoding.containers import UnreadColumn
 from discreet.encoding.labels import Labels
-from discreet.errors import extra, nonnegative, positive, whole
+from discreet.errors import extra, number, whole
 from discreet.estimators.additive import Additive, total
 from discreet.estimators.base import Plan, PrivateEstimator
 from discreet.estimators.bins import Bins
@@ -32,18 +32,19 @@ class _Additive(PrivateEstimator):
     ridge: float
 
     def _boosting(self, features: int, classes: NDArray[Any]) -> Additive:
-        outside = [j for j in self.nominal if not 0 <= j < features]
+        nominal = frozenset(whole("nominal", j) for j in self.nominal)
+        outside = [j for j in nominal if j >= features]
         if outside:
             raise ValueError(f"nominal has {outside[0]!r}, but there are {features} features, counted from 0.")
         return Additive(
             bins=Bins.declared(*self._sides(features), self.bins),
-            nominal=frozenset(self.nominal),
+            nominal=nominal,
             classes=classes,
             rounds=whole("rounds", self.rounds, low=1),
             budget=self._budget,
             movement=self._movement,
-            smoothing=nonnegative("smoothing", self.smoothing),
-            ridge=positive("ridge", self.ridge),
+            smoothing=number("smoothing", self.smoothing, low=0, high=2.0**20),
+            ridge=number("ridge", self.ridge, low=2.0**-20, high=2.0**20),  # what is solved for stays finite
         )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:

@@ -83,6 +83,8 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _movement(self) -> int:
         """How many records' parts a neighbour changes: under replace one leaves and another comes."""
+        if Adjacency(self.adjacency) is Adjacency.ZERO_OUT:
+            raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
         return 2 if Adjacency(self.adjacency) is Adjacency.REPLACE else 1
 
     def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -167,14 +169,18 @@ class Fit:
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
         targets = reading.column(y, len(rows)) if model.supervised else None
+        if len(rows) > reading.MOST:
+            raise ValueError("X has more records than sums of them are proved for, 2^29.")
         if targets is not None:
             model._check_targets(targets)
         plan, unit = model._plan(self.n_features), self.unit
         noise = random.from_state(model.random_state if rng is None else rng)
 
         def run() -> Release[Any]:
-            read = np.empty(0) if targets is None else model._read_targets(targets)
-            for name, value in plan.learn(rows.read(), read, noise).items():
+            with np.errstate(all="ignore"):  # whatever NumPy is told elsewhere, no record makes it warn or fail
+                read = np.empty(0) if targets is None else model._read_targets(targets)
+                learnt = plan.learn(rows.read(), read, noise)
+            for name, value in learnt.items():
                 setattr(model, name, value)
             model.event_, model.reproducible_ = plan.event, noise.reproducible
             return Release(model, plan.event, reproducible=noise.reproducible, label=self.label, unit=unit)

@@ -16,6 +16,8 @@ from discreet.errors import whole
 
 __all__ = ["Bins"]
 
+MOST = 1 << 12  # of a feature: a model has a square matrix of them
+
 
 @dataclass(frozen=True)
 class Bins:
@@ -36,7 +38,10 @@ class Bins:
         given = list(bins) if isinstance(bins, (Sequence, np.ndarray)) else [bins] * len(low)
         if len(given) != len(low):
             raise ValueError(f"bins has {len(given)} entries, but there are {len(low)} features.")
-        return Bins(low, high, tuple(whole("bins", count, low=1) for count in given))
+        counts = tuple(whole("bins", count, low=1) for count in given)
+        if max(counts, default=1) > MOST:
+            raise ValueError(f"bins is {max(counts)}, but must be at most {MOST} a feature.")
+        return Bins(low, high, counts)
 
     @property
     def sizes(self) -> tuple[int, ...]:

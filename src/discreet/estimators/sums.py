@@ -19,6 +19,7 @@ __all__ = ["COARSE", "FINE", "cut", "in_ball", "noise_for", "scaled", "summed"]
 
 FINE = 1 << 20  # parts of one number that is added up: 2^29 records stay below 2^49
 COARSE = 1 << 12  # parts of a number whose products are added up: below 2^53
+LARGEST = 1 << 26  # numbers in one noisy vector: what does not fit in memory is found before the charge
 
 
 def scaled(rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -31,7 +32,7 @@ def scaled(rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np
 def in_ball(rows: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """Rows divided by ``norm`` and shrunk, if need be, to length 1; a row with a missing number is zero."""
     usable = np.isfinite(rows).all(axis=1, keepdims=True)
-    found = np.where(usable, rows, 0.0) / norm
+    found = np.ascontiguousarray(np.where(usable, rows, 0.0) / norm)  # summed in one order, of however many rows
     length = np.sqrt((found * found).sum(axis=1)) * (1 + 2.0**-40)  # no rounding of a length leaves the ball
     return np.asarray(found / np.maximum(length, 1.0)[:, None])
 
@@ -52,5 +53,7 @@ def noise_for(budget: Budget, reach: Fraction | int, square: Fraction | int, siz
     """Noise for ``size`` numbers of which a record moves ``reach`` in L1 and √``square`` in L2; under replace,
     a neighbour is two records' movement away.
     """
+    if size > LARGEST:
+        raise ValueError(f"The model needs {size} noisy numbers at once, but at most {LARGEST}: fewer bins or levels.")
     adjacency = Adjacency.REPLACE if movement == 2 else Adjacency.ADD_REMOVE
     return budget.additive(reach * movement, size, square=square * movement**2, adjacency=adjacency)
