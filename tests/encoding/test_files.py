@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
@@ -67,3 +70,48 @@ def test_a_folder_names_a_column_that_no_file_holds(tmp_path):
     assert counts == [23, 24]
     again = dp.table(str(tmp_path / "**" / "*.parquet"), schema=schema).source.decoded()
     assert len(again.frame.fetchall()) == 47
+
+
+@pytest.mark.parametrize("name", ["__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "a%20b"])
+def test_a_bad_byte_in_one_row_changes_nothing_that_a_folder_says(tmp_path, name):
+    """It makes another reader of the same files, which once took the folder of rows without a value for a name."""
+    asked = []
+    for bad in ([], [b"\xff"]):
+        root = tmp_path / f"{len(bad)}"
+        for folder in (name, "b"):
+            words = [b"ok"] * 20 + (bad if folder == "b" else [])
+            text = pa.Array.from_buffers(pa.string(), len(words), pa.array(words, pa.binary()).buffers())
+            (root / f"k={folder}").mkdir(parents=True)
+            pq.write_table(pa.table({"c": text}), root / f"k={folder}" / "c.parquet")
+        asked.append(str(root / "*" / "*.parquet"))
+    schema = dp.Schema(k=dp.Unlisted(), c=dp.Unlisted())
+    form = "SELECT k, COUNT(*), COUNT(c) FROM t GROUP BY k"
+    replay(lambda path: dp.table(path, schema=schema).sql(form, epsilon=1.0, delta=1e-6), *asked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "far"),
+    [
+        (pa.timestamp("s", "Europe/Paris"), 2**62),
+        (pa.timestamp("ms"), 2**62),
+        (pa.timestamp("ms", "Europe/Paris"), -(2**62)),
+        (pa.date32(), 2**31 - 5),
+        (pa.date32(), -(2**31)),
+    ],
+    ids=str,
+)
+def test_a_date_beyond_every_calendar_is_missing(tmp_path, kind, far):
+    """DuckDB stops at one that its microseconds do not hold, in each of three readers; others are as they were."""
+    ticks = pa.int32() if kind == pa.date32() else pa.int64()
+    near = pa.array(["2021-03-04"]).cast(pa.date32()).cast(kind)
+    frame = pa.table({"d": pa.concat_arrays([near, near, pa.array([far], ticks).view(kind)])})
+    sources = [frame, str(tmp_path / "d.feather")]
+    pa.feather.write_feather(frame, sources[1])
+    if getattr(kind, "unit", "") != "s":  # which Parquet does not have
+        sources.append(str(tmp_path / "d.parquet"))
+        pq.write_table(frame, sources[2])
+    schema = dp.Schema(d=dp.Times("2021-01-01", "2021-12-31"))
+    for source in sources:
+        table = dp.table(source, schema=schema, threads=1)
+        answer = table.sql("SELECT quarter(d) AS q, COUNT(*) AS n FROM t GROUP BY q", epsilon=1e3, rng=1)
+        assert answer.value["n"].to_list() == [2, 0, 0, 0]

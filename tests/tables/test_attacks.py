@@ -284,3 +284,50 @@ def test_odd_entries_of_pandas_are_missing(column):
 def test_settings_that_duckdb_refuses_are_named():
     with pytest.raises(ValueError, match=r"DuckDB does not accept {'memory_limit': 'lots'}"):
         dp.table(pl.DataFrame({"x": [1.0]}), schema=X, memory_limit="lots")
+
+
+# --- columns that questions make for themselves ----------------------------------------------------------------------
+
+
+def test_no_column_stands_for_one_of_a_pair():
+    """Of two columns that are not missing in the same rows, one row moves a covariance by twice what is paid for."""
+    table = dp.table(
+        pl.DataFrame({"x": [None, 3.0], "y": [10.0, 4.0]}), schema=dp.Schema(x=dp.Bounded(0, 10), y=dp.Bounded(0, 10))
+    )
+    for name in ("x beside y", "y beside x"):
+        with pytest.raises(ValueError, match="give it another name"):
+            table.derive(**{name: col("x")}).covariance("x", "y")
+    twice = table.covariance("x", "y").correlation("x", "y").covariance("y", "x")
+    assert len(twice.aggregates) == 3
+    assert table.sql("SELECT COVAR_POP(x, x) AS v FROM t", epsilon=1e6, rng=1).value["v"][0] == pytest.approx(
+        0, abs=0.1
+    )
+
+
+def test_each_total_of_units_is_clipped_to_its_own_bounds():
+    """The last bounds that were given once held for all."""
+    frame = pl.DataFrame({"who": [1, 1, 2], "x": [9.0, 9.0, 9.0]})
+    query = dp.table(frame, schema=X, unit="who").sum("x", unit_bounds=(0, 1), name="low")
+    query = query.sum("x", unit_bounds=(0, 100), name="high").count(unit_most=1).count(unit_most=9, name="all")
+    found = query.release(epsilon=1e5, rng=1).value.row(0)
+    assert found == pytest.approx((2, 27, 2, 3), abs=0.1)
+
+
+# --- what fails, fails before the charge -----------------------------------------------------------------------------
+
+
+def test_bounds_that_are_found_cannot_make_a_question_fail():
+    """Edges that lie in every bounds looked at beforehand may lie outside of those that are chosen."""
+    table = dp.table(pl.DataFrame({"x": [5.0] * 50 + [None] * 50}), schema=dp.Schema(x=dp.Bounded("auto", missing=0)))
+    with pytest.raises(ValueError, match="edges need declared bounds"):
+        table.histogram("x", [0, 0.0005, 0.0009])
+    found = table.sum("x").count("x").release(epsilon=1e4, rng=1)
+    assert found.value["x_count"][0] == 100  # what is missing counts as what was declared, within the bounds found
+
+
+@pytest.mark.parametrize("asks", ["{0} + 1 AS z FROM t", "{0} AS z FROM t HAVING z > 3", "{0} AS z FROM t ORDER BY -z"])
+def test_no_number_is_made_of_a_list_of_quantiles(asks):
+    """``parse`` reads no table and charges nothing."""
+    table = dp.table(pl.DataFrame({"x": [5.0]}), schema=X)
+    with pytest.raises(ValueError, match="ask for each quantile by itself"):
+        table.parse("SELECT " + asks.format("QUANTILE_CONT(x, [0.1, 0.9])"))

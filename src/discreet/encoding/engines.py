@@ -18,7 +18,7 @@ __all__ = ["DuckDB", "Engine", "EngineFailed", "UnreadableText", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
-_NO_TEXT = "Invalid string encoding found in Parquet file"
+_NO_VALUE = ("Invalid string encoding found in Parquet file", "Could not convert Timestamp(MS) to Timestamp(US)")
 
 
 class EngineFailed(DiscreetError):
@@ -26,7 +26,9 @@ class EngineFailed(DiscreetError):
 
 
 class UnreadableText(EngineFailed):
-    """Text in a Parquet file that is no UTF-8: DuckDB stops there, but one record must not stop a query."""
+    """Text in a Parquet file that is no UTF-8, or a time beyond its calendar: DuckDB stops there, but one record must
+    not stop a query.
+    """
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -40,7 +42,8 @@ def quietly(action: Callable[[], T]) -> T:
     except Exception as error:
         if str(error) == _STOPPED:
             raise KeyboardInterrupt from None
-        kind, failed = type(error).__name__, UnreadableText if _NO_TEXT in str(error) else EngineFailed
+        kind = type(error).__name__
+        failed = UnreadableText if any(said in str(error) for said in _NO_VALUE) else EngineFailed
     raise failed(
         f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
         "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file."
@@ -213,7 +216,10 @@ class DuckDB(Engine):
         return f"TRY_CAST({text} AS TIMESTAMP)"
 
     def microseconds(self, value: str, kind: str) -> str:
-        return f"TRY(CASE WHEN isfinite({value}) THEN epoch_us({value}) END)"
+        if kind == "date":  # days as doubles: in microseconds a far one overflows, where a file's statistics are read
+            return f"TRY(CASE WHEN isfinite({value}) THEN CAST({value} - DATE '1970-01-01' AS DOUBLE) * 86400e6 END)"
+        time = f"TRY_CAST({value} AS {'TIMESTAMPTZ' if kind == 'zoned' else 'TIMESTAMP'})"
+        return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
 
     def text(self, column: str, *, decoded: bool = False) -> str:
         value = self.as_text(self.quoted(column))

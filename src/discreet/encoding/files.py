@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from discreet.encoding.engines import DuckDB, quietly
+from discreet.encoding.frames import without_zones
 from discreet.errors import extra
 
 __all__ = ["Opened", "open_files", "unreadable_lines"]
@@ -27,6 +28,7 @@ _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows without a value
 _LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
 
 
@@ -82,7 +84,7 @@ def _feather(files: Sequence[str], columns: Sequence[str]) -> Any:
     types = [{name: str(schema.field(name).type) for name in columns if name in schema.names} for schema in found]
     if other := [file for file, kinds in zip(files, types, strict=True) if kinds != types[0]]:
         raise ValueError(f"{other[0]!r} has other columns or types than {files[0]!r}: files read together must agree.")
-    return quietly(lambda: pyarrow.dataset.dataset(list(files), format="ipc"))
+    return quietly(lambda: pyarrow.dataset.dataset(list(files), format="ipc", schema=without_zones(found[0])))
 
 
 def _json_lines(connection: Any, files: Sequence[str], columns: Sequence[str], buffer: int) -> Any:
@@ -127,7 +129,7 @@ def _by_arrow(connection: Any, files: Sequence[str], columns: Collection[str], n
         return field.with_type(pa.binary() if str(kind) in ("string", "large_string") else field.type)
 
     found = pyarrow.dataset.dataset(list(files), format="parquet")
-    fields = pa.schema([plain(found.schema.field(name)) for name in columns])
+    fields = without_zones(pa.schema([plain(found.schema.field(name)) for name in columns]))
     bytes_ = connection.from_arrow(pyarrow.dataset.dataset(list(files), schema=fields, format="parquet"))
     quoted = [(DuckDB().quoted(field.name), field.type) for field in fields]
     return bytes_.project(
@@ -136,7 +138,9 @@ def _by_arrow(connection: Any, files: Sequence[str], columns: Collection[str], n
 
 
 def _said(file: str, name: str) -> str:
-    return f"{DuckDB().literal(unquote(_folder(file, name) or ''))} AS {DuckDB().quoted(name)}"
+    value = _folder(file, name) or ""
+    # as DuckDB reads it: one record's bad byte must not change what a folder says of all its rows
+    return f"{'NULL::VARCHAR' if value == _NOTHING else DuckDB().literal(unquote(value))} AS {DuckDB().quoted(name)}"
 
 
 def unreadable_lines(path: str) -> list[int]:

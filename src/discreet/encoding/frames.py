@@ -36,7 +36,7 @@ with extra("tables"):
     import pyarrow as pa
     import pyarrow.compute as pc
 
-__all__ = ["arrow_table", "check_present"]
+__all__ = ["arrow_table", "check_present", "without_zones"]
 
 _EXACT = 1 << 53  # whole numbers up to here are doubles, and are written in digits
 
@@ -56,12 +56,21 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
         _refuse_numbers(schema, chosen)
         # a lazy frame is collected here; whatever fails on the way would quote the entry on which it failed
         lazy = isinstance(chosen, nw.LazyFrame)
-        return quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow()), "polars"
+        found = quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow())
+        return quietly(lambda: found.cast(without_zones(found.schema))), "polars"
     native = chosen.to_native()
     for name in columns:
         if not _timed(schema, name):
             check_type(name, native[name])
     return quietly(lambda: pa.table({name: _column(native[name], schema.get(name)) for name in columns})), "pandas"
+
+
+def without_zones(schema: Any) -> Any:
+    """The same with times as instants of UTC: DuckDB stops at a zoned one that is beyond its calendar."""
+    times = {number: field for number, field in enumerate(schema) if pa.types.is_timestamp(field.type)}
+    for number, field in times.items():
+        schema = schema.set(number, field.with_type(pa.timestamp(field.type.unit)))
+    return schema
 
 
 def check_present(wanted: Collection[str], found: Collection[str]) -> None:

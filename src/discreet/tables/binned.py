@@ -233,6 +233,10 @@ def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> Bins:
         if whole("bins", bins, low=1) > MOST_BINS:
             raise ValueError(f"bins is {bins:,}, but may be {MOST_BINS:,} at most.")
         return Bins(column, even_edges(bounds.low, bounds.high, bins))
+    if bounds.auto:  # which edges lie between bounds that are chosen, nobody knows before the charge
+        raise ValueError(
+            f'Column {column!r} is Bounded("auto"), but edges need declared bounds: give a number of bins.'
+        )
     edges = tuple(number("bins", edge, low=bounds.low, high=bounds.high) for edge in bins)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ValueError("bins must be at least two edges that rise.")

@@ -110,12 +110,17 @@ class ChoosingOperation:
 
     def _answering(self, most: int | None, bounds: dict[str, tuple[float, float]]) -> TableOperation:
         rows = self._limited(most)
-        found = {name: Bounded(*ends) for name, ends in bounds.items()}
+        found = {name: self._bounded(name, *ends) for name, ends in bounds.items()}
         rows = replace(rows, schema=Schema({**rows.schema, **found}))
         query = self.query
         return TableOperation.of(
             rows, query.aggregates, self._rest(), query.label, self.progress, query.after, query.levels, self.errors
         )
+
+    def _bounded(self, name: str, low: float, high: float) -> Bounded:
+        """A column's declaration with chosen bounds; what missing counts as is clipped to them, as values are."""
+        filled = self.query.rows.grid(name).bounds.missing
+        return Bounded(low, high, filled if filled == "drop" else min(max(filled, low), high))
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Choose, read the table, and answer."""

@@ -66,7 +66,9 @@ class TableQuery:
         if self.rows.limit.unit is None:
             raise ValueError("unit_bounds or unit_most is given, but the table has no unit= whose totals they bound.")
         low, high = bounds
-        own = f"{of or 'rows'} of a unit"
+        own = f"{of or 'rows'} of a unit, from {low} to {high}"  # each total is clipped to bounds of its own
+        if own in self.rows.schema and dict(self.rows.schema)[own] != Bounded(low, high):
+            raise ValueError(f"A column is called {own!r}, as one that this needs: give it another name.")
         schema = Schema({**self.rows.schema, own: Bounded(low, high)})
         return replace(self, rows=replace(self.rows, schema=schema))._with(UnitTotal(own, of), name)
 
@@ -114,14 +116,17 @@ class TableQuery:
 
     def _with_pair(self, left: str, right: str, name: str | None, **kind: bool) -> TableQuery:
         one, other = (Column(column) for column in (left, right))
-        both = {f"{left} beside {right}": (one, other), f"{right} beside {left}": (other, one)}
+        first, second = f"{left} beside {right}", f"{right} beside {left}"
         rows = self.rows
-        for made, (kept, present) in both.items():
-            if made not in rows.derived:
-                rows.grid(kept.name)
-                rows = rows.deriving(made, Expression(Case((Logic("~", (Missing(present),)),), (kept,))))
+        for made, kept, present in ((first, one, other), (second, other, one)):
+            rows.grid(kept.name)
+            both = Case((Logic("~", (Missing(present),)),), (kept,))
+            if made not in rows.schema:
+                rows = rows.deriving(made, Expression(both))
+            elif made not in rows.derived or rows.derived[made].node != both:
+                # of two columns that are not missing in the same rows, one row would move more than is paid for
+                raise ValueError(f"A column is called {made!r}, as one that this needs: give it another name.")
         name = name or Covariance(left, right, **kind).name
-        first, second = both
         return replace(self, rows=rows)._with(Covariance(first, second, **kind), name)
 
     def totals(self, *levels: Iterable[str]) -> TableQuery:

@@ -10,7 +10,8 @@ from discreet.errors import extra
 from discreet.moments import Times, moment
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
-from discreet.tables.expressions import Expression
+from discreet.tables.binned import Quantiles
+from discreet.tables.expressions import Expression, columns
 from discreet.tables.measures import Add, Measures, is_aggregate
 from discreet.tables.nodes import Column, Node
 from discreet.tables.query import TableQuery
@@ -207,6 +208,7 @@ class _Select:
         if shown == plain and kept is None and not orders and limit is None and offset is None:
             return query
         schema = _answered(query)
+        _refuse_lists(query, [node for _, node in shown] + [node for node, _ in orders] + ([kept] if kept else []))
         fitted = tuple(self._fitted(node, schema) for _, node in shown)
         held = None if kept is None else self._fitted(kept, schema, condition=True)
         order = tuple(
@@ -236,6 +238,14 @@ def _answered(query: TableQuery) -> Schema:
     ends = {key: Column(key).bounds(rows.schema) for key in rows.moments}
     times = {key: Times(moment(low), moment(max(high, low + 1))) for key, (low, high) in ends.items()}
     return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})
+
+
+def _refuse_lists(query: TableQuery, nodes: list[Node]) -> None:
+    """Several quantiles are shown as a list, but no number is made of one: to be said before anything is charged."""
+    lists = {name for name, aggregate in query.aggregates if isinstance(aggregate, Quantiles)}
+    for node in nodes:
+        if not isinstance(node, Column) and (found := sorted(columns(Expression(node)) & lists)):
+            raise ValueError(f"{found[0]} is a list, but a number is needed: ask for each quantile by itself.")
 
 
 def _text(node: exp.Expression) -> str:
