@@ -20,7 +20,7 @@ from typing import Any
 __all__ = ["DAY", "SPELLED", "Dates", "Times", "moment", "seconds"]
 
 DAY = 86_400.0
-SPELLED = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?"
+SPELLED = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?"
 _SPELLED = re.compile(SPELLED, re.ASCII)
 _EPOCH, _MICROSECOND = dt.datetime(1970, 1, 1), dt.timedelta(microseconds=1)
 

@@ -95,6 +95,7 @@ def test_a_bad_byte_in_one_row_changes_nothing_that_a_folder_says(tmp_path, name
         (pa.timestamp("s", "Europe/Paris"), 2**62),
         (pa.timestamp("ms"), 2**62),
         (pa.timestamp("ms", "Europe/Paris"), -(2**62)),
+        (pa.timestamp("ns", "Europe/Paris"), -(2**63) + 1),
         (pa.date32(), 2**31 - 5),
         (pa.date32(), -(2**31)),
     ],

@@ -318,3 +318,14 @@ def test_an_object_that_fails_when_it_is_looked_at_is_missing():
 
     assert math.isnan(number(Hostile()))
     assert identity(Hostile()) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["2021-01-01 24:00", "2021-01-01T24:00:00.0", "2021-01-01 23:59:60", "2021-01-01 23:00"]
+)
+def test_a_time_is_spelled_alike_in_every_reader(text):
+    """DuckDB takes 24:00 for the next day, and Python for nothing, or for that, by its version."""
+    schema, expected = dp.Schema(d=dp.Times("2020-01-01", "2021-12-31")), int(text.endswith("23:00"))
+    for frame in (pl.DataFrame({"d": [text]}), pd.DataFrame({"d": [text]})):
+        answer = dp.table(frame, schema=schema).sql("SELECT COUNT(d) AS n FROM t", **SHARP).value
+        assert answer["n"][0] == expected

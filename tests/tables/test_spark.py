@@ -153,3 +153,10 @@ def test_text_means_the_same_on_spark(spark_session):
     frame = spark_session.createDataFrame([("a",), ("A",), ("b",)], "k string").selectExpr("k COLLATE UTF8_LCASE AS k")
     table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()), unit="k")
     assert table.count().count_distinct("k").release(epsilon=1000.0, rng=1).value.row(0) == (3, 3)
+
+
+def test_a_date_beyond_every_calendar_does_not_stop_spark(spark_session):
+    """In microseconds it does not fit 64 bits: it is missing, and the other is counted."""
+    frame = spark_session.sql("SELECT date_from_unix_date(2000000000) AS d UNION ALL SELECT DATE '2020-06-06'")
+    table = dp.table(frame, schema=dp.Schema(d=dp.Dates("2020-01-01", "2020-12-31")))
+    assert table.sql("SELECT COUNT(d) AS n FROM t", epsilon=1000.0, rng=1).value["n"][0] == 1

@@ -69,11 +69,16 @@ def _folder(path: str, name: str) -> str | None:
 
 
 def _parquet(connection: Any, files: Sequence[str], named: Sequence[str]) -> Any:
-    if not named:
-        return connection.read_parquet(_literal(files), hive_partitioning=False)
-    return connection.from_query(
-        f"SELECT * FROM read_parquet({_literal(files)!r}, hive_partitioning = true, hive_types_autocast = false)"
-    )
+    if named:
+        form = "SELECT * FROM read_parquet({!r}, hive_partitioning = true, hive_types_autocast = false)"
+        rows = connection.from_query(form.format(_literal(files)))
+    else:
+        rows = connection.read_parquet(_literal(files), hive_partitioning=False)
+    fine = [name for name, kind in zip(rows.columns, rows.types, strict=True) if str(kind) == "TIMESTAMPTZ_NS"]
+    casts = [
+        f"CAST({name} AS TIMESTAMPTZ) AS {name}" for name in map(DuckDB().quoted, fine)
+    ]  # which nothing else reads
+    return rows.project(f"* REPLACE ({', '.join(casts)})") if casts else rows
 
 
 def _feather(files: Sequence[str], columns: Sequence[str]) -> Any:

@@ -49,7 +49,7 @@ class Spark(Engine):
 
     def microseconds(self, value: str, kind: str) -> str:
         if kind == "date":
-            return f"(CAST(unix_date({value}) AS BIGINT) * 86400000000)"
+            return f"(CAST(unix_date({value}) AS DOUBLE) * 86400e6)"  # of whole numbers a far one overflows
         if kind == "zoned":
             return f"unix_micros({value})"
         clock = f"hour({value}) * 3600 + minute({value}) * 60"
