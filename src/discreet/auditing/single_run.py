@@ -98,6 +98,7 @@ def audit_run(
     lower = _lower(event, refuted, violated, lambda e: accounting.epsilon(e, delta, adjacency=adjacency))
     if lower is None:
         lower = epsilon_one_run(right, guessed, made, delta=delta, alarm=alarm)
+        lower = lower if violated else min(lower, claimed)  # one verdict: the curve's
     return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps)
 
 

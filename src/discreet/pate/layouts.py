@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn, kind_of
-from discreet.errors import number, whole
 from discreet.encoding.labels import Labels
+from discreet.errors import number, whole
 from discreet.random import Rng
 from discreet.release import Enforced
 from discreet.synthesis.domain import Domain
