@@ -124,6 +124,26 @@ def test_a_claim_that_no_guess_can_test_has_no_verdict() -> None:
         audit_run(np.arange(100.0), np.arange(100) < 50, events.NonPrivate())
 
 
+def test_a_report_that_cannot_judge_does_not_end_the_run() -> None:
+    class Unable(auditing.GradientCanaries):
+        def audit(self, *args: Any, **named: Any) -> auditing.OneRun:
+            raise auditing.CannotJudge("too few")
+
+    told: list[Any] = []
+    trained(Unable(20, every=1, report=told.append))
+    assert [type(each) for each in told] == [auditing.CannotJudge] * 4
+
+
+@pytest.mark.parametrize("right", range(20, 101, 10))
+def test_a_verdict_does_not_contradict_its_bound(right: int) -> None:
+    """An event without noise to change has two tests; what is said is one of them."""
+    inside = np.arange(200) < 100
+    scores = np.where(inside, 1.0, 0.0) + np.arange(200) / 1e3
+    scores[np.r_[0 : 100 - right, 100 : 200 - right]] = 0.5  # ties, of which none is a right guess
+    found = audit_run(scores, inside, events.PureDP(epsilon=1.0), guessed=200)
+    assert found.violated or found.lower <= found.claimed
+
+
 def test_a_true_one_run_bound_holds_at_its_level() -> None:
     """A Gaussian mechanism on 400 canaries, audited at 95 %: of 20 runs more than 6 alarms have chance below 1e-3."""
     rng, event = np.random.default_rng(7), events.Gaussian(noise_multiplier=1.0)

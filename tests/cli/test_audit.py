@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from discreet import auditing, cli, statistics
-from discreet.auditing.made_up import STATISTICS, made_up_statistic, made_up_table
+from discreet.auditing.made_up import STATISTICS, frame_read, made_up_statistic, made_up_table
 from discreet.release import Release
 from discreet.schema import Bounded, Declaration, Schema, Unlisted
 
@@ -120,3 +121,23 @@ def test_a_made_up_unit_has_all_the_rows_it_may_have():
     fewer, more = made_up_table(declared)
     assert more["x"][-3:] == [9.0] * 3
     assert len(set(more["who"])) == len(set(fewer["who"])) + 1
+
+
+def test_a_missing_answer_is_not_read_as_zero():
+    """What says "nothing" on one neighbour and 0 on the other is told apart."""
+    pl = pytest.importorskip("polars")
+    for rest in ({}, {"sex": ["f"]}):
+        zero, none, nan = (frame_read(pl.DataFrame({"n": [value], **rest})) for value in (0.0, None, math.nan))
+        assert zero != none
+        assert zero != nan
+
+
+def test_a_unit_of_as_many_rows_as_are_chosen_has_several():
+    few, more = made_up_table(Declaration(Schema(age=Bounded(0, 9)), "id", max_rows_per_unit="auto"))
+    assert len(set(few["id"])) == len(few["id"])
+    assert more["id"].count(more["id"][-1]) > 1
+
+
+def test_options_that_a_file_would_overrule_are_refused(here, capsys):
+    assert run("mean.toml", "--epsilon", "9") != 0
+    assert "leave the other options out" in capsys.readouterr().err

@@ -91,6 +91,7 @@ OPERATIONS = [
         bound=True,
         spy=SpiedRows,
         result=shown,
+        worst=Worst(trials=100),
     ),
     Case(
         "ChoosingOperation",
@@ -100,6 +101,7 @@ OPERATIONS = [
         bound=True,
         spy=SpiedRows,
         result=shown,
+        worst=Worst(BOTH, ROWS, trials=100),
     ),
     Case(
         "TableOperation, totals of units",
@@ -109,5 +111,6 @@ OPERATIONS = [
         bound=True,
         spy=SpiedRows,
         result=shown,
+        worst=Worst(BOTH, ROWS, trials=100),
     ),
 ]

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet import random
 from discreet.adjacency import Adjacency
+from discreet.auditing.reading import CannotJudge
 from discreet.auditing.single_run import OneRun, audit_run
 from discreet.errors import extra, whole
 from discreet.events import Event
@@ -59,7 +60,8 @@ class GradientCanaries(Noise):
     """The noise of a run, and canaries in it: ``make_private(..., noise=GradientCanaries(1000))``.
 
     There are ``count`` canaries, or as many as the model has parameters. ``audit(delta)`` judges the run so far;
-    with ``every`` steps ``report``, which prints by default, is told. The handle follows the last run that was made.
+    with ``every`` steps ``report``, which prints by default, is told, also where nothing can be judged. The handle
+    follows the last run that was made.
 
     >>> from discreet.training import make_private
     >>> canaries = GradientCanaries(200, rng=1)
@@ -82,7 +84,7 @@ class GradientCanaries(Noise):
         every: int | None = None,
         delta: float = 1e-5,
         confidence: float = 0.95,
-        report: Callable[[OneRun], object] = print,
+        report: Callable[[OneRun | CannotJudge], object] = print,
         rng: random.RngLike = None,
     ) -> None:
         self.count, self.noise = whole("count", count, low=20), noise or Independent()
@@ -124,7 +126,7 @@ class GradientCanaries(Noise):
         notes.sums += read
         notes.multipliers.append(step.multiplier)
         if self.every is not None and len(notes.multipliers) % self.every == 0:
-            self.report(self.audit())
+            self.report(self._so_far())
 
     def state_dict(self) -> dict[str, Any]:
         """Of the noise; canaries begin anew where a run is resumed."""
@@ -161,6 +163,13 @@ class GradientCanaries(Noise):
             adjacency=self._participation.adjacency,
             steps=len(self._notes.multipliers),
         )
+
+    def _so_far(self) -> OneRun | CannotJudge:
+        """The same, or why there is no verdict: a report must not end a run in the middle of a step."""
+        try:
+            return self.audit()
+        except CannotJudge as reason:
+            return reason
 
     # --- where they are --------------------------------------------------------------------------------------------
 

@@ -11,8 +11,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from discreet import statistics
 from discreet.adjacency import Adjacency
 from discreet.schema import Bounded, Categories, Column, Declaration
@@ -88,7 +86,8 @@ def made_up_table(declared: Declaration) -> tuple[dict[str, list[Any]], dict[str
     >>> made_up_table(Declaration(Schema(age=Bounded(0, 90), sex=Categories(["f", "m"]))))[1]
     {'age': [0.0, 0.0, 0.0, 0.0, 0.0, 90.0], 'sex': ['f', 'f', 'f', 'f', 'f', 'm']}
     """
-    rows = declared.max_rows_per_unit if declared.unit is not None else 1
+    most = declared.max_rows_per_unit if declared.unit is not None else 1
+    rows = _RECORDS if most == "auto" else most  # how many count is chosen privately: more than one can tell
     more: dict[str, list[Any]] = {}
     for name, column in declared.schema.items():
         low, high = _ends(column)
@@ -107,15 +106,21 @@ def _ends(column: Column) -> tuple[Any, Any]:
 
 
 def frame_read(frame: Any) -> Any:
-    """What is compared of a table's answer: the numbers of each row, named by its text."""
+    """What is compared of a table's answer: the numbers of each row and which are missing, named by its text."""
     import narwhals as nw
 
     found = nw.from_native(frame, eager_only=True)
     texts = [name for name in found.columns if not found.schema[name].is_numeric()]
     if not texts:
-        return [np.nan_to_num(np.asarray(found[name].to_list(), np.float64)) for name in found.columns]
+        return [_told(value) for name in found.columns for value in found[name].to_list()]
     named: dict[Any, Any] = {}
     for row in found.rows(named=True):
         key = tuple(row[name] for name in texts)
-        named.setdefault(key, []).extend(0.0 if row[name] is None else row[name] for name in row if name not in texts)
+        named.setdefault(key, []).extend(_told(row[name]) for name in row if name not in texts)
     return named
+
+
+def _told(value: Any) -> tuple[float, float]:
+    """A number, and whether it is missing: nothing is not zero."""
+    missing = value is None or math.isnan(value)
+    return 0.0 if missing else float(value), float(missing)

@@ -85,6 +85,8 @@ def audit(
     from discreet.auditing import audit as run
 
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    if file is not None and (schema, sql, target, *budget.values()) != (None,) * 6:
+        raise ValueError("A file says what is audited at which cost: leave the other options out, or the file.")
     asked = _of_file(file) if file is not None else _of_options(schema, sql, target, budget)
     with ExitStack() as opened:
         picture = None if out is None else opened.enter_context(claimed(out, force=force, inputs=asked.inputs))
