@@ -93,20 +93,12 @@ def audit_run(
 
     curve = TradeOff.of(accounting.guarantee(event, adjacency=adjacency))
 
-<<<<<<< HEAD
     def refuted(share: float) -> bool:
         of = TradeOff(curve.epsilons * share, curve.deltas)
         return falsified(right, guessed, made, curve=of, alarm=alarm)
 
     violated = refuted(1.0)
     lower = claimed * _lower(refuted, violated)
-=======
-    violated = refuted(event)
-    lower = _lower(event, refuted, violated, lambda e: accounting.epsilon(e, delta, adjacency=adjacency))
-    if lower is None:
-        lower = epsilon_one_run(right, guessed, made, delta=delta, alarm=alarm)
-        lower = lower if violated else min(lower, claimed)  # one verdict: the curve's
->>>>>>> attackmodels
     return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps)
 
 

@@ -68,11 +68,7 @@ def _spread_out(clusters: int, d: int, public: np.random.Generator) -> NDArray[n
 
 
 def _nearest(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArray[np.int64]:
-<<<<<<< HEAD
     """Entry by entry: a matrix product rounds a row by how many others there are; all would move with one record."""
-=======
-    """Entry by entry: a matrix product rounds a row by how many others there are, so that one moves all."""
->>>>>>> attackmodels
     distances = np.zeros((len(points), len(centres)))
     for column, places in zip(points.T, centres.T, strict=True):
         distances += (column[:, None] - places) ** 2
