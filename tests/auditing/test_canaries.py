@@ -46,7 +46,14 @@ def test_a_true_claim_survives_and_is_the_runs_own(sampler: str) -> None:
     assert not found.violated
     assert canaries.executed == optimizer.privacy.executed
     assert found.claimed == pytest.approx(optimizer.privacy.epsilon(1e-5, executed=True))
-    assert found.verdict.startswith("Consistent: ")
+    assert found.verdict.startswith("Inconclusive: ")  # so large an epsilon is refuted by no 500 canaries
+
+
+def test_a_claim_that_no_guesses_could_refute_is_not_called_consistent() -> None:
+    """400 canaries could refute what one Gaussian of multiplier 1 claims, and not what one of 0.2 does."""
+    inside, scores = np.arange(400) % 2 == 0, np.random.default_rng(0).normal(size=400)
+    words = [audit_run(scores, inside, events.Gaussian(noise_multiplier=z)).verdict for z in (1.0, 0.2)]
+    assert [word.split(":")[0] for word in words] == ["Consistent", "Inconclusive"]
 
 
 def test_the_model_is_that_of_the_run_without_canaries() -> None:

@@ -47,15 +47,20 @@ class OneRun:
     canaries: int
     violated: bool
     steps: int | None = None
+    could_refute: bool = True  # whether the claim would have been refuted, had every guess been right
 
     @property
     def verdict(self) -> str:
-        """The same in a sentence."""
+        """The same in a sentence; where no guesses could have refuted the claim, it says so instead of agreeing."""
         so_far = "" if self.steps is None else f" after {self.steps} steps"
         found = f"{self.right} of {self.guessed} guesses about {self.canaries} canaries are right{so_far}, so ε ≥ "
         found += f"{self.lower:.3g} with {self.confidence:.0%} confidence"
         claim = f"ε = {self.claimed:.3g} at δ = {self.delta:g} is claimed"
-        return f"VIOLATED: {found}, but {claim}." if self.violated else f"Consistent: {found}; {claim}."
+        if self.violated:
+            return f"VIOLATED: {found}, but {claim}."
+        if not self.could_refute:
+            return f"Inconclusive: {found}; {claim}, which so few canaries could not refute by any guesses."
+        return f"Consistent: {found}; {claim}."
 
     def __str__(self) -> str:
         return self.verdict
@@ -99,7 +104,8 @@ def audit_run(
 
     violated = refuted(1.0)
     lower = claimed * _lower(refuted, violated)
-    return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps)
+    could = violated or falsified(guessed, guessed, made, curve=curve, alarm=alarm)
+    return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps, could)
 
 
 def _check(numbers: NDArray[np.float64], member: NDArray[Any]) -> None:
