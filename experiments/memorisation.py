@@ -8,7 +8,7 @@ ranks first.
 
 With privacy a record is one line, so that each canary is one record. At the largest epsilons noise is next to nothing,
 and what is left is that no line has more than its share of a step. Without privacy the network is trained just as long,
-and once more for twelve times as long, as people do. The schedule (lines, epochs, clip norm) was chosen after looking at
+and once more for twelve times as long. The schedule (lines, epochs, clip norm) was chosen after looking at
 exposures of others: fewer lines and more passes over them showed more, also with little noise. Test losses are of the
 end of the text.
 """

@@ -63,7 +63,7 @@ def test_every_value_of_a_table_is_printed_in_full_at_every_width(content, width
     headers, rows = content
     text = printed(width, show.table, "", headers, rows)
     for cell in [*(headers if rows else []), *(cell for row in rows for cell in row)]:
-        assert cell in text
+        assert show.clean(cell) in text
     if "┏" in text.partition("\n")[0]:
         from rich.cells import cell_len
 

@@ -25,10 +25,10 @@ def test_range_errors_are_those_of_every_range():
 
 
 def test_mwem_beats_noise_on_cells_where_records_are_few():
-    """256 cells and 1,000 records in a heap, ε = 0.1, as on the four histograms of 4,096 cells."""
-    x = mwem.thinned(np.r_[np.zeros(200), np.full(8, 100.0), np.zeros(48)])
+    """1,024 cells and 1,000 records in a heap, ε = 0.1, as on the four histograms of 4,096 cells."""
+    x = mwem.thinned(np.r_[np.zeros(800), np.full(8, 100.0), np.zeros(216)])
     assert x.sum() == 1000
-    operations = mwem.ways(256)
+    operations = mwem.ways(1024)
     assert mwem.measured(operations["MWEM"], x, 3)[0] < mwem.measured(operations["identity"], x, 3)[0]
 
 

@@ -28,7 +28,7 @@ __all__ = ["audit", "register"]
 File = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[FILE]",
+        metavar="[RUN]",
         help="A TOML file with a section statistic, query or fit, and perhaps audit.",
         show_default=False,
     ),
@@ -52,7 +52,7 @@ Trials = Annotated[
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write a picture there, as PNG.", show_default=False)
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a picture there, as PNG.", show_default=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 

@@ -61,13 +61,16 @@ _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (directions of writi
 
 
 def clean(text: str, keep: str = "") -> str:
-    r"""The text with everything unseen as an escape: no label can act on a terminal, or look like another one.
+    r"""The text with everything unseen as an escape: no label can act on a terminal, or look like another one. A mark
+    that stands on nothing is unseen too: it has no width, and would join what is printed before it.
 
-    >>> print(clean("a\x1b[31m\u202eb\ud800\n"))
-    a\x1b[31m\u202eb\ud800\n
+    >>> print(clean("a\x1b[31m\u202eb\ud800\n"), clean("\u0f35"))
+    a\x1b[31m\u202eb\ud800\n \u0f35
     """
+    bare = next((at for at, sign in enumerate(text) if unicodedata.category(sign)[0] != "M"), len(text))
     return "".join(
-        sign if sign in keep or unicodedata.category(sign) not in _UNSEEN else _escaped(sign) for sign in text
+        _escaped(sign) if at < bare or (sign not in keep and unicodedata.category(sign) in _UNSEEN) else sign
+        for at, sign in enumerate(text)
     )
 
 

@@ -51,6 +51,8 @@ class _Moments(Plan):
     def _model(self, noisy: NDArray[np.float64], d: int) -> Mapping[str, Any]:
         """Post-processing: means inside the bounds, variances between what the noise hides and a uniform feature's."""
         counts = np.maximum(noisy[:, 0], 1.0)
+        # a class that is lost in the noise is predicted only where there is no other
+        weights = np.where(noisy[:, 0] > 2 * self.noise.deviation, counts, 1e-9 * counts)
         weak = self.noise.deviation / counts  # the noise of a mean, at which a variance is believed no further
         means = np.clip(noisy[:, 1 : d + 1] / counts[:, None], -1, 1)
         spread = np.clip(noisy[:, d + 1 :] / counts[:, None] - means**2, 0.0, 1.0)
@@ -59,7 +61,7 @@ class _Moments(Plan):
         return {
             "classes_": self.classes,
             "class_count_": counts,
-            "class_prior_": counts / counts.sum(),
+            "class_prior_": weights / weights.sum(),
             "theta_": means * half + middle,
             "var_": spread * half**2,
         }
