@@ -29,6 +29,7 @@ _UNDECLARED = (
 class Fit:
     """The fit of an estimator to so many features. ``release((X, y))`` gives a fitted copy, or itself if ``in_place``.
 
+    >>> import numpy as np
     >>> from discreet.linear import LogisticRegression
     >>> fit = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0).operation(n_features=3)
     >>> fit.unit, fit.label
