@@ -271,7 +271,7 @@ def test_a_run_without_a_seed_keeps_its_bins_and_goes_on():
         step(other, trainer, batch)
     assert trainer.privacy.remaining_steps == 0
     assert np.array_equal(trainer.privacy._run._pass[1], state["order"].numpy())
-    with pytest.raises(ValueError, match="same step"):
+    with pytest.raises(ValueError, match="same run and step"):
         private(noise=noise.LambdaCGD(), rng=None)[1].privacy.load_state_dict(state, secret={**secret, "steps": 3})
 
 
