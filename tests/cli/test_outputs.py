@@ -43,16 +43,17 @@ WRITERS = {
 )
 def test_a_file_is_overwritten_only_by_force_and_a_ledger_never(writer, capsys):
     """Each command that writes."""
-    Path("there.png").write_text("kept")
-    assert run(*writer, "there.png") == 2
+    there = "there.html" if writer[0] == "report" else "there.png"  # a report's ending says what it is
+    Path(there).write_text("kept")
+    assert run(*writer, there) == 2
     assert "--force" in capsys.readouterr().err
-    assert Path("there.png").read_text() == "kept"
+    assert Path(there).read_text() == "kept"
     ledger = Path("budget.db").read_bytes()
     assert run(*writer, "budget.db", "--force") == 2
     assert "never overwritten" in capsys.readouterr().err
     assert Path("budget.db").read_bytes() == ledger
-    assert run(*writer, "there.png", "--force") == 0
-    assert Path("there.png").read_bytes() != b"kept"
+    assert run(*writer, there, "--force") == 0
+    assert Path(there).read_bytes() != b"kept"
     assert sorted(file.name for file in Path().iterdir() if file.name.startswith(".")) == []
 
 
