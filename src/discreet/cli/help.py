@@ -22,6 +22,7 @@ LEARN, BOOKS, CLAIMS, PRICES = "Ask and learn", "Keep the books", "Check a claim
 EXAMPLES = """\b
 Examples:
   discreet ledger open census --epsilon 3 --delta 1e-6
+  discreet init people.csv --out people.toml
   discreet fit people.csv --schema people.toml --target income --epsilon 1 --out income.json
   discreet report census
   discreet epsilon --noise-multiplier 4 --rate 0.01 --steps 10000 --delta 1e-5

@@ -22,7 +22,7 @@ from discreet.encoding.engines import DuckDB, quietly
 from discreet.encoding.frames import without_zones
 from discreet.errors import extra
 
-__all__ = ["Opened", "open_files", "unreadable_lines"]
+__all__ = ["Opened", "declared_types", "open_files", "unreadable_lines"]
 
 _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -60,6 +60,31 @@ def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> O
     if path.endswith(_JSON):
         return Opened(quietly(lambda: _json_lines(connection, files, columns, buffer)))
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _FEATHER + _TEXT_FILES + _JSON)}.")
+
+
+def declared_types(path: str) -> dict[str, str]:
+    """The names of a file's columns, with the type that the file itself declares ("" in a text file, which declares
+    none). They are public; no row is read.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There is no file {path!r}.")
+    if path.endswith(_TEXT_FILES):
+        return dict.fromkeys(_header(path, "\t" if ".tsv" in path else ","), "")
+    if not path.endswith(_PARQUET + _FEATHER):
+        raise ValueError(f"{path!r} declares no columns: give a file that ends in {', '.join(_TEXT_FILES + _PARQUET)}.")
+    with extra("tables"):
+        import pyarrow as pa
+        import pyarrow.feather
+        import pyarrow.parquet
+    try:
+        if path.endswith(_PARQUET):
+            found = pyarrow.parquet.read_schema(path)
+        else:
+            with pa.memory_map(path) as file:
+                found = pa.ipc.open_file(file).schema
+    except (OSError, pa.ArrowInvalid):
+        raise ValueError(f"{path!r} cannot be read as its ending says.") from None
+    return {field.name: str(field.type) for field in found}
 
 
 def _folder(path: str, name: str) -> str | None:

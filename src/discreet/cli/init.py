@@ -1,0 +1,131 @@
+"""``discreet init``: a schema to be filled in, drafted from names and types of a file's columns; no value is read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+
+from discreet.cli import show
+from discreet.cli.fit import Data
+from discreet.cli.help import LEARN
+from discreet.cli.outputs import ForceOption, claimed
+
+__all__ = ["draft", "init", "register"]
+
+_HEAD = """\
+# What is publicly known of {name}. Only the names of its columns, and the types that the file declares, were read.
+#
+# Write down what you know without looking at the data (a questionnaire, a law, common sense): whatever is read off
+# the data instead is a leak that nobody pays for. A column that is not declared is not used: take the # away from
+# those that you need, with one of
+#
+#   {{ bounds = [0, 100] }}                            a number: what lies outside counts as the nearer bound
+#   {{ range = [1, 16] }}                              whole numbers that are categories, both ends included
+#   {{ categories = ["f", "m"], other = "unknown" }}   the values there are
+#   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last
+#   {{ unlisted = true }}                              names, postcodes: values that are private themselves
+
+# unit = "person_id"        # the column that says whose row it is; without it, a single row is protected
+# max_rows_per_unit = 1     # how many rows of a unit count
+
+[columns]
+"""
+_FORMS = {
+    "number": "{ bounds = [LOW, HIGH] }",
+    "text": '{ categories = ["...", "..."] }',
+    "time": '{ dates = ["YYYY-MM-DD", "YYYY-MM-DD"] }',
+    "": "{ ... }",
+}
+_ASKED = "number, category, date, private or none"
+
+Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where the schema goes, as TOML.")]
+Ask = Annotated[
+    bool | None,
+    typer.Option(
+        "--ask/--no-ask", help="Ask for each column what is known; by default in a terminal.", show_default=False
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(rich_help_panel=LEARN)(init)
+
+
+def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOption = False) -> None:
+    """Draft the schema of a file: names and types of its columns, and what you say is public. No value is read."""
+    from discreet.encoding.files import declared_types
+    from discreet.schema import parse_schema
+
+    columns = declared_types(data)
+    asking = sys.stdin.isatty() if ask is None else ask
+    with claimed(out, force=force, inputs=[data]) as file:
+        answers = {name: _answer(name) for name in columns} if asking else {}
+        text = draft(data, columns, answers)
+        if any(answers.values()):
+            parse_schema(text)  # what was said must be a schema
+        file.write_text(text, encoding="utf-8")
+    missing = "" if any(answers.values()) else "; it declares nothing yet: open it, and fill in what is public"
+    show.say(f"wrote {out}: {len(columns)} columns{missing}")
+
+
+def draft(name: str, columns: dict[str, str], answers: dict[str, str]) -> str:
+    """The file: a declared column a line, and a line to be filled in for each of the others.
+
+    >>> print(draft("people.csv", {"age": "int64", "job": ""}, {"age": "{ bounds = [0, 100] }"}).splitlines()[-2:])
+    ['age = { bounds = [0, 100] }', '# job = { ... }']
+    """
+    told = {column: answers.get(column) for column in columns}
+    lines = [
+        f"{_key(column)} = {told[column]}" if told[column] else f"# {_key(column)} = {_FORMS[_kind(declared)]}"
+        for column, declared in columns.items()
+    ]
+    return _HEAD.format(name=show.clean(name)) + "\n".join(lines) + "\n"
+
+
+def _kind(declared: str) -> str:
+    """What a type that a file declares suggests."""
+    if declared.startswith(("date", "timestamp")):
+        return "time"
+    if declared.startswith(("int", "uint", "float", "double", "half", "decimal")):
+        return "number"
+    return "text" if declared else ""
+
+
+def _key(name: str) -> str:
+    """A column's name as a key of TOML, on one line."""
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    if plain:
+        return name
+    return '"' + "".join(_quoted(sign) for sign in name) + '"'
+
+
+def _quoted(sign: str) -> str:
+    if sign in '"\\':
+        return f"\\{sign}"
+    return sign if sign.isprintable() else f"\\U{ord(sign):08X}"
+
+
+def _answer(name: str) -> str:
+    """What somebody knows of a column, as TOML; nothing where it is left out."""
+    shown = show.clean(name)
+    kind = typer.prompt(f"{shown}: {_ASKED}", default="none").strip().lower()
+    match kind[:1]:
+        case "n" if kind != "none":
+            low, high = (typer.prompt(f"  {end} bound of {shown}", type=float) for end in ("lower", "upper"))
+            return f"{{ bounds = [{low!r}, {high!r}] }}"
+        case "c":
+            values = [value.strip() for value in typer.prompt("  its values, with commas between").split(",")]
+            listed = ", ".join('"' + "".join(map(_quoted, value)) + '"' for value in values if value)
+            return f"{{ categories = [{listed}] }}"
+        case "d":
+            first, last = (typer.prompt(f"  {end} day, as 2024-01-31") for end in ("first", "last"))
+            return f'{{ dates = ["{first.strip()}", "{last.strip()}"] }}'
+        case "p":
+            return "{ unlisted = true }"
+    return ""
