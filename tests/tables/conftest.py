@@ -15,6 +15,7 @@ def spark_session():
         sql = pytest.importorskip("pyspark.sql", reason='pyspark is missing: pip install "discreet[spark]"')
         quick = {
             "spark.ui.enabled": "false",
+            "spark.driver.memory": "3g",  # plans of long expressions are large, and some are kept
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
