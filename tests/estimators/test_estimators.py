@@ -62,6 +62,19 @@ def test_hostile_neighbours_move_sums_by_no_more_than_is_stated(name, adjacency,
     replay(lambda rows: fitted(estimator, rows), one, other)
 
 
+MOVED = [(4.0, 5.0, 0)] * 3, [(4.0, 5.0, 0)] * 2 + [(-3.0, -3.0, 1)]  # from corner to corner, and to another class
+
+
+@pytest.mark.parametrize("name", ["naive Bayes", "forest", "tree"])
+def test_a_record_that_is_replaced_counts_as_two(name, monkeypatch):
+    """It leaves one class and enters another: half of that sensitivity is found out."""
+    estimator = clone(EVERY[name]).set_params(adjacency="replace")
+    replay(lambda rows: fitted(estimator, rows), *MOVED)
+    monkeypatch.setattr(type(estimator), "_movement", 1)
+    with pytest.raises(ReplayError):
+        replay(lambda rows: fitted(estimator, rows), *MOVED)
+
+
 def test_replay_finds_a_residual_that_is_not_bounded(monkeypatch):
     """Without the cut to parts, one record may bring any number: the check above would see it."""
     monkeypatch.setattr(sums, "scaled", lambda rows, low, high: rows)
