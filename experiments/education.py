@@ -1,6 +1,6 @@
 """Does education predict income, and marriage? ``python -m experiments education [--quick]``; PUMS, Fulton County 2000.
 
-The lecture's discussion, answered by running it. *Income*: three private ways to the slope (means of the sixteen levels,
+The lecture's discussion, answered by running it. *Income*: three private ways to the slope (means of sixteen levels,
 sufficient statistics with confidence intervals, noisy gradients), with education alone and with seven more columns.
 *Marriage*: the logit of the lecture, with private intervals. *The attack*: least squares released exactly, to somebody
 who knows every record but one income; the normal equations give it to the dollar.
@@ -132,7 +132,7 @@ def intervals(rows: Array, income: Array, married: Array, seeds: int) -> list[di
 
 
 def attack(rows: Array, income: Array, seeds: int) -> dict[str, float]:
-    """The income of one person from coefficients and everybody else's records: exact coefficients, then private ones."""
+    """One person's income from coefficients and everybody else's records: exact coefficients, then private ones."""
     x = np.column_stack([rows, np.ones(len(rows))])
     gram, others = x.T @ x, x.T @ income
     victims = np.random.default_rng(0).choice(len(rows), seeds, replace=False)

@@ -85,7 +85,9 @@ def plot(means: list[dict[str, Any]], choices: list[dict[str, Any]]) -> None:
         left.legend(fontsize=7, frameon=False)
         right.plot(CANDIDATES, [cell["promised"] for cell in choices], "--", label="the theorem")
         right.plot(CANDIDATES, [cell["measured"] for cell in choices], "o", label="worst seen in 95 of 100")
-        right.set(xscale="log", xlabel="candidates", ylabel="below the best score", title="exponential mechanism, ε = 1")
+        right.set(
+            xscale="log", xlabel="candidates", ylabel="below the best score", title="exponential mechanism, ε = 1"
+        )
         right.legend(fontsize=7, frameon=False)
 
 

@@ -6,7 +6,7 @@
 3. The same by a small private network, in an ordinary torch loop.
 4. A table that is made up, from noisy marginals of the real one, for those who would rather have rows.
 5. One question too many: refused, and nothing is read for it.
-6. Is the first answer as private as it says? An audit asks the same question thousands of times, of made-up records with
+6. Is the first answer as private as it says? An audit asks the same question a thousand times, of made-up records with
    and without one person, and tries to tell the two apart. It reads nothing private and costs nothing.
 
 Every step charges the book before it reads a record; what is spent and left is what the ledger says. Accuracy is

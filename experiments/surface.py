@@ -81,7 +81,7 @@ def best(data: TensorDataset) -> tuple[float, float]:
 
 
 def plot(data: TensorDataset, top: tuple[float, float], paths: dict[float, list[tuple[float, float]]]) -> None:
-    low, high = np.array(top) - (1.2, 1.6), np.array(top) + (1.2, 1.2)
+    low, high = np.subtract(top, (1.2, 1.6)), np.add(top, (1.2, 1.2))
     grid = np.meshgrid(np.linspace(low[0], high[0], 80), np.linspace(low[1], high[1], 80))
     height = loss(data, *grid) - loss(data, *top)
     with _results.figure("surface", len(paths), 9.0) as axes:

@@ -2,7 +2,7 @@
 
 The shape follows the hierarchical schema of the registry of differential privacy deployments (OpenDP and NIST, 2025;
 "Practitioners' perspectives on a differential privacy deployment registry", arXiv 2509.13509). It has a deployment, a
-flavour, a loss, a model, an account and an implementation. What only the curator knows is null, to be filled in by hand.
+flavour, a loss, a model, an account and an implementation. What only the curator knows is null.
 """
 
 from __future__ import annotations
