@@ -4,13 +4,17 @@
 2. Who earns more than 50,000 dollars? A private logistic regression, and beside it the same without noise, which is
    *not* private and stands there for comparison.
 3. The same by a small private network, in an ordinary torch loop.
-4. One question too many: refused, and nothing is read for it.
+4. A table that is made up, from noisy marginals of the real one, for those who would rather have rows.
+5. One question too many: refused, and nothing is read for it.
+6. Is the first answer as private as it says? An audit asks the same question a thousand times, of made-up records with
+   and without one person, and tries to tell the two apart. It reads nothing private and costs nothing.
 
 Every step charges the book before it reads a record; what is spent and left is what the ledger says. Accuracy is
 measured on the test file that comes with the data. Adult is a public data set: with real data, the accuracy of a model
 on records that must stay private, like the model without noise, would be a release of its own, to be paid for.
 
-Writes ``build/quickstart.db`` (the ledger, new each time) and ``build/quickstart.html`` (the privacy report).
+Writes ``build/quickstart.db`` (the ledger, new each time), ``build/quickstart.html`` (the privacy report) and
+``build/synthetic.csv``.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ from discreet.training import make_private
 BUILD = Path(__file__).resolve().parent.parent / "build"
 EPSILON, DELTA = 3.0, 1e-5  # of the book
 LINEAR, TWIN, NETWORK = "private logistic regression", "scikit-learn, NOT private", "private network"
+SYNTHETIC, AUDIT = "synthetic table", "audit of the first answer"
+COPIED = ("age", "education", "sex", "hours_per_week", "income")  # columns of the synthetic table
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,9 @@ class Settings:
     tables: float = 0.5
     linear: float = 1.0
     network: float = 1.0
+    synthetic: float = 0.5
     delta: float = 1e-6  # of each model; the book's is shared between its filters
+    trials: int = 1000  # of the audit, on each side
     epochs: int = 10
     batch_size: int = 1024
 
@@ -172,6 +180,41 @@ def network(session: Session, data: Features, settings: Settings) -> None:
     session.note(NETWORK, _accuracy(session, NETWORK, predicted, data))
 
 
+def synthetic(session: Session, people: Adult, settings: Settings) -> pl.DataFrame:
+    """Rows that nobody is: drawn from a model of noisy counts, as many as anybody likes."""
+    schema = dp.Schema({name: people.schema[name] for name in COPIED})
+    model = dp.synthesis.AIM(settings.synthetic, settings.delta, whole=["age", "hours_per_week"])
+    with session.step(SYNTHETIC):
+        model.fit(pl.DataFrame(people.train).select(COPIED), schema=schema, book=session.book)
+    rows: pl.DataFrame = model.sample(10_000)
+    session.note(SYNTHETIC, f"{len(rows):,} rows that anybody may have, of {len(COPIED)} columns")
+    return rows
+
+
+def audited(session: Session, people: Adult, settings: Settings) -> dp.auditing.Audit:
+    """The first question again, with its budget, of forty made-up records and of the same with one more."""
+    frame = pl.DataFrame({"education": ["HS-grad"] * 41, "hours_per_week": [40.0] * 41})
+    schema = dp.Schema({name: people.schema[name] for name in frame.columns})
+
+    def asked(rows: pl.DataFrame) -> Any:
+        question = dp.table(rows, schema=schema).group_by("education").count().mean("hours_per_week")
+        return question.operation(epsilon=settings.tables)
+
+    with session.step(AUDIT, total=2 * settings.trials) as advance:
+        found = dp.auditing.audit(
+            asked,
+            frame.head(40),
+            frame,
+            trials=settings.trials,
+            delta=0.0,
+            read=lambda answer: answer.filter(pl.col("education") == "HS-grad")["count"].item(),
+            progress=lambda *_: advance(),
+        )
+    verdict = "VIOLATED" if found.violated else "consistent"
+    session.lines.append(Line(AUDIT, f"ε ≥ {found.lower:.2f}, where {found.claimed:g} is claimed: {verdict}"))
+    return found
+
+
 def one_too_many(session: Session, people: Adult) -> None:
     """A question the book cannot afford is refused before a row is read."""
     table = dp.table(pl.DataFrame(people.train), schema=people.schema)
@@ -252,7 +295,9 @@ def run(settings: Settings, folder: Path, console: Console) -> Session:
             logistic_regression(session, data, settings.linear, settings.delta)
             plain_twin(session, data)
             network(session, data, settings)
+            synthetic(session, people, settings).write_csv(folder / "synthetic.csv")
             one_too_many(session, people)
+            audited(session, people, settings)
         console.print(answers_table(frame))
         console.print(closing_table(session))
         session.findings.append(accuracy_finding(session, data))

@@ -138,3 +138,11 @@ def test_every_parameter_has_a_help_text():
         for parameter in command.params:
             if parameter.name != "help":
                 assert parameter.help, f"{parameter.name} of `{name}` has no help text"
+
+
+def test_the_glossary_is_the_reports():
+    """One list of words, in both places."""
+    from discreet.reporting.words import GLOSSARY
+
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    assert [f"| {word} | {meaning} |" in page for word, meaning in GLOSSARY.items()] == [True] * len(GLOSSARY)

@@ -96,6 +96,8 @@ class Categories:
     other: Value | None
 
     def __init__(self, values: Iterable[Value], other: Value | None = None) -> None:
+        if isinstance(values, (str, bytes)):
+            raise ValueError("values is one text, but must be a list of them: Categories(['a', 'b']).")
         listed = tuple(_plain(value) for value in islice(values, MOST_CATEGORIES + 1))
         if len(listed) > MOST_CATEGORIES:
             raise ValueError(

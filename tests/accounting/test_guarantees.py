@@ -40,6 +40,16 @@ def test_the_trade_off_curve_of_pure_dp_is_the_two_lines():
         assert curve.tradeoff(fpr) <= exact + 1e-9
 
 
+@pytest.mark.parametrize("delta", [1e-9, 4e-6, 1e-5, 1e-3, 0.1])
+def test_the_curve_of_approximate_dp_is_its_two_lines(delta):
+    """Delta comes to rest at the epsilon that was stated, and there the lines are drawn."""
+    curve = dp.guarantee(ev.ApproxDP(epsilon=1.0, delta=delta))
+    for fpr in (1e-3, 1e-2, 0.1, 0.5):
+        exact = max(0.0, 1 - delta - math.e * fpr, (1 - delta - fpr) / math.e)
+        assert curve.tradeoff(fpr) == pytest.approx(exact, abs=1e-6)
+        assert curve.tradeoff(fpr) <= exact + 1e-12
+
+
 def test_no_privacy_and_perfect_privacy_are_the_ends():
     assert dp.guarantee(ev.NonPrivate()).tpr_at(0.0) == 1
     assert dp.guarantee(ev.Composed(events=())).tpr_at(0.3) == pytest.approx(0.3)

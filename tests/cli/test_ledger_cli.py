@@ -98,6 +98,14 @@ def test_plot_writes_a_figure(url: str, tmp_path: Path) -> None:
     assert (tmp_path / "figure.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
+def test_report_writes_an_entry_for_the_registry(url: str, tmp_path: Path) -> None:
+    run("census", "--registry", "--out", str(tmp_path / "entry.json"), "-l", url, on=reporter())
+    assert json.loads((tmp_path / "entry.json").read_text(encoding="utf-8"))["deployment"]["name"] == "census"
+    refused = run("census", "--registry", "--out", str(tmp_path / "e.html"), "-l", url, on=reporter())
+    assert (refused.exit_code, "JSON" in refused.output) == (2, True)
+    assert not (tmp_path / "e.html").exists()
+
+
 def test_report_writes_html_or_json_and_prints_the_head(url: str, tmp_path: Path) -> None:
     for name in ("report.html", "report.json"):
         printed = run("census", "--out", str(tmp_path / name), "--entries", "2", "-l", url, on=reporter()).output

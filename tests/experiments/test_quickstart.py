@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 from rich.console import Console
 from rich.progress import Progress
@@ -16,7 +17,7 @@ from discreet.datasets import adult, adult_features
 from experiments import quickstart
 from experiments.quickstart import LINEAR, NETWORK, TWIN, Session, Settings
 
-SHORT = Settings(epochs=2)
+SHORT = Settings(epochs=2, trials=100)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def test_the_total_is_within_three_and_is_what_the_ledger_says(ran):
     with dp.Ledger(f"sqlite:///{ran.folder / 'quickstart.db'}", create=False) as ledger:
         book = ledger.book("adult")
         assert book.spent().epsilon == charged[-1].spent <= 3.0
-        assert [float(entry.epsilon) for entry in book.entries()[1:]] == [line.spent for line in charged[:3]]
+        assert [float(entry.epsilon) for entry in book.entries()[1:]] == [line.spent for line in charged[:4]]
         ledger.verify()
 
 
@@ -57,7 +58,7 @@ def test_the_models_are_good_and_the_twin_is_outside_the_book(ran):
 
 
 def test_one_question_too_many_is_refused_and_costs_nothing(ran):
-    *_, before, refused = ran.session.lines
+    *_, before, refused, _ = ran.session.lines
     assert refused.answer.startswith("refused")
     assert refused.spent == before.spent
 
@@ -91,6 +92,16 @@ def test_the_report_shows_what_was_learnt(ran):
     assert "<script" not in page
 
 
+def test_the_synthetic_table_is_for_anybody_and_the_audit_costs_nothing(ran):
+    lines = {line.asked: line for line in ran.session.lines}
+    rows = pl.read_csv(ran.folder / "synthetic.csv")
+    assert rows.shape == (10_000, len(quickstart.COPIED))
+    assert set(rows["income"].unique()) <= set(adult().categories["income"])
+    assert lines[quickstart.SYNTHETIC].spent > lines[NETWORK].spent
+    assert lines[quickstart.AUDIT].spent is None
+    assert "consistent" in lines[quickstart.AUDIT].answer
+
+
 @pytest.fixture
 def poor() -> Iterator[Session]:
     with dp.Ledger("sqlite://") as ledger:
@@ -104,6 +115,7 @@ def test_nothing_is_answered_that_was_not_charged(poor):
         lambda: quickstart.by_education(poor, people, 0.5),
         lambda: quickstart.logistic_regression(poor, data, 1.0, 1e-6),
         lambda: quickstart.network(poor, data, SHORT),
+        lambda: quickstart.synthetic(poor, people, SHORT),
     ]
     for ask in questions:
         with pytest.raises(dp.BudgetExceeded):
@@ -114,7 +126,7 @@ def test_nothing_is_answered_that_was_not_charged(poor):
 
 
 def test_the_settings_of_the_main_job_fit_the_book():
-    """Before anything is read: the three events of the full settings, charged to a book of the same limit."""
+    """Before anything is read: the four events of the full settings, charged to a book of the same limit."""
     settings = Settings()
     rate = settings.batch_size / 32_561
     steps = settings.epochs * -(-32_561 // settings.batch_size)
@@ -128,6 +140,9 @@ def test_the_settings_of_the_main_job_fit_the_book():
     )
     with dp.Ledger("sqlite://") as ledger:
         book = ledger.open("adult", epsilon=quickstart.EPSILON, delta=quickstart.DELTA)
-        for event in (dp.events.PureDP(epsilon=settings.tables), linear.privacy_event(93), training(noise)):
+        people = adult()
+        copied = dp.Schema({name: people.schema[name] for name in quickstart.COPIED})
+        copy = dp.synthesis.AIM(settings.synthetic, settings.delta).operation(copied).event
+        for event in (dp.events.PureDP(epsilon=settings.tables), linear.privacy_event(93), training(noise), copy):
             book.charge(event)
         assert book.spent().epsilon <= 3.0

@@ -396,3 +396,17 @@ def test_a_pdf_is_printed_by_the_browser(book: Book, tmp_path: Path) -> None:
     if not CHROMIUM:
         pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
     assert report(book).save(tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_the_entry_for_the_registry_says_what_the_report_says(book: Book) -> None:
+    made = dp.report(book, dataset="the census", purpose="planning")
+    entry = made.registry()
+    assert set(entry) == {"deployment", "dp_flavor", "privacy_loss", "model", "accounting", "implementation"}
+    assert entry["privacy_loss"]["privacy_parameters"] == {
+        "epsilon": made.facts["spent"]["epsilon"],
+        "delta": made.facts["spent"]["delta"],
+    }
+    assert entry["deployment"]["data_source"] == "the census"
+    assert entry["deployment"]["data_curator"] is None  # only the curator knows
+    assert entry["implementation"]["evidence"] == made.facts["ledger"]["head"]
+    assert json.loads(json.dumps(entry, allow_nan=False)) == entry

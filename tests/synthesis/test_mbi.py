@@ -41,7 +41,7 @@ def test_mbi_meets_the_same_counts_as_raking():
     assert theirs[0].sum() == pytest.approx(500.0)
 
 
-SCHEMA = Schema(a=Categories(range(2)), b=Categories(range(3)), c=Categories(range(2)), grade=Categories("xy"))
+SCHEMA = Schema(a=Categories(range(2)), b=Categories(range(3)), c=Categories(range(2)), grade=Categories(["x", "y"]))
 ENGINE = {
     "engine": "mbi",
     "structural_zeros": {("a", "b"): [(0, 2)]},

@@ -41,9 +41,7 @@ class TradeOff:
             return cls(np.zeros(1), np.zeros(1))
         if start >= 1:
             return cls(np.zeros(1), np.ones(1))
-        ends = (account.epsilon(start * share) for share in (1e-9, 1e-5, 1e-2))
-        reach = next((e for e in ends if e < math.inf), 0.0)
-        epsilons = reach * np.linspace(0, 1, _LINES) ** 1.5
+        epsilons = _reach(account, start) * np.linspace(0, 1, _LINES) ** 1.5
         return cls(epsilons, np.array([start, *(account.delta(float(e)) for e in epsilons[1:])]))
 
     @classmethod
@@ -81,3 +79,14 @@ class TradeOff:
         if path is not None:
             ax.figure.savefig(path, dpi=150)
         return ax.figure
+
+
+def _reach(account: Account, start: float) -> float:
+    """The epsilon where delta is 1e-9 of its ``start``; where delta never falls so far, that where it comes to rest."""
+    low, high = math.log(1e-9), 0.0  # of a share of ``start``
+    found = account.epsilon(start * math.exp(low))
+    for _ in range(0 if found < math.inf else 40):
+        middle = (low + high) / 2
+        epsilon = account.epsilon(start * math.exp(middle))
+        low, high, found = (low, middle, epsilon) if epsilon < math.inf else (middle, high, found)
+    return found if found < math.inf else 0.0

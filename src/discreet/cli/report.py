@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,9 @@ def report(
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
     dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
     purpose: Annotated[str, typer.Option("--purpose", help="What they were made for.")] = "",
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Write JSON in the shape of the public registry of deployments.")
+    ] = False,
     force: ForceOption = False,
     ledger: Address = DEFAULT,
 ) -> None:
@@ -41,8 +45,13 @@ def report(
     from discreet.ledger import Ledger
     from discreet.reporting import report as make
 
-    target = out or Path(f"{name.replace('/', '-')}.html")
+    target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
+    if registry and target.suffix != ".json":
+        raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
     with claimed(target, force=force) as page, Ledger(ledger, create=False) as books:
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
-        made.save(page)
+        if registry:
+            page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        else:
+            made.save(page)
     say(str(target), f"head {made.facts['ledger']['head']}")

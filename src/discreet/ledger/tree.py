@@ -88,8 +88,13 @@ def path(found: dict[str, Node], name: str) -> list[Node]:
     """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
     if missing := [name for name in names if name not in found]:
-        raise LedgerError(f"There is no book {missing[-1]!r} in this ledger.")
+        raise LedgerError(absent(missing[-1]))
     return [found[name] for name in names]
+
+
+def absent(name: str) -> str:
+    """What is said of a book that was never opened."""
+    return f"There is no book {name!r} in this ledger: open it first, or look at those there are (ledger show)."
 
 
 def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[sa.Row[Any]]:

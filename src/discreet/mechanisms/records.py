@@ -74,7 +74,7 @@ def check_column(values: Any) -> None:
     check_container(values)
     if not holds_numbers(values):
         raise ValueError(
-            f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits."
+            f"values has dtype {element_type(values)}, but must hold numbers: integers or floats of at most 64 bits."
         )
     if (dimensions := getattr(values, "ndim", 1)) != 1:
         raise ValueError(f"values has {dimensions} dimensions, but must have one: a number for each record.")
@@ -85,7 +85,7 @@ def check_rows(values: Any, dimension: int) -> None:
     check_container(values)
     if not holds_numbers(values):
         raise ValueError(
-            f"values has dtype {element_type(values)}, but must hold integers or floats of at most 64 bits."
+            f"values has dtype {element_type(values)}, but must hold numbers: integers or floats of at most 64 bits."
         )
     shape = getattr(values, "shape", None)
     if (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.errors import extra, is_whole_text, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
 from discreet.reporting.findings import Finding
 from discreet.reporting.page import Page, rendered
+from discreet.reporting.registry import registry
 
 __all__ = ["Report", "report"]
 
@@ -29,6 +31,10 @@ class Report(Page):
             "findings": [figures.finding(found, f"finding{n}") for n, found in enumerate(self.facts["findings"])],
         }
         return rendered("report.html.j2", figures=drawn, **self.facts)
+
+    def registry(self) -> dict[str, Any]:
+        """The same as an entry for the public registry of deployments; what only the curator knows is None."""
+        return registry(self.facts)
 
 
 def report(

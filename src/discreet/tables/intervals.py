@@ -55,15 +55,18 @@ def _by_zero(left: Interval, right: Interval) -> Interval:
 def function(name: str, inner: Interval) -> Interval:
     """Where a magnitude, a floor, a root or a logarithm lies; what has none is missing and lies nowhere.
 
-    >>> function("abs", (-3.0, 2.0)), function("sqrt", (-1.0, 9.0))
-    ((0.0, 3.0), (0.0, 3.0))
+    >>> huge = function("floor", (1e308, 1e308))
+    >>> function("abs", (-3.0, 2.0)), function("sqrt", (-1.0, 9.0)), arithmetic("*", huge, huge)
+    ((0.0, 3.0), (0.0, 3.0), (-inf, inf))
     """
     low, high = inner
     match name:
         case "abs":
             return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
         case "floor":
-            return (math.floor(low) if math.isfinite(low) else low), (math.floor(high) if math.isfinite(high) else high)
+            # floats again: products of whole numbers have no end, and none of floats is beyond infinity
+            ends = (float(math.floor(end)) if math.isfinite(end) else end for end in inner)
+            return next(ends), next(ends)
         case "sqrt":
             return 0.0, math.sqrt(max(high, 0.0))
     return (math.log(low) if low > 0 else -math.inf), (math.log(high) if high > 0 else math.inf)

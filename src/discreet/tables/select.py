@@ -149,8 +149,11 @@ class _Select:
             if is_aggregate(part):
                 return exp.column(self._noted(part, alias if bare else ""), quoted=True)
             if isinstance(part, exp.Column):
+                unknown = part.find_ancestor(exp.Anonymous)
                 raise ValueError(
-                    f"Column {part.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it."
+                    f"{unknown.name.upper()}(...) is no aggregate: there are COUNT, SUM, AVG, MEDIAN, VARIANCE."
+                    if unknown
+                    else f"Column {part.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it."
                 )
             return part
 

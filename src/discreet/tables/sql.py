@@ -81,7 +81,7 @@ def _parsed(query: str) -> exp.Select | exp.Union:
         trees = sqlglot.parse(query, dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"The query cannot be read: {reason}") from None
+        raise ValueError(f"The query cannot be read: {reason} Write: {FORM}") from None
     if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.Union)):
         kind = "several statements" if len(trees) != 1 else type(trees[0]).__name__.upper()
         raise ValueError(f"{kind} is not supported: {FORM}")
