@@ -182,4 +182,5 @@ def _cut(x: Any, like: Any) -> Any:
         return x
     from torch.distributed.tensor import distribute_tensor
 
-    return distribute_tensor(x, like.device_mesh, like.placements, src_data_rank=None)
+    # a copy: a view would keep all of it in memory
+    return distribute_tensor(x, like.device_mesh, like.placements, src_data_rank=None).clone()
