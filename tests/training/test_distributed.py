@@ -152,6 +152,14 @@ def mixing(rank):
         optimizer.step()
 
 
+def skipping(rank):
+    """Rank 1 makes no step for one batch, so that a record could be in two parts of the next sum."""
+    model, optimizer, loader = private()
+    for number, batch in enumerate(loader):
+        if not (rank and number == 1):
+            step(model, optimizer, batch)
+
+
 def halves():
     """A checkpoint half way."""
     model, optimizer, loader = private(optimizer=MOMENTUM, **QUIET)
@@ -203,6 +211,7 @@ def everything(rank, count, folder, half):
         "fit": raised(lambda: fit(network(), data(), epochs=1, batch_size=10, noise_multiplier=1.0)),
         "sharded late": raised(lambda: all_of(*late)),
         "mixing": raised(lambda: mixing(rank)),
+        "skipping": raised(lambda: skipping(rank)),
     }
     found["noise"] = noisy()
     found["noise in slices of a seed"] = noisy(rng=4)
@@ -297,6 +306,7 @@ def test_correlated_noise_is_drawn_in_shares(two):
         ("sampler", (ValueError, "DistributedSampler"), (ValueError, "DistributedSampler")),
         ("fit", (ValueError, "fit trains in one process"), (ValueError, "fit trains in one process")),
         ("sharded late", (PrivateTrainingError, "First fully_shard"), (PrivateTrainingError, "First fully_shard")),
+        ("skipping", (PrivateTrainingError, "different batches"), (PrivateTrainingError, "different batches")),
         ("mixing", (PrivateTrainingError, "Rank 1 refused"), (PrivateTrainingError, "record")),
     ],
 )

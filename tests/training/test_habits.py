@@ -155,7 +155,7 @@ def test_a_hook_of_distributed_data_parallel_that_would_never_run_is_refused(alo
 
 
 def test_a_process_group_that_came_after_make_private_is_refused():
-    model, optimizer, loader = private()
+    *_, loader = private()
     with pytest.raises(PrivateTrainingError, match="Call init_process_group before"):
         admit_wrapper(SimpleNamespace(process_group=SimpleNamespace(size=lambda: 2)), loader.run.ranks)
 
@@ -193,3 +193,16 @@ def test_what_accelerate_prepared_is_refused_as_such():
         make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, **given)
     with pytest.raises(ValueError, match="optimizer was prepared by accelerate"):
         make_private(model, optimizer, plain, **given)
+
+
+def test_accelerate_may_prepare_what_is_private_already():
+    accelerate = pytest.importorskip("accelerate")
+    expected = weights(run(*private()))
+    helper = accelerate.Accelerator(cpu=True)
+    model, optimizer, loader = helper.prepare(*private())
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            helper.backward(F.cross_entropy(model(x), y))
+            optimizer.step()
+    assert torch.equal(weights(model), expected)

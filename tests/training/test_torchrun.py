@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "distributed.md"
-SCRIPTS = re.findall(r"^```\{ \.python \.torchrun \}\n# (\w+)\.py.*\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
+SCRIPTS = re.findall(r"^```\{ \.python \.torchrun \}\n# (\w+)\.py[^\n]*\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
 
 
 def launched(folder, name):

@@ -214,5 +214,6 @@ class _Drawn:
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real
-            self.waiting.append(Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece)))
+            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number)
+            self.waiting.append(batch)
             yield piece

@@ -338,7 +338,7 @@ def _drawing(streams: Streams) -> Callable[[int], int]:
 def start(run: Run) -> None:
     """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
     run.clipped.attach(run.model)
-    run.ranks.copy_from_first([x for x in [*run.trained.values(), *run.model.buffers()] if not is_sharded(x)])
+    run.ranks.copy_from_first([x for x in [*run.model.parameters(), *run.model.buffers()] if not is_sharded(x)])
     follow_private_steps()
     OptimizerHooks(run).attach(run.optimizer)
     run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]

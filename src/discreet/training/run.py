@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
-from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards
+from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
 from discreet.training.gradients import ClippedSum
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
@@ -44,6 +44,7 @@ class Batch:
     first: bool
     last: bool
     indices: tuple[int, ...] = ()
+    number: int = 0  # of the piece
 
 
 def labelled(label: str, unverified: str, debug: bool) -> str:
@@ -76,7 +77,10 @@ class Run:
     ) -> None:
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
-        self._sums, self._shards = Sums(self.ranks, self.trained), shards
+        self._sums, self._shards = (
+            Sums(self.ranks, self.trained),
+            shards if shards is not None else Shards(model, self.ranks),
+        )
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         # of this run alone: ties a checkpoint and the secret state that belongs to it
@@ -164,11 +168,10 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        with self.ranks.together(step, clip_norm):
+        with self.ranks.together(step, batch.step, batch.number, bits(clip_norm)):
             refuse()
             self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
-        if self._shards is not None:
-            self._shards.end()
+        self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
         return self._release(step, clip_norm) if batch.last else None
 
@@ -230,6 +233,7 @@ class Run:
         """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their
         step."""
         number, order = self._pass
+        self._shards.end()
         return {
             "model": as_one_process(self.model.state_dict()),
             "optimizer": as_one_process(self.optimizer.state_dict()),
@@ -275,6 +279,7 @@ class Run:
                 "The secret state is of another rank, or of another number of ranks, and each remembers its part of "
                 "the noise: go on with as many ranks as saved it, each with its own secret_state_dict()."
             )
+        self._shards.end()
         model, optimizer = as_shards(state, self.model, self.optimizer)
         self.model.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)

@@ -7,7 +7,7 @@ under ``DistributedDataParallel``.
 
 from __future__ import annotations
 
-from discreet.training.distributed.ranks import Ranks
+from discreet.training.distributed.ranks import Ranks, bits
 from discreet.training.distributed.shards import Shards, as_one_process, as_shards, is_sharded
 from discreet.training.distributed.streams import SharedStreams
 from discreet.training.distributed.sums import Sums
@@ -21,6 +21,7 @@ __all__ = [
     "admit_wrapper",
     "as_one_process",
     "as_shards",
+    "bits",
     "is_sharded",
     "unwrapped",
 ]

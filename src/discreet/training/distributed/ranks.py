@@ -21,7 +21,7 @@ with extra("torch"):
     import torch.distributed as dist
     from torch import Tensor
 
-__all__ = ["Ranks"]
+__all__ = ["Ranks", "answered", "bits"]
 
 LOST = (
     "Another rank did not answer: its process ended, or it took longer than the timeout that init_process_group was "
@@ -73,8 +73,9 @@ class Ranks:
     # --- meetings --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def together(self, step: int = 0, norm: float = 0.0) -> Iterator[None]:
-        """A block that all ranks get through, or none: where one raises, all do. ``step`` and ``norm`` must agree."""
+    def together(self, *same: int) -> Iterator[None]:
+        """A block that all ranks get through, or none: where one raises, all do. So they do where numbers that must be
+        the ``same`` are not."""
         self.refuse_stopped()
         if self.count == 1:
             yield
@@ -84,10 +85,10 @@ class Ranks:
             yield
         except Exception as error:
             failure = error
-        bits = struct.unpack("q", struct.pack("d", norm))[0]
         self._stopped = True
+        both = [sign * number for number in same for sign in (1, -1)]  # the least, too
         try:
-            failed, *most = self.largest(0 if failure is None else self.count - self.rank, step, -step, bits, -bits)
+            failed, *most = self.largest(0 if failure is None else self.count - self.rank, *both)
         except PrivateTrainingError:
             if failure is None:
                 raise
@@ -95,10 +96,10 @@ class Ranks:
             raise failure
         if failed:
             raise PrivateTrainingError(STOPPED.format(rank=self.count - failed))
-        if most[0] != -most[1] or most[2] != -most[3]:
+        if any(a != -b for a, b in zip(most[::2], most[1::2], strict=True)):
             raise PrivateTrainingError(
-                "The ranks are at different steps, or clip at different norms: their loops differ. Let every rank call "
-                "step as often as the others, and load the same checkpoint on all of them."
+                "The ranks are at different batches, or clip at different norms: their loops differ. Let every rank "
+                "call step for every batch that its loader yields, and load the same checkpoint on all of them."
             )
         self._stopped = False
 
@@ -185,6 +186,11 @@ class Ranks:
             with answered(), torch.no_grad():
                 for tensor in tensors:
                     dist.broadcast(tensor.detach(), src=0)
+
+
+def bits(number: float) -> int:
+    """A float as a whole number, equal where the float is."""
+    return int(struct.unpack("q", struct.pack("d", number))[0])
 
 
 @contextmanager
