@@ -196,7 +196,7 @@ class _Drawn:
     def _drawn(self, step: int) -> list[int]:
         loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
         keys = _Keys(loader.dataset, loader.records)
-        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.streams.sampling(step))
+        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.sampling(step))
         return [int(index) for index in drawn]
 
     def _order(self, rng: Rng) -> Indices | None:

@@ -281,30 +281,16 @@ def prepared(
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     ranks = ranks or Ranks()
     with ranks.together():
+        if not isinstance(unverified, str) or not isinstance(debug, bool):
+            raise ValueError("unverified must be a reason in words, and debug True or False.")
         admission.refuse_optimizer(optimizer)
         model = unwrapped(model, ranks)
         admission.refuse_modules(model)
-        if not isinstance(unverified, str) or not isinstance(debug, bool):
-            raise ValueError("unverified must be a reason in words, and debug True or False.")
         plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
         trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), checked_speed(speed)
-    ranks.agree(
-        plan.facts
-        | {
-            "loss_reduction": loss_reduction,
-            "speed": repr(how),
-            "the number of records": len(loader.dataset),  # type: ignore[arg-type]
-            "the model": [(name, tuple(p.shape), str(p.dtype)) for name, p in trained.items()],
-        }
-    )
-    clipped = ClippedSum(
-        shards.seen(trained),
-        plan.clipping,
-        loss_reduction,
-        _drawing(streams),
-        unverified=unverified,
-        debug=debug,
-    )
+    ranks.agree(plan.facts | _facts(loader, loss_reduction, how, trained))
+    told: Any = {"unverified": unverified, "debug": debug}
+    clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), **told)
     clipped.watch.admit_wrapper = partial(admit_wrapper, ranks=ranks)
     shards.attach(clipped)
     run = Run(
@@ -314,13 +300,24 @@ def prepared(
         clipped,
         streams,
         secure=how.secure,
-        unverified=unverified,
-        debug=debug,
         ranks=ranks,
         trained=trained if shards else None,
         shards=shards,
+        **told,
     )
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+
+
+def _facts(
+    loader: DataLoader[Any], reduction: Reduction, speed: Speed, trained: Mapping[str, nn.Parameter]
+) -> dict[str, object]:
+    """What the ranks of a run must agree about beside the plan, by name."""
+    return {
+        "loss_reduction": reduction,
+        "speed": repr(speed),
+        "the number of records": len(loader.dataset),  # type: ignore[arg-type]
+        "the model": [(name, tuple(p.shape), str(p.dtype)) for name, p in trained.items()],
+    }
 
 
 def _drawing(streams: Streams) -> Callable[[int], int]:

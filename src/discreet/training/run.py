@@ -109,6 +109,11 @@ class Run:
             return range(self.steps, self.steps + length)
         return range(self.position, self.position + length - self.position % length)
 
+    def sampling(self, step: int) -> Rng:
+        """The source of a step's batch. One that is shared by ranks is another in every loop: a step that a loop draws
+        once more, because a batch was left out, must not see the batch that an earlier step was made of."""
+        return self.streams.sampling(*([step] if self.streams.reproducible else [step, 1 + self.loop]))
+
     def order(self, step: int, draw: Callable[[Rng], Indices | None]) -> Indices | None:
         """What the pass of a step has drawn for all its steps; drawn when it is asked for first."""
         number = 0 if self.plan.sampler.kept else step // self.plan.sampler.steps_per_pass
@@ -168,7 +173,7 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        with self.ranks.together(step, batch.step, batch.number, bits(clip_norm)):
+        with self.ranks.together(step, self.loop, batch.step, batch.number, bits(clip_norm)):
             refuse()
             self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
         self._shards.end()

@@ -1,8 +1,8 @@
 """The streams of a run on several ranks: batches by one secret that all of them know, noise by each rank's own.
 
-Rank 0 draws a key and sends it to the others; a step's batch is drawn from a stream under that key and the step's
-number, so that every rank draws the same records by the law of one process. The key is in no checkpoint: a run that
-goes on has a new one.
+Rank 0 draws a key and sends it to the others; a batch is drawn from a stream under that key and the batch's place (its
+step, and the loop that draws it), so that every rank draws the same records by the law of one process. No two batches
+have one place. The key is in no checkpoint: a run that goes on has a new one.
 """
 
 from __future__ import annotations
