@@ -13,12 +13,13 @@ from torch.distributed import HashStore
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
 from discreet.training import PrivateTrainingError, Speed, make_private
 from discreet.training.distributed import admit_wrapper
+from discreet.training.gradients.calls import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
 
 PIECES = Speed(max_physical_batch_size=3)
@@ -181,6 +182,25 @@ def test_a_policy_of_fully_shard_that_was_never_tried_is_refused(alone):
     fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
     with pytest.raises(ValueError, match="mixed-precision or an offload policy"):
         private(model)
+
+
+def test_shards_in_which_a_record_has_no_gradient_of_its_own_are_refused(alone, monkeypatch):
+    model = network()
+    fully_shard(model, mesh=init_device_mesh("cpu", (1, 1), mesh_dim_names=("again", "shard")))
+    with pytest.raises(ValueError, match=r"mesh of shape \(1, 1\)"):
+        private(model)
+    parallel = network()
+    mesh = init_device_mesh("cpu", (1,))
+    parallel[0].weight = nn.Parameter(distribute_tensor(parallel[0].weight, mesh, [Shard(1)]))
+    with pytest.raises(ValueError, match=r"'0.weight' is a DTensor also where its module is called"):
+        private(parallel)
+    own = network()
+    fully_shard(own[0], mesh=mesh)
+    monkeypatch.setitem(LAYERS, nn.Linear, {})
+    with pytest.raises(ValueError, match="call fully_shard on its parent"):
+        private(own)
+    with pytest.raises(ValueError, match="FullyShardedDataParallel, which keeps its parameters in one flat vector"):
+        private(type("FullyShardedDataParallel", (nn.Sequential,), {})(nn.Linear(4, 2)))
 
 
 def test_what_accelerate_prepared_is_refused_as_such():
