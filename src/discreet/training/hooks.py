@@ -48,6 +48,7 @@ class OptimizerHooks:
         self._hushed = hushed()
         try:
             run.refuse_step()  # a closure may have taken it
+            run.plan.check(run.number)
             # none for a piece: the optimiser passes over parameters without a gradient
             self._set_gradients(run.take_step(lambda: self._refuse(optimizer)))
         except BaseException:
@@ -56,9 +57,7 @@ class OptimizerHooks:
         return None if closure is None else ((args[0], answer), {})
 
     def _refuse(self, optimizer: Optimizer) -> None:
-        run = self._run
-        run.plan.check(run.number)
-        refuse_new_parameters(run.model, optimizer, self._known)
+        refuse_new_parameters(self._run.model, optimizer, self._known)
         refuse_gradients(self._seen)
         if self._parameters is not self._seen:
             refuse_gradients(self._parameters)

@@ -178,11 +178,15 @@ class Run:
             self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
         self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
-        return self._release(step, clip_norm) if batch.last else None
+        if not batch.last:
+            return None
+        with self.ranks.unbroken():
+            return self._release(step, clip_norm)
 
     def leave_pass(self) -> None:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
         self.clipped.verification.end()
+        self._shards.end()
         self.between_pieces = False
 
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:

@@ -103,6 +103,13 @@ class Ranks:
             )
         self._stopped = False
 
+    @contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """A block after which nothing goes on if it fails: the others do not know how far this rank came."""
+        self._stopped = self.count > 1
+        yield
+        self._stopped = False
+
     def refuse_stopped(self) -> None:
         """Refuse to go on alone."""
         if self._stopped:
