@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from discreet.errors import BudgetExceeded
 from discreet.training import Clipping, PrivateTrainingError, Quantile, Speed, TruncatedPoisson, fit, make_private
-from discreet.training.distributed import Ranks, SharedStreams
+from discreet.training.distributed import Ranks, Shards, SharedStreams
 from discreet.training.noise import LambdaCGD
 from tests.training.loops import N, data, network, private, step, weights
 from tests.training.ranks import on_ranks
@@ -35,10 +35,11 @@ MOMENTUM = partial(torch.optim.SGD, momentum=0.9)  # not Adam: it makes much of 
 
 
 class Tied(nn.Module):
-    """A table that is also the output layer, and a weight that is made of parameters."""
+    """A table that is also the output layer; with ``making``, beside a weight that is made of parameters."""
 
-    def __init__(self):
+    def __init__(self, making=False):
         super().__init__()
+        self.making = making
         torch.manual_seed(3)
         self.table, self.inner, self.out = nn.Embedding(7, 5), nn.Linear(5, 5), nn.Linear(5, 7, bias=False)
         self.out.weight = self.table.weight
@@ -46,7 +47,7 @@ class Tied(nn.Module):
 
     def forward(self, x):
         hidden = torch.tanh(self.inner(self.table(x).mean(1)))
-        return self.out(F.linear(hidden, self.inner.weight * self.scale.exp()))
+        return self.out(F.linear(hidden, self.inner.weight * self.scale.exp()) if self.making else hidden * self.scale)
 
 
 def tokens():
@@ -104,6 +105,7 @@ COMMON = {
     "bins": lambda wrap: trained(wrap(network()), sampler="balls-in-bins"),
     "adaptive": lambda wrap: trained(wrap(network()), **ADAPTIVE),
     "tied": lambda wrap: trained(wrap(Tied()), records=tokens(), optimizer=MOMENTUM),
+    "made of parameters": lambda wrap: trained(wrap(Tied(making=True)), records=tokens()),
 }
 
 
@@ -177,6 +179,21 @@ def resumed(state, wrap=lambda model: model):
     return whole(model).numpy()
 
 
+def kept_whole(act):
+    """For each batch of a run, whether the model was kept whole for it."""
+    seen, begin = [], Shards.begin
+
+    def noted(self, verified):
+        begin(self, verified)
+        seen.append(self._held is not None)
+
+    Shards.begin = noted
+    try:
+        return act(sharded), seen
+    finally:
+        Shards.begin = begin
+
+
 def everything(rank, count, folder, half):
     from torch.distributed.fsdp import fully_shard
 
@@ -184,7 +201,7 @@ def everything(rank, count, folder, half):
         "wrapped": {name: act(wrapped) for name, act in COMMON.items()},
         "bare": trained(network(seed=rank)),  # rank 0's weights are taken
         "later": later(network()),
-        "sharded": {name: act(sharded) for name, act in COMMON.items()},
+        "sharded": {name: kept_whole(act) for name, act in COMMON.items()},
         "sharded by layers": trained(sharded(network(), "0", "2"), **PIECES),
         "half": halves(),
         "resumed": resumed(half, wrapped),
@@ -225,6 +242,8 @@ def two(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     answers = on_ranks(2, everything, folder, halves())
     for answer in answers:
+        answer["whole"] = {name: seen for name, (_, seen) in answer["sharded"].items()}
+        answer["sharded"] = {name: found for name, (found, _) in answer["sharded"].items()}
         answer["charges"] = (folder / "charges").read_text()
     return answers
 
@@ -242,6 +261,15 @@ def close(one, other):
 def test_two_ranks_end_where_one_process_does(two, kind, name):
     alone = COMMON[name](lambda model: model)
     assert all(close(alone, answer[kind][name]) for answer in two)
+
+
+def test_a_sharded_model_is_whole_only_where_records_are_run_alone(two):
+    assert two[0]["whole"] == two[1]["whole"]
+    seen = two[0]["whole"]
+    assert all(seen["made of parameters"])
+    for name in ("as it is", "tied", "in pieces"):
+        assert seen[name][:2] == [True, True]
+        assert 0 < sum(seen[name]) < len(seen[name])
 
 
 def test_the_order_of_calls_does_not_matter(two):
