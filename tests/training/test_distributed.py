@@ -179,6 +179,12 @@ def resumed(state, wrap=lambda model: model):
     return whole(model).numpy()
 
 
+def shares(loops=20):
+    """The records that this rank got, batch by batch, of a run without a seed."""
+    *_, loader = private(rng=None)
+    return [[i for i in loader.run.batch.indices if i >= 0] for _ in range(loops) for _ in loader]
+
+
 def kept_whole(act):
     """For each batch of a run, whether the model was kept whole for it."""
     seen, begin = [], Shards.begin
@@ -231,6 +237,7 @@ def everything(rank, count, folder, half):
         "mixing": raised(lambda: mixing(rank)),
         "skipping": raised(lambda: skipping(rank)),
     }
+    found["shares"] = shares()
     found["noise"] = noisy()
     found["noise in slices of a seed"] = noisy(rng=4)
     found["correlated noise"] = noisy(noise=LambdaCGD(back=BACK), epochs=1, count=20, size=4000)
@@ -301,6 +308,19 @@ def test_a_step_that_is_drawn_again_sees_another_batch():
     drawn = [[tuple(loader.run.batch.indices) for _ in loader] for _ in range(2)]  # no steps, so the same numbers
     assert len(drawn[0]) == 6
     assert len({*drawn[0], *drawn[1]}) == 12
+
+
+def test_ranks_share_out_one_sample_of_the_law_of_one_process(two):
+    """Every record joins by a coin of chance 1/6: the number of heads, and of each record's, is binomial."""
+    batches = [sorted([*one, *other]) for one, other in zip(two[0]["shares"], two[1]["shares"], strict=True)]
+    assert [batch[::2] for batch in batches] == two[0]["shares"]
+    assert [batch[1::2] for batch in batches] == two[1]["shares"]
+    assert len(batches) == 120
+    assert len(set(map(tuple, batches))) > 115
+    heads = np.bincount(np.concatenate(batches).astype(int), minlength=N)
+    for count, coins in [(heads.sum(), 120 * N), *((count, 120) for count in heads)]:
+        assert stats.binomtest(int(count), coins, 1 / 6).pvalue > ALARM
+    assert stats.binomtest(int(heads.sum()), 120 * N, 1 / 12).pvalue < ALARM  # as if every rank drew from half
 
 
 # --- noise -----------------------------------------------------------------------------------------------------------
