@@ -3,19 +3,24 @@ write."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.distributed import HashStore
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
 from discreet.training import PrivateTrainingError, Speed, make_private
-from tests.training.loops import data, network, private, step, weights
+from discreet.training.distributed import admit_wrapper
+from discreet.training.gradients.calls import LAYERS
+from tests.training.loops import data, network, private, run, step, weights
 
 PIECES = Speed(max_physical_batch_size=3)
 
@@ -133,27 +138,69 @@ def alone():
     torch.distributed.destroy_process_group()
 
 
-def test_a_private_model_inside_distributed_data_parallel_is_refused_by_name(alone):
+def test_distributed_data_parallel_of_one_process_changes_nothing(alone):
+    expected = weights(run(*private()))
     model, optimizer, loader = private()
-    wrapped = nn.parallel.DistributedDataParallel(model)
-    with pytest.raises(PrivateTrainingError, match=r"DistributedDataParallel.*drift apart"):
-        each(loader, lambda *batch: step(wrapped, optimizer, batch))
-    with pytest.raises(ValueError, match="DistributedDataParallel, which splits"):
-        private(nn.parallel.DistributedDataParallel(network()))
+    wrapped = nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
+    assert torch.equal(weights(run(wrapped, optimizer, loader)), expected)
+    assert torch.equal(weights(run(*private(nn.parallel.DistributedDataParallel(network())))), expected)
+    with pytest.raises(ValueError, match="inside the model"):
+        private(nn.Sequential(nn.parallel.DistributedDataParallel(network())))
+
+
+def test_a_hook_of_distributed_data_parallel_that_would_never_run_is_refused(alone):
+    wrapped = nn.parallel.DistributedDataParallel(network())
+    wrapped.register_comm_hook(None, allreduce_hook)
+    with pytest.raises(PrivateTrainingError, match="communication hook"):
+        private(wrapped)
+
+
+def test_a_process_group_that_came_after_make_private_is_refused():
+    *_, loader = private()
+    with pytest.raises(PrivateTrainingError, match="Call init_process_group before"):
+        admit_wrapper(SimpleNamespace(process_group=SimpleNamespace(size=lambda: 2)), loader.run.ranks)
 
 
 @pytest.mark.parametrize(("part", "name"), [("", "FSDPSequential"), ("0", "FSDPLinear")], ids=["whole", "a layer"])
-def test_a_sharded_model_is_refused_by_name(alone, part, name):
-    mesh = init_device_mesh("cpu", (1,))
+def test_a_sharded_model_is_trained_and_one_sharded_later_is_refused_by_name(alone, part, name):
+    expected = weights(run(*private()))
     model = network()
-    fully_shard(model.get_submodule(part), mesh=mesh)
+    fully_shard(model.get_submodule(part), mesh=init_device_mesh("cpu", (1,)))
     assert any(isinstance(p, DTensor) for p in model.parameters())
-    with pytest.raises(ValueError, match=f"{name}, which keeps its parameters in shards"):
-        private(model)
+    run(*private(model))
+    assert torch.equal(
+        torch.cat([getattr(p, "full_tensor", lambda p=p: p)().flatten() for p in model.parameters()]), expected
+    )
     model, optimizer, loader = private()
-    fully_shard(model.get_submodule(part), mesh=mesh)
-    with pytest.raises(PrivateTrainingError, match=f"{name} after make_private"):
+    fully_shard(model.get_submodule(part), mesh=init_device_mesh("cpu", (1,)))
+    with pytest.raises(PrivateTrainingError, match=f"{name} after make_private.*First fully_shard"):
         each(loader, lambda *batch: step(model, optimizer, batch))
+
+
+def test_a_policy_of_fully_shard_that_was_never_tried_is_refused(alone):
+    model = network()
+    fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    with pytest.raises(ValueError, match="mixed-precision or an offload policy"):
+        private(model)
+
+
+def test_shards_in_which_a_record_has_no_gradient_of_its_own_are_refused(alone, monkeypatch):
+    model = network()
+    fully_shard(model, mesh=init_device_mesh("cpu", (1, 1), mesh_dim_names=("again", "shard")))
+    with pytest.raises(ValueError, match=r"mesh of shape \(1, 1\)"):
+        private(model)
+    parallel = network()
+    mesh = init_device_mesh("cpu", (1,))
+    parallel[0].weight = nn.Parameter(distribute_tensor(parallel[0].weight, mesh, [Shard(1)]))
+    with pytest.raises(ValueError, match=r"'0.weight' is a DTensor also where its module is called"):
+        private(parallel)
+    own = network()
+    fully_shard(own[0], mesh=mesh)
+    monkeypatch.setitem(LAYERS, nn.Linear, {})
+    with pytest.raises(ValueError, match="call fully_shard on its parent"):
+        private(own)
+    with pytest.raises(ValueError, match="FullyShardedDataParallel, which keeps its parameters in one flat vector"):
+        private(type("FullyShardedDataParallel", (nn.Sequential,), {})(nn.Linear(4, 2)))
 
 
 def test_what_accelerate_prepared_is_refused_as_such():
@@ -166,3 +213,16 @@ def test_what_accelerate_prepared_is_refused_as_such():
         make_private(model, torch.optim.SGD(model.parameters(), lr=0.1), loader, **given)
     with pytest.raises(ValueError, match="optimizer was prepared by accelerate"):
         make_private(model, optimizer, plain, **given)
+
+
+def test_accelerate_may_prepare_what_is_private_already():
+    accelerate = pytest.importorskip("accelerate")
+    expected = weights(run(*private()))
+    helper = accelerate.Accelerator(cpu=True)
+    model, optimizer, loader = helper.prepare(*private())
+    for _ in range(2):
+        for x, y in loader:
+            optimizer.zero_grad()
+            helper.backward(F.cross_entropy(model(x), y))
+            optimizer.step()
+    assert torch.equal(weights(model), expected)

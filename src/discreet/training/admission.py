@@ -79,15 +79,20 @@ def refuse_modules(model: nn.Module) -> None:
             raise ValueError(
                 f"{what} runs outside Python, where no call of it can be watched. Pass the module it was made of."
             )
-        if any(kind.__name__ in ("FSDPModule", "FullyShardedDataParallel") for kind in type(module).__mro__):
+        if any(kind.__name__ == "FullyShardedDataParallel" for kind in type(module).__mro__):
             raise ValueError(
-                f"{what} keeps its parameters in shards, and each process would clip and noise a part by itself. Train "
-                "in one process, and do not call fully_shard on the model."
+                f"{what} keeps its parameters in one flat vector, where none has a call of its own. Shard the model it "
+                "was made of: torch.distributed.fsdp.fully_shard(model)"
             )
-        if isinstance(module, nn.DataParallel | nn.parallel.DistributedDataParallel):
+        if isinstance(module, nn.DataParallel):
             raise ValueError(
                 f"{what} splits a batch among devices, and each part would be clipped and noised by itself. Pass "
-                "its .module."
+                "its .module, in a process for each device."
+            )
+        if isinstance(module, nn.parallel.DistributedDataParallel):
+            raise ValueError(
+                f"{what} averages gradients by itself, inside the model. Put the whole model in one: "
+                "DistributedDataParallel(model)"
             )
 
 

@@ -12,6 +12,7 @@ from discreet.events import Event
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
 from discreet.training.collating import zeroed
+from discreet.training.distributed import Ranks
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
@@ -90,6 +91,11 @@ class Training(Generic[Model]):
 
         Model and loss are run once, on two records of zeros in the shapes of the data, which are public.
         """
+        if Ranks.found().count > 1:
+            raise ValueError(
+                "fit trains in one process, but there are several: each would charge and release a model of its own. "
+                "Write the loop, with make_private on all of them."
+            )
         records, streams = _records(data), Streams(rng)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(streams.public(0).word())

@@ -23,8 +23,8 @@ class OptimizerHooks:
     """Stands between an optimiser's ``step`` and ``zero_grad`` and the gradients of the parameters."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._parameters = run, run.clipped.parameters
-        self._known = {id(p): name for name, p in self._parameters.items()}
+        self._run, self._parameters, self._seen = run, run.trained, run.clipped.parameters
+        self._known = {id(p): name for known in (self._seen, self._parameters) for name, p in known.items()}
         self._hushed: list[LossTape] = []
 
     def attach(self, optimizer: Optimizer) -> None:
@@ -49,14 +49,18 @@ class OptimizerHooks:
         try:
             run.refuse_step()  # a closure may have taken it
             run.plan.check(run.number)
-            refuse_new_parameters(run.model, optimizer, self._known)
-            refuse_gradients(self._parameters)
             # none for a piece: the optimiser passes over parameters without a gradient
-            self._set_gradients(run.take_step())
+            self._set_gradients(run.take_step(lambda: self._refuse(optimizer)))
         except BaseException:
             self.after_step()
             raise
         return None if closure is None else ((args[0], answer), {})
+
+    def _refuse(self, optimizer: Optimizer) -> None:
+        refuse_new_parameters(self._run.model, optimizer, self._known)
+        refuse_gradients(self._seen)
+        if self._parameters is not self._seen:
+            refuse_gradients(self._parameters)
 
     def after_step(self, *_: Any) -> None:
         """Other runs' tapes listen again."""

@@ -82,6 +82,11 @@ def checked(loader: Any) -> DataLoader[Any]:
             "loader has a batch sampler of its own, but the sampler decides what privacy costs: pass "
             "batch_size= to the DataLoader and sampler= to make_private."
         )
+    if isinstance(loader.sampler, torch_data.DistributedSampler):
+        raise ValueError(
+            "loader has a DistributedSampler, but the ranks draw one batch together and share it out: leave it out, "
+            "and let batch_size be that of all ranks together: DataLoader(data, batch_size=...)"
+        )
     if type(loader.sampler) not in (torch_data.RandomSampler, torch_data.SequentialSampler) or getattr(
         loader.sampler, "replacement", False
     ):
@@ -191,7 +196,7 @@ class _Drawn:
     def _drawn(self, step: int) -> list[int]:
         loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
         keys = _Keys(loader.dataset, loader.records)
-        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.streams.sampling(step))
+        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.sampling(step))
         return [int(index) for index in drawn]
 
     def _order(self, rng: Rng) -> Indices | None:
@@ -200,12 +205,15 @@ class _Drawn:
         return loader.sampler.order(_Keys(loader.dataset, loader.records), rng)
 
     def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
-        wanted = max(1, self.loader.sampler.static_size or 0)
-        filled = drawn + [PLACEHOLDER] * (wanted - len(drawn))
-        size = self.loader._piece or len(filled)
-        pieces = [filled[i : i + size] for i in range(0, len(filled), size)]
+        """This rank's rows, in as many pieces as every other rank has."""
+        ranks, static = self.loader.run.ranks, self.loader.sampler.static_size or 0
+        own, rows = ranks.share(drawn), ranks.largest_share(max(1, static, len(drawn)))
+        filled = own + [PLACEHOLDER] * (max(1, ranks.largest_share(static)) - len(own))
+        size = self.loader._piece or rows
+        pieces = [filled[i : i + size] or [PLACEHOLDER] for i in range(0, rows, size)]
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real
-            self.waiting.append(Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece)))
+            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number)
+            self.waiting.append(batch)
             yield piece

@@ -85,6 +85,14 @@ class Plan:
         return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
     @property
+    def facts(self) -> dict[str, object]:
+        """What must be the same wherever parts of the plan are carried out, by name."""
+        return {
+            "the plan (noise, epochs, batch_size, sampler)": (self.identity, repr(self.sampler)),
+            "clipping": repr(self.clipping),
+        }
+
+    @property
     def noise_vectors(self) -> int:
         """How many vectors of the model's size the noise keeps from step to step."""
         return self.noise.vectors(self.participation, self.steps)

@@ -106,10 +106,10 @@ class Privacy:
 
     @property
     def noise_memory(self) -> int:
-        """Bytes that the noise keeps from step to step, known before the first one; in single precision or double."""
-        return self.plan.noise_vectors * sum(
-            p.numel() * max(4, p.element_size()) for p in self._run.clipped.parameters.values()
-        )
+        """Bytes that the noise keeps from step to step, known before the first one; in single precision or double. Of
+        several ranks each keeps its share."""
+        size = sum(p.numel() * max(4, p.element_size()) for p in self._run.clipped.parameters.values())
+        return self.plan.noise_vectors * self._run.ranks.largest_share(size)
 
     def state_dict(self) -> dict[str, Any]:
         """One checkpoint of model, optimiser, sampler, clip state and account; of correlated noise nothing."""

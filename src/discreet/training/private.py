@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
-from discreet.release import ONE_RECORD, Chargeable, pay, unit_name
+from discreet.release import ONE_RECORD, Chargeable, unit_name
 from discreet.training import admission
 from discreet.training.comparison import Auto, best_of
+from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrapped
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
@@ -30,7 +32,7 @@ from discreet.training.sampling import (
     TruncatedPoisson,
 )
 from discreet.training.schedulers import follow_private_steps
-from discreet.training.speed import Speed
+from discreet.training.speed import Speed, checked_speed
 
 with extra("torch"):
     from torch import nn
@@ -224,36 +226,40 @@ def make_private(
     >>> optimizer.privacy.steps, optimizer.privacy.epsilon(delta=1e-5) <= 3.0
     (10, True)
     """
-    data = checked(loader)
-    plan = plan_for(
-        len(data.dataset),  # type: ignore[arg-type]
-        data.batch_size or 1,
-        epsilon=epsilon,
-        delta=delta,
-        epochs=epochs,
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=max_grad_norm,
-        clipping=clipping,
-        sampler=sampler,
-        dataset_size=dataset_size,
-        noise=noise,
-        noise_schedule=noise_schedule,
-        clip_schedule=clip_schedule,
-        unit=unit,
-    )
+    ranks = Ranks.found(next((p.device for p in model.parameters()), "cpu"))
+    with ranks.together():
+        data = checked(loader)
+        plan = plan_for(
+            len(data.dataset),  # type: ignore[arg-type]
+            data.batch_size or 1,
+            epsilon=epsilon,
+            delta=delta,
+            epochs=epochs,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+            clipping=clipping,
+            sampler=sampler,
+            dataset_size=dataset_size,
+            noise=noise,
+            noise_schedule=noise_schedule,
+            clip_schedule=clip_schedule,
+            unit=unit,
+        )
+        told = labelled(label, unverified, debug)
     run, private = prepared(
         model,
         optimizer,
         data,
         plan,
         loss_reduction,
-        Streams(rng),
+        Streams(rng) if ranks.count == 1 else SharedStreams(rng, ranks),
         speed=speed,
         placeholder=placeholder,
         unverified=unverified,
         debug=debug,
+        ranks=ranks,
     )
-    pay(plan, book, labelled(label, unverified, debug))
+    ranks.pay(plan, book, told)
     start(run)
     return model, optimizer, private
 
@@ -270,28 +276,48 @@ def prepared(
     placeholder: Any = None,
     unverified: str = "",
     debug: bool = False,
+    ranks: Ranks | None = None,
 ) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
-    admission.refuse_optimizer(optimizer)
-    admission.refuse_modules(model)
-    if not isinstance(unverified, str) or not isinstance(debug, bool):
-        raise ValueError("unverified must be a reason in words, and debug True or False.")
-    plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
-    clipped = ClippedSum(
-        admission.parameters(model, optimizer),
-        plan.clipping,
-        loss_reduction,
-        _drawing(streams),
-        unverified=unverified,
-        debug=debug,
+    ranks = ranks or Ranks()
+    with ranks.together():
+        if not isinstance(unverified, str) or not isinstance(debug, bool):
+            raise ValueError("unverified must be a reason in words, and debug True or False.")
+        admission.refuse_optimizer(optimizer)
+        model = unwrapped(model, ranks)
+        admission.refuse_modules(model)
+        plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
+        trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), checked_speed(speed)
+    ranks.agree(plan.facts | _facts(loader, loss_reduction, how, trained))
+    told: Any = {"unverified": unverified, "debug": debug}
+    clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), **told)
+    clipped.watch.admit_wrapper = partial(admit_wrapper, ranks=ranks)
+    shards.attach(clipped)
+    run = Run(
+        plan,
+        model,
+        optimizer,
+        clipped,
+        streams,
+        secure=how.secure,
+        ranks=ranks,
+        trained=trained if shards else None,
+        shards=shards,
+        **told,
     )
-    if not isinstance(speed, Speed | None):
-        raise ValueError(
-            f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64)."
-        )
-    how = speed or Speed()
-    run = Run(plan, model, optimizer, clipped, streams, secure=how.secure, unverified=unverified, debug=debug)
     return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+
+
+def _facts(
+    loader: DataLoader[Any], reduction: Reduction, speed: Speed, trained: Mapping[str, nn.Parameter]
+) -> dict[str, object]:
+    """What the ranks of a run must agree about beside the plan, by name."""
+    return {
+        "loss_reduction": reduction,
+        "speed": repr(speed),
+        "the number of records": len(loader.dataset),  # type: ignore[arg-type]
+        "the model": [(name, tuple(p.shape), str(p.dtype)) for name, p in trained.items()],
+    }
 
 
 def _drawing(streams: Streams) -> Callable[[int], int]:
@@ -309,6 +335,7 @@ def _drawing(streams: Streams) -> Callable[[int], int]:
 def start(run: Run) -> None:
     """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
     run.clipped.attach(run.model)
+    run.ranks.copy_from_first([x for x in [*run.model.parameters(), *run.model.buffers()] if not is_sharded(x)])
     follow_private_steps()
     OptimizerHooks(run).attach(run.optimizer)
     run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]

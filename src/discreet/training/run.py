@@ -17,6 +17,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
+from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
 from discreet.training.gradients import ClippedSum
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
@@ -43,6 +44,7 @@ class Batch:
     first: bool
     last: bool
     indices: tuple[int, ...] = ()
+    number: int = 0  # of the piece
 
 
 def labelled(label: str, unverified: str, debug: bool) -> str:
@@ -69,11 +71,20 @@ class Run:
         secure: bool = True,
         unverified: str = "",
         debug: bool = False,
+        ranks: Ranks | None = None,
+        trained: Mapping[str, nn.Parameter] | None = None,
+        shards: Shards | None = None,
     ) -> None:
-        self.unverified, self.debug = unverified, debug
+        self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
+        self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
+        self._sums, self._shards = (
+            Sums(self.ranks, self.trained),
+            shards if shards is not None else Shards(model, self.ranks),
+        )
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
-        self._name = uuid4().hex  # of this run alone: ties a checkpoint and the secret state that belongs to it
+        # of this run alone: ties a checkpoint and the secret state that belongs to it
+        self._name: str = self.ranks.of_first(uuid4().hex)
         self.steps = 0  # that were released; of a pass, up to the last batch that was
         self.position = 0  # batches that were handed out
         self.loop = 0  # which loop over the loader is the current one
@@ -97,6 +108,11 @@ class Run:
         if not self.plan.sampler.passes:
             return range(self.steps, self.steps + length)
         return range(self.position, self.position + length - self.position % length)
+
+    def sampling(self, step: int) -> Rng:
+        """The source of a step's batch. One that is shared by ranks is another in every loop: a step that a loop draws
+        once more, because a batch was left out, must not see the batch that an earlier step was made of."""
+        return self.streams.sampling(*([step] if self.streams.reproducible else [step, 1 + self.loop]))
 
     def order(self, step: int, draw: Callable[[Rng], Indices | None]) -> Indices | None:
         """What the pass of a step has drawn for all its steps; drawn when it is asked for first."""
@@ -126,6 +142,7 @@ class Run:
                 "speed=Speed(max_physical_batch_size=...), and call step for every piece; to drop a batch, call "
                 "zero_grad."
             )
+        self.ranks.refuse_stopped()
         self.at_batches()
         if batch.first:
             self.clipped.begin()
@@ -148,18 +165,28 @@ class Run:
         assert self.batch is not None
         return self.batch.step if self.plan.sampler.passes else self.steps
 
-    def take_step(self) -> list[Tensor] | None:
-        """Add up what the backward passes brought; of a complete batch, the noisy gradient, one tensor a parameter."""
+    def take_step(self, refuse: Callable[[], None] = lambda: None) -> list[Tensor] | None:
+        """Add up what the backward passes brought; of a complete batch, the noisy gradient, one tensor a parameter.
+
+        What ``refuse`` or a verification refuses on one rank, all ranks refuse, before their sums meet.
+        """
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
+        with self.ranks.together(step, self.loop, batch.step, batch.number, bits(clip_norm)):
+            refuse()
+            self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
+        self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
-        return self._release(step, clip_norm) if batch.last else None
+        if not batch.last:
+            return None
+        with self.ranks.unbroken():
+            return self._release(step, clip_norm)
 
     def leave_pass(self) -> None:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
         self.clipped.verification.end()
+        self._shards.end()
         self.between_pieces = False
 
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:
@@ -176,23 +203,25 @@ class Run:
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
         correlated = self._noise.correlated
+        own, added = self._sums.opened(total, step.divisor)
         shown(
             f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
-            total,
+            own,
             step.limit,
-            lambda: self._noise.release(step, total, gaussians),
+            lambda: self._noise.release(step, own, gaussians),
             event=plan.event if correlated else gaussian(step.sigma, step.limit),
             once=self if correlated else None,
         )
         if plan.clipping.adaptive is not None:
             self._adapt(gaussians, movement)
         clipped.begin()
-        return total
+        return added()
 
     def _adapt(self, gaussians: Gaussians, movement: int) -> None:
         """Let the clip norm follow a noisy count of the records that were within it."""
         adaptive, sampler, value = self.plan.clipping.adaptive, self.plan.sampler, self.clipped.unclipped
         assert adaptive is not None
+        first = self.ranks.rank == 0  # draws the noise; the counts are added up with it
         sigma = adaptive.sigma(sampler.expected) * sampler.records_per_unit
         limit = 0.5 * movement * sampler.records_per_unit
         count = float(
@@ -201,7 +230,7 @@ class Run:
                 np.float64(value),
                 "l2",
                 limit,
-                lambda: gaussians.number(value, sigma),
+                lambda: self.ranks.summed(gaussians.number(value, sigma) if first else value),
                 event=gaussian(sigma, limit),
             )
         )
@@ -213,9 +242,10 @@ class Run:
         """One checkpoint of model, optimiser, sampler, clip state, noise and account; streams are found again by their
         step."""
         number, order = self._pass
+        self._shards.end()
         return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "model": as_one_process(self.model.state_dict()),
+            "optimizer": as_one_process(self.optimizer.state_dict()),
             "steps": self.steps,
             "position": self.position,
             "pass": number,
@@ -232,7 +262,8 @@ class Run:
         """What correlated noise remembers: with it, noise that was released can be taken away."""
         if not self._noise.correlated:
             return {}
-        return {"run": self._name, "steps": self.steps, "noise": self._noise.state_dict()}
+        share = [self.ranks.rank, self.ranks.count]  # each rank remembers its part of the noise
+        return {"run": self._name, "steps": self.steps, "share": share, "noise": self._noise.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
         """Go on from a checkpoint of the same plan and, with correlated noise, its run's secret state of the same
@@ -252,8 +283,15 @@ class Run:
                 "The noise of this run is correlated, and the checkpoint does not hold what it remembers, which is "
                 "secret: pass secret=, the secret_state_dict() of the same run and step."
             )
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        if secret and list(secret.get("share", [0, 1])) != [self.ranks.rank, self.ranks.count]:
+            raise ValueError(
+                "The secret state is of another rank, or of another number of ranks, and each remembers its part of "
+                "the noise: go on with as many ranks as saved it, each with its own secret_state_dict()."
+            )
+        self._shards.end()
+        model, optimizer = as_shards(state, self.model, self.optimizer)
+        self.model.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
         self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
         order, self._name = state["order"], state["run"]
         self.steps, self.position, self.clip_norm = (
@@ -262,6 +300,7 @@ class Run:
             float(state["clip_norm"]),
         )
         self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
-        torch.set_rng_state(state["chance"])
+        if self.ranks.rank == 0:  # the others' records are dropped out by chances of their own
+            torch.set_rng_state(state["chance"])
         self.clipped.begin()
         self.optimizer.zero_grad()

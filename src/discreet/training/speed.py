@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from discreet.errors import whole
 
-__all__ = ["Speed"]
+__all__ = ["Speed", "checked_speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +32,10 @@ class Speed:
             whole("max_physical_batch_size", self.max_physical_batch_size, low=1)
         if not isinstance(self.secure, bool):
             raise ValueError(f"secure is {self.secure!r}, but must be True or False.")
+
+
+def checked_speed(speed: object) -> Speed:
+    """What a ``speed=`` argument means, or the reason it means nothing."""
+    if speed is None or isinstance(speed, Speed):
+        return speed or Speed()
+    raise ValueError(f"speed is {speed!r}, but must be a Speed, such as training.Speed(max_physical_batch_size=64).")

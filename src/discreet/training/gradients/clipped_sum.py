@@ -96,6 +96,11 @@ class ClippedSum:
         self.verification.begin(records, yielded, alone)
 
     @property
+    def derives(self) -> bool:
+        """Whether something that is made of parameters was seen, such as a normed weight."""
+        return self._contraction.derives
+
+    @property
     def waiting(self) -> bool:
         """Whether a backward pass brought something that was not added yet."""
         return bool(self.watch.uses)

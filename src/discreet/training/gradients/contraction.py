@@ -37,6 +37,7 @@ class Contraction:
         ]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
         self._names = list(parameters)
+        self.derives = False  # whether a use was of something made of parameters
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
         self._room = [(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
 
@@ -56,6 +57,7 @@ class Contraction:
             found.setdefault(place, []).append(use)
             if use.bias is not None:
                 found[self._place[id(use.bias)]] = []  # nothing of its own
+        self.derives |= bool(made)
         for those in made.values():
             tensor = those[0].target
             instances = sum(use.formed() for use in those)

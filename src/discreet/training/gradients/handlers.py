@@ -53,12 +53,14 @@ class Handler:
 
 def flattened(instances: Tensor) -> Tensor:
     """Gradients as rows, in the order in which they lie in memory, so that nothing is copied."""
-    return instances if instances.dim() == 2 else instances.permute(0, *_memory_order(instances)).flatten(1)
+    if instances.dim() < 3:
+        return instances if instances.dim() == 2 else instances[:, None]  # of a single number
+    return instances.permute(0, *_memory_order(instances)).flatten(1)
 
 
 def weighted_instances(instances: Tensor, weights: Tensor) -> Tensor:
     """The sum over records of gradients times weights."""
-    if instances.dim() == 2:
+    if instances.dim() < 3:
         return weights @ instances
     order = _memory_order(instances)
     total = (weights @ flattened(instances)).view([instances.shape[d] for d in order])

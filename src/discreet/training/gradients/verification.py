@@ -55,6 +55,7 @@ class Verification:
         self._tape: LossTape | None = None
         self._state: State | None = None
         self._claims: list[Claim] = []
+        self.before_batch: Callable[[bool], None] = lambda verified: None  # told whether it will be verified
 
     def attach(self, model: nn.Module) -> None:
         """The model that is verified."""
@@ -70,8 +71,10 @@ class Verification:
         self.end()
         if self._model is None:
             return
+        verified = self._schedule.next(records)
+        self.before_batch(verified)
         self._writes.begin()
-        if self._schedule.next(records):
+        if verified:
             self._state = State(self._model)
             parameters = {id(p) for p in self._watch.parameters.values()}
             self._tape = self._watch.listener = LossTape(yielded, parameters, self._remember)

@@ -65,6 +65,8 @@ class Watch:
         self.listener: Listener | None = None
         self.depth = 0
         self.plain = False  # whether modules run as if nobody watched
+        self.tried = 0  # how often a module was tried out, to see where its records are
+        self.admit_wrapper: Callable[[Any], None] = _refuse_wrapper
         self._path: list[str] = []
         self._mode: Any = None  # what is told of modules with handlers of their own
         self._entered: Interception | None = None
@@ -137,7 +139,7 @@ class Watch:
             self._path.append(name)
             self.depth += 1
             if self.depth == 1 or type(module) is not kind:
-                _refuse_wrapped(module, kind, name)
+                self._look_around(module, kind, name)
             if self.depth == 1:
                 reads = torch.is_grad_enabled() and not self.plain
                 with self._silence():
@@ -154,6 +156,16 @@ class Watch:
                 self._mode.open(module)
 
         return enter
+
+    def _look_around(self, module: nn.Module, kind: type, name: str) -> None:
+        """Refuse a module that was put in shards after it became private; look at what is around the model."""
+        if type(module) is not kind:
+            raise PrivateTrainingError(
+                f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), so "
+                "its parameters are others now. First fully_shard(model), then the optimizer, then make_private."
+            )
+        if DistributedDataParallel._active_ddp_module is not None:
+            self.admit_wrapper(DistributedDataParallel._active_ddp_module)
 
     def _leaving(self, module: nn.Module, args: Any, output: Any) -> Any:
         self.depth -= 1
@@ -190,8 +202,14 @@ class Watch:
         key = (id(module), module.training, tuple((x.dim(), x.dtype) for x in inputs))
         known = self._known.get(key)
         if known is None or (known.doubtful and batch.records > 1):
+            self.tried += 1
             self._known[key] = probed(module, args, kwargs, batch.records, batch.shared, self._using)
         return self._known[key]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a module will be tried out again."""
+        return any(known.doubtful for known in self._known.values())
 
     @contextmanager
     def _silence(self) -> Iterator[None]:
@@ -228,20 +246,12 @@ class Watch:
             )
 
 
-def _refuse_wrapped(module: nn.Module, kind: type, name: str) -> None:
-    """Refuse what was put around a private model, or made of it, after it became private."""
-    if type(module) is not kind:
-        raise PrivateTrainingError(
-            f"Module {name or 'model'!r} became a {type(module).__name__} after make_private (fully_shard?), but "
-            "private gradients are not sharded: each process would clip and noise a part by itself. Train in one "
-            "process."
-        )
-    if DistributedDataParallel._active_ddp_module is not None:
-        raise PrivateTrainingError(
-            "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
-            "those of a private step are made later, in step, so the processes would drift apart. Train in one "
-            "process, and give large batches speed=Speed(max_physical_batch_size=...)."
-        )
+def _refuse_wrapper(wrapper: Any) -> None:
+    """Refuse what averages gradients by itself."""
+    raise PrivateTrainingError(
+        "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
+        "those of a private step are made later, in step. Train it by make_private, which turns that off."
+    )
 
 
 @contextmanager

@@ -1,0 +1,212 @@
+"""The processes of one run, and the few things they say to each other outside the sums.
+
+All ranks draw the same batches and each takes its share of the rows; all make every step, whether their share is empty
+or not. Before anything is summed they meet: if one of them refused or failed, all stop, and nothing is released.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from discreet.errors import BudgetExceeded, extra
+from discreet.release import Chargeable, pay
+from discreet.training.refusals import PrivateTrainingError
+
+with extra("torch"):
+    import torch
+    import torch.distributed as dist
+    from torch import Tensor
+
+__all__ = ["Ranks", "answered", "bits"]
+
+LOST = (
+    "Another rank did not answer: its process ended, or it took longer than the timeout that init_process_group was "
+    "given. The step was not made, and the plan stays charged. Start all ranks again and go on from the last "
+    "checkpoint, on as many of them as you like."
+)
+STOPPED = (
+    "Rank {rank} refused or failed, and its own message says why. The run stops on all ranks, and what was charged "
+    "stays charged."
+)
+
+
+class Ranks:
+    """The ``count`` processes of a run, of which this is number ``rank``; one, unless there is a process group.
+
+    >>> Ranks().share([4, 7, 9]), Ranks(1, 2).share([4, 7, 9]), Ranks(1, 2).largest_share(3)
+    ([4, 7, 9], [7], 2)
+    """
+
+    def __init__(self, rank: int = 0, count: int = 1) -> None:
+        self.rank, self.count = rank, count
+        self.device: torch.device | str = "cpu"  # where the backend takes its tensors
+        self._stopped = False
+
+    @classmethod
+    def found(cls, device: torch.device | str = "cpu") -> Ranks:
+        """Those of the default process group, which must be there where torchrun started several processes."""
+        if dist.is_available() and dist.is_initialized():
+            found = cls(dist.get_rank(), dist.get_world_size())
+            found.device = device
+            return found
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and dist.is_available() and dist.is_torchelastic_launched():
+            raise ValueError(
+                "torchrun started several processes, but they do not know of each other, and each would train and "
+                "release a model of its own. Before make_private: torch.distributed.init_process_group('gloo')"
+            )
+        return cls()
+
+    # --- shares ----------------------------------------------------------------------------------------------------
+
+    def share(self, drawn: Sequence[int]) -> list[int]:
+        """This rank's part of the records that all ranks have drawn."""
+        return list(drawn[self.rank :: self.count])
+
+    def largest_share(self, size: int) -> int:
+        """The most rows that a rank has of so many."""
+        return -(-size // self.count)
+
+    # --- meetings --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def together(self, *same: int) -> Iterator[None]:
+        """A block that all ranks get through, or none: where one raises, all do. So they do where numbers that must be
+        the ``same`` are not."""
+        self.refuse_stopped()
+        if self.count == 1:
+            yield
+            return
+        failure: Exception | None = None
+        try:
+            yield
+        except Exception as error:
+            failure = error
+        self._stopped = True
+        both = [sign * number for number in same for sign in (1, -1)]  # the least, too
+        try:
+            failed, *most = self.largest(0 if failure is None else self.count - self.rank, *both)
+        except PrivateTrainingError:
+            if failure is None:
+                raise
+        if failure is not None:
+            raise failure
+        if failed:
+            raise PrivateTrainingError(STOPPED.format(rank=self.count - failed))
+        if any(a != -b for a, b in zip(most[::2], most[1::2], strict=True)):
+            raise PrivateTrainingError(
+                "The ranks are at different batches, or clip at different norms: their loops differ. Let every rank "
+                "call step for every batch that its loader yields, and load the same checkpoint on all of them."
+            )
+        self._stopped = False
+
+    @contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """A block after which nothing goes on if it fails: the others do not know how far this rank came."""
+        self._stopped = self.count > 1
+        yield
+        self._stopped = False
+
+    def refuse_stopped(self) -> None:
+        """Refuse to go on alone."""
+        if self._stopped:
+            raise PrivateTrainingError(
+                "The run has stopped on all ranks. Start them again, and go on from the last checkpoint."
+            )
+
+    def largest(self, *numbers: int) -> list[int]:
+        """Of each whole number, the largest that a rank gave."""
+        if self.count == 1:
+            return list(numbers)
+        told = torch.tensor(numbers, dtype=torch.int64, device=self.device)
+        with answered():
+            dist.all_reduce(told, dist.ReduceOp.MAX)
+        return [int(number) for number in told.tolist()]
+
+    def summed(self, number: float) -> float:
+        """The sum of a number over the ranks."""
+        if self.count == 1:
+            return number
+        told = torch.tensor([number], dtype=torch.float64, device=self.device)
+        self.add_up(told)
+        return float(told)
+
+    def add_up(self, tensor: Tensor) -> None:
+        """The sum over the ranks, in place, on all of them."""
+        with answered():
+            dist.all_reduce(tensor)
+
+    def agree(self, facts: Mapping[str, object]) -> None:
+        """Refuse facts that are not the same on all ranks, by name: values may be private."""
+        if self.count == 1:
+            return
+        told: list[Any] = [None] * self.count
+        with answered():
+            dist.all_gather_object(told, dict(facts))
+        for name in facts:
+            if any(other.get(name) != told[0][name] for other in told):
+                raise ValueError(
+                    f"{name} differs between the ranks, but they carry out one plan together: call make_private with "
+                    "the same arguments on all of them, on the same model and the same data."
+                )
+
+    def of_first(self, value: Any) -> Any:
+        """What rank 0 has, on all ranks."""
+        if self.count == 1:
+            return value
+        told = [value]
+        with answered():
+            dist.broadcast_object_list(told, src=0)
+        return told[0]
+
+    def once(self, act: Callable[[], None]) -> None:
+        """Done by rank 0 while the others wait; a refusal reaches all of them."""
+        failure: Exception | None = None
+        if self.rank == 0:
+            try:
+                act()
+            except Exception as error:
+                failure = error
+        told = self.of_first(None if failure is None else (isinstance(failure, BudgetExceeded), str(failure)))
+        if failure is not None:
+            raise failure
+        if told is not None:
+            raise (BudgetExceeded if told[0] else PrivateTrainingError)(told[1])
+
+    def pay(self, plan: Any, book: Chargeable | None, label: str) -> None:
+        """Charge the plan once in all: to the book of rank 0."""
+        given = self.largest(int(book is not None))[0]
+
+        def act() -> None:
+            if given and book is None:
+                raise ValueError("book was given to another rank, but rank 0 charges: give it to all of them.")
+            pay(plan, book, label)
+
+        self.once(act)
+
+    def copy_from_first(self, tensors: Sequence[Tensor]) -> None:
+        """Let every rank have the values of rank 0."""
+        if self.count > 1:
+            with answered(), torch.no_grad():
+                for tensor in tensors:
+                    dist.broadcast(tensor.detach(), src=0)
+
+
+def bits(number: float) -> int:
+    """A float as a whole number, equal where the float is."""
+    return int(struct.unpack("q", struct.pack("d", number))[0])
+
+
+@contextmanager
+def answered() -> Iterator[None]:
+    """One clean error for whatever a backend says when a rank is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        kind = type(error).__name__
+    else:
+        return
+    raise PrivateTrainingError(f"{LOST} ({kind})")
