@@ -15,6 +15,7 @@ from discreet.errors import extra
 from discreet.random import Rng
 from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
 from discreet.training.gradients.trees import tensors
+from discreet.training.pieces import PLACEHOLDER, pieces
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices, TruncatedPoisson
 
@@ -25,8 +26,6 @@ with extra("torch"):
     from torch.utils.data import DataLoader, Dataset, default_collate
 
 __all__ = ["PrivateLoader", "checked"]
-
-PLACEHOLDER = -1
 
 
 class _Filled(Dataset[Any]):
@@ -160,9 +159,9 @@ class PrivateLoader:
             self.run.hand_out(handed, batch, loop, alone)
             yield batch
 
-    def _alone(self, indices: Sequence[int], yielded: list[Tensor], row: int) -> list[Tensor] | None:
-        """A record of a batch as the collate function collates it alone, where that is not its row."""
-        return collated_alone(self.collate_fn, self.dataset[indices[row]], row, yielded)
+    def _alone(self, indices: Sequence[int], yielded: list[Tensor], rows: Sequence[int]) -> list[Tensor] | None:
+        """Records of a batch as the collate function collates them alone, where those are not their rows."""
+        return collated_alone(self.collate_fn, [self.dataset[indices[row]] for row in rows], rows, yielded)
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""
@@ -188,24 +187,23 @@ class _Drawn:
         for step in self.steps:
             yield from self._pieces(step, self._drawn(step))
 
-    def _drawn(self, step: int) -> list[int]:
+    def _drawn(self, step: int) -> Indices:
         loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
         keys = _Keys(loader.dataset, loader.records)
-        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.streams.sampling(step))
-        return [int(index) for index in drawn]
+        return sampler.draw(step, loader.records, keys, run.order(step, self._order), run.streams.sampling(step))
 
     def _order(self, rng: Rng) -> Indices | None:
         """What is drawn for a whole pass."""
         loader = self.loader
         return loader.sampler.order(_Keys(loader.dataset, loader.records), rng)
 
-    def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
-        wanted = max(1, self.loader.sampler.static_size or 0)
-        filled = drawn + [PLACEHOLDER] * (wanted - len(drawn))
-        size = self.loader._piece or len(filled)
-        pieces = [filled[i : i + size] for i in range(0, len(filled), size)]
-        for number, piece in enumerate(pieces):
-            real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
-            weights = None if bool(real.all()) else real
-            self.waiting.append(Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece)))
-            yield piece
+    def _pieces(self, step: int, drawn: Indices) -> Iterator[list[int]]:
+        sampler = self.loader.sampler
+        owners, wanted = sampler.owners(drawn), max(1, sampler.static_size or 0)
+        cut = pieces(drawn.tolist(), None if owners is None else owners.tolist(), wanted, self.loader._piece)
+        for number, piece in enumerate(cut):
+            real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])
+            weights, last = None if bool(real.all()) else real, number == len(cut) - 1
+            indices = tuple(piece.rows)
+            self.waiting.append(Batch(len(indices), weights, step, number == 0, last, indices, piece.owners))
+            yield piece.rows
