@@ -135,7 +135,7 @@ class RecordsPerUser(Mechanism[int]):
 
     >>> users = [name for name in range(1000) for _ in range(1 + name % 20)]
     >>> RecordsPerUser(q=0.9, largest=100, epsilon=1.0).release(users, rng=1).value
-    18
+    19
     """
 
     q: float = 0.9
