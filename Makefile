@@ -24,7 +24,8 @@ test-slow: $(STAMPS)/test
 # Flower needs other versions of typer and rich than ours, so its tests have an environment of their own
 FLOWER := .venv-flower
 test-flower: $(FLOWER)/stamp
-	@$(TIMED) OMP_NUM_THREADS=1 $(FLOWER)/bin/python -m pytest -q tests/training/test_flower.py
+	@export OMP_NUM_THREADS=1 FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0; $(TIMED) \
+	    $(FLOWER)/bin/python -m pytest -q -W ignore tests/training/test_flower.py src/discreet/training/integrations/flower.py
 
 search: $(STAMPS)/test
 	$(BIN)/python -m searches

@@ -21,7 +21,8 @@ from discreet.errors import extra
 from discreet.training.federated import Federation, clipped_update
 
 with extra("flower"):
-    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType, RecordDict
+    from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MessageType, RecordDict
+    from flwr.common.constant import ErrorCode
     from flwr.common.logger import log
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import Result, Strategy
@@ -96,7 +97,8 @@ class PrivateStrategy(Strategy):
 
 
 def clip_update(msg: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
-    """A client mod: the update that leaves is at most as long as the server says, and nothing else leaves.
+    """A client mod: the update that leaves is at most as long as the server says, and nothing else leaves, not even the
+    words of an error.
 
     Use it as the last one: ``ClientApp(mods=[..., clip_update])``.
     """
@@ -104,7 +106,10 @@ def clip_update(msg: Message, context: Context, call_next: Callable[[Message, Co
         return call_next(msg, context)
     [sent], [config] = msg.content.array_records.values(), msg.content.config_records.values()
     norm, before, names = float(config[CLIP_NORM]), sent.to_numpy_ndarrays(), list(sent)
-    reply = call_next(msg, context)
+    try:
+        reply = call_next(msg, context)
+    except Exception as error:  # what it says may tell of records, and engines write it into the server's log
+        return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, type(error).__name__), reply_to=msg)
     if reply.has_error():
         return reply
     [(key, made)] = reply.content.array_records.items()
