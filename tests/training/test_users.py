@@ -482,4 +482,6 @@ def test_what_is_no_column_of_users_is_refused_before_the_charge():
     log = Log()
     with pytest.raises(ValueError, match="sequence"):
         dp.release.charged(RecordsPerUser(largest=10, epsilon=1.0), "ada", book=SpyBook(log))
+    with pytest.raises(ValueError, match="several dimensions"):
+        dp.release.charged(RecordsPerUser(largest=10, epsilon=1.0), np.zeros((3, 2)), book=SpyBook(log))
     assert not log

@@ -31,6 +31,7 @@ from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.sampling import FixedSize, Indices, Sampler, TruncatedPoisson
+from discreet.training.users import PerUser
 
 with extra("torch"):
     import torch
@@ -253,7 +254,7 @@ def _sampler(sampler: type[Sampler] | Sampler | None, noise: Noise | None, each:
         raise ValueError(
             "sampler has another batch_size or dataset_size than clients_per_round and clients: say it once."
         )
-    if made.owners(np.zeros(0, np.int64)) is not None:
+    if isinstance(made, PerUser):
         raise ValueError("sampler draws users with several records, but a client is one: use Poisson, or KeptBins.")
     return made
 

@@ -31,6 +31,13 @@ LAWS: Mapping[str, type[Sampler]] = {"poisson": Poisson, "balls-in-bins": BallsI
 """How users may be drawn: each by a chance of their own, so that one who comes or goes moves no other."""
 
 
+def _check(users: Any) -> None:
+    """Refuse, by type and shape alone, what is no column of users."""
+    check_container(users)
+    if getattr(users, "ndim", 1) != 1:
+        raise ValueError("users has several dimensions, but must have one: a user for each record.")
+
+
 def _by_user(users: Any) -> tuple[list[object], Indices, Indices]:
     """The users, their records one user after another, and where each user's begin."""
     given = users if isinstance(users, (list, tuple)) else np.asarray(users)
@@ -79,6 +86,7 @@ class PerUser(Sampler):
 
     def check(self, records: int) -> None:
         """Each record needs a user."""
+        _check(self.users)
         if len(self.users) != records:
             raise ValueError("users does not name one user for each record.")
 
@@ -173,7 +181,7 @@ class RecordsPerUser(Mechanism[int]):
 
     def check(self, data: Any) -> None:
         """Refuse what is no column of users."""
-        check_container(data)
+        _check(data)
 
     def draw(self, data: Any, rng: Rng) -> int:
         """The noisy quantile of how many records users have."""
