@@ -11,6 +11,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.simulation import run_simulation
+from flwr.supercore.task_identity import TaskIdentity
 
 import discreet as dp
 from discreet.errors import BudgetExceeded
@@ -106,6 +107,13 @@ def test_the_server_clips_where_clients_do_not_and_correlated_noise_runs_through
     assert not result.train_metrics_clientapp
 
 
+@pytest.fixture
+def a_run(monkeypatch):
+    """Messages carry whose they are."""
+    for name in ("_run_id", "_node_id", "_task_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
 class Nodes:
     """As much of a grid as asking needs."""
 
@@ -127,14 +135,11 @@ def asked(strategy, count=3):
     return list(strategy.configure_train(1, model(), ConfigRecord({"lr": 0.1}), Nodes(count)))
 
 
-def reply_to(message, arrays, node=None):
-    reply = Message(RecordDict({"arrays": arrays}), reply_to=message)
-    if node is not None:
-        reply.metadata.__dict__["_src_node_id"] = node
-    return reply
+def reply_to(message, arrays):
+    return Message(RecordDict({"arrays": arrays}), reply_to=message)
 
 
-def test_clients_are_told_the_norm_and_keep_their_settings():
+def test_clients_are_told_the_norm_and_keep_their_settings(a_run):
     federation = Federation(clients=3, clients_per_round=2, rounds=2, noise_multiplier=1.0, max_norm=0.25)
     messages = asked(PrivateStrategy(federation))
     assert len({message.metadata.dst_node_id for message in messages}) == 2
@@ -149,7 +154,7 @@ def test_nobody_is_asked_to_evaluate():
     assert strategy.aggregate_evaluate(1, []) is None
 
 
-def test_odd_replies_add_nothing():
+def test_odd_replies_add_nothing(a_run):
     strategy = PrivateStrategy(Federation(clients=3, clients_per_round=3, rounds=1, noise_multiplier=1e-9))
     first, second, third = asked(strategy)
     broken = ArrayRecord(
