@@ -28,7 +28,7 @@ from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
-from discreet.training.plan import Plan
+from discreet.training.plan import Plan, least_noise
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.sampling import FixedSize, Indices, Sampler, TruncatedPoisson
 from discreet.training.users import PerUser
@@ -227,14 +227,7 @@ def _multiplier(
         return positive("noise_multiplier", noise_multiplier)
     if noise_multiplier is not None or epsilon is None or delta is None:
         raise ValueError("Give noise_multiplier, or epsilon and delta: the noise follows from them.")
-    taking_part = plan(1.0).participation
-    return accounting.calibrate(
-        lambda z: plan(z).event,
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=taking_part.adjacency,
-        start=float(taking_part.movement),
-    )
+    return least_noise(plan, plan(1.0).participation, epsilon, delta)
 
 
 def _sampler(sampler: type[Sampler] | Sampler | None, noise: Noise | None, each: int, clients: int) -> Sampler:
