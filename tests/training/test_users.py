@@ -290,6 +290,17 @@ def test_users_are_dealt_as_records_are(law):
     assert book.charges[0][2] == "client"
 
 
+def test_correlated_noise_runs_over_users():
+    privacy, loader, _ = plan(law="kept-bins")
+    run = privacy._run
+    for _ in range(2):
+        for inputs, target in loader:
+            F.cross_entropy(run.model(inputs), target).backward()
+            run.optimizer.step()
+    assert privacy.remaining_steps == 0
+    assert len(events.leaves(privacy.planned)) == 1
+
+
 def test_a_law_of_a_public_size_is_refused_before_the_charge():
     for law in ("fixed-size", "shuffled", "truncated-poisson", 3):
         with pytest.raises(ValueError, match="law is"):
