@@ -174,6 +174,37 @@ def test_no_piece_holds_a_part_of_one_user_beside_another():
             assert not piece.owners.in_parts or len(own) == 1
 
 
+@pytest.mark.parametrize("passed_over", [{1}, {2, 3}, {2, 3, 4}])
+def test_users_are_never_clipped_as_one_where_a_loop_passes_over_pieces(passed_over):
+    """Two users of three records in pieces of one: what is left of each is clipped by itself."""
+    model, x, y = made("vectors")
+    x, y, users = 50 * x[:6], y[:6], [0, 0, 0, 1, 1, 1]
+    kept = [row for row in range(6) if row not in passed_over]
+    clip_norm = 1e-3
+    wanted = by_hand(model, x[kept], y[kept], [users[row] for row in kept], Clipping(), clip_norm)
+    if 2 in passed_over:  # the first user's last piece never came, and the user does not count
+        kept = [row for row in kept if users[row] == 1]
+        wanted = by_hand(model, x[kept], y[kept], [1] * len(kept), Clipping(), clip_norm)
+    model, optimizer, loader = make_private(
+        model,
+        torch.optim.SGD(model.parameters(), lr=0.0),
+        DataLoader(TensorDataset(x, y), batch_size=2),
+        sampler=PerUser(batch_size=2, dataset_size=2, users=users, records_per_user=3),
+        epochs=1,
+        noise_multiplier=QUIET,
+        max_grad_norm=clip_norm,
+        noise=Heard(),
+        loss_reduction="mean",
+        speed=Speed(max_physical_batch_size=1),
+    )
+    for number, (inputs, target) in enumerate(loader):
+        if number not in passed_over:
+            each_loss(model, inputs, target).mean().backward()
+            optimizer.step()
+    found = optimizer.privacy._run._noise.total
+    assert float((found - wanted).norm()) < 1e-5 * clip_norm
+
+
 def test_an_empty_batch_is_a_step_without_anybody():
     model, x, y = made("vectors")
     sampler = PerUser(batch_size=1, dataset_size=10**6, users=OWNERS, records_per_user=8)

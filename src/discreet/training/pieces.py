@@ -49,7 +49,7 @@ def pieces(drawn: list[int], owners: Sequence[int] | None, wanted: int, size: in
 
 def _of_units(drawn: list[int], owners: Sequence[int], size: int) -> Iterator[Piece]:
     waiting: list[list[int]] = []
-    for _, group in groupby(zip(drawn, owners, strict=True), key=lambda pair: pair[1]):
+    for owner, group in groupby(zip(drawn, owners, strict=True), key=lambda pair: pair[1]):
         rows = [row for row, _ in group]
         if waiting and sum(map(len, waiting)) + len(rows) > size:
             yield _whole(waiting)
@@ -59,7 +59,7 @@ def _of_units(drawn: list[int], owners: Sequence[int], size: int) -> Iterator[Pi
             continue
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
-            yield Piece(part, Owners(torch.zeros(len(part), dtype=torch.long), start > 0, start + size < len(rows)))
+            yield Piece(part, Owners(torch.zeros(len(part), dtype=torch.long), owner, start + size < len(rows)))
     if waiting:
         yield _whole(waiting)
 

@@ -134,7 +134,7 @@ class ClippedSum:
                 self._fill(found, uses_of, rows, weights, clip_norm, owners)
             self.verification.judge(rows, weights)
         if owners is not None and in_parts:
-            self._in_parts.add(found)
+            self._in_parts.add(owners.part_of, found)
             if owners.open:
                 return
             found, squares = self._in_parts.clipped(clip_norm)

@@ -33,11 +33,11 @@ NOBODY = -1
 class Owners:
     """Whose the rows of a piece are: units are numbered from zero, placeholders are nobody's (-1).
 
-    ``begun`` says that the one unit of the piece had rows in an earlier piece, ``open`` that it has some in the next.
+    A piece that holds a part of one unit names it (``part_of``), and is ``open`` if more of it comes.
     """
 
     of: Tensor
-    begun: bool = False
+    part_of: int | None = None
     open: bool = False
 
     @cached_property
@@ -48,7 +48,7 @@ class Owners:
     @property
     def in_parts(self) -> bool:
         """Whether the piece holds a part of one unit."""
-        return self.begun or self.open
+        return self.part_of is not None
 
     def rows(self, unit: int) -> tuple[int, ...]:
         """The rows of a unit."""
@@ -134,15 +134,19 @@ class UnitInParts:
     def __init__(self, contraction: Contraction, clipping: Clipping) -> None:
         self._contraction, self._clipping = contraction, clipping
         self._sum: list[Tensor] | None = None
+        self._unit: int | None = None
 
     def begin(self) -> None:
         """Drop what was left of another."""
-        self._sum = None
+        self._sum = self._unit = None
 
-    def add(self, part: list[Tensor]) -> None:
-        """The gradient of some more of its rows, one tensor a parameter."""
-        if self._sum is None:
-            self._sum = part
+    def add(self, unit: int | None, part: list[Tensor]) -> None:
+        """The gradient of some more of its rows, one tensor a parameter.
+
+        What is there of another unit, whose last piece a loop passed over, is dropped: two are never clipped as one.
+        """
+        if self._sum is None or self._unit != unit:
+            self._sum, self._unit = part, unit
         else:
             torch._foreach_add_(self._sum, part)
 
