@@ -205,8 +205,9 @@ def test_users_are_never_clipped_as_one_where_a_loop_passes_over_pieces(passed_o
     assert float((found - wanted).norm()) < 1e-5 * clip_norm
 
 
-def test_an_empty_batch_is_a_step_without_anybody():
-    model, x, y = made("vectors")
+@pytest.mark.parametrize("name", MODELS)
+def test_an_empty_batch_is_a_step_without_anybody(name):
+    model, x, y = made(name)
     sampler = PerUser(batch_size=1, dataset_size=10**6, users=OWNERS, records_per_user=8)
     model, optimizer, loader = make_private(
         model,

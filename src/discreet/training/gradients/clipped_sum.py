@@ -123,7 +123,7 @@ class ClippedSum:
             uses_of, rows = self._contraction.of_parameters(uses), self.watch.records
         self.watch.end()
         found = self._contraction.room()  # outside inference mode: it becomes the gradient
-        if not uses_of or rows is None or (owners is not None and not owners.units):
+        if not uses_of or rows is None:
             for part in found:
                 part.zero_()
         elif in_parts:

@@ -76,7 +76,9 @@ class Owners:
 
 
 def by_unit(uses: Sequence[Use], owners: Owners) -> list[Use]:
-    """Uses by rows as uses by units."""
+    """Uses by rows as uses by units; of nobody there are none."""
+    if not owners.units:
+        return []
     with torch.no_grad():
         apart = [part for use in uses for part in ([use] if use.bias is None else [use, use.without_bias()])]
         return [_grouped(use, owners) for use in apart]
