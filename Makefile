@@ -10,7 +10,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 # what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
 TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 
-.PHONY: quickstart test test-slow search fuzz mutants lint bench experiments docs clean
+.PHONY: quickstart test test-slow test-flower search fuzz mutants lint bench experiments docs clean
 
 quickstart: $(STAMPS)/quickstart
 	$(BIN)/python -m experiments.quickstart
@@ -20,6 +20,12 @@ test: $(STAMPS)/test
 
 test-slow: $(STAMPS)/test
 	@$(TIMED) $(PYTEST) -m slow tests
+
+# Flower needs other versions of typer and rich than ours, so its tests have an environment of their own
+FLOWER := .venv-flower
+test-flower: $(FLOWER)/stamp
+	@export OMP_NUM_THREADS=1 FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0; $(TIMED) \
+	    $(FLOWER)/bin/python -m pytest -q -W ignore tests/training/test_flower.py src/discreet/training/integrations/flower.py
 
 search: $(STAMPS)/test
 	$(BIN)/python -m searches
@@ -46,7 +52,7 @@ docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
-	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(FLOWER) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "This needs Python 3.11 or later; name it with: make PYTHON=python3 ..."; exit 1; }
@@ -61,6 +67,13 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
 	$(PIP) --editable ".[all,hf,mbi]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	@touch $@
+
+$(FLOWER)/stamp: pyproject.toml constraints.txt
+	@echo "Setting up Flower's environment ..."
+	$(PYTHON) -m venv $(FLOWER)
+	grep -vE '^(alembic|click|cryptography|grpcio|httpx|packaging|protobuf|rich|starlette|typer|uvicorn)[=-]' constraints.txt > $(FLOWER)/constraints.txt
+	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOWER)/constraints.txt --editable ".[flower,ledger]" pytest hypothesis
 	@touch $@
 
 $(STAMPS)/fuzz: $(STAMPS)/test

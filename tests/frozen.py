@@ -7,6 +7,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
+ELSEWHERE = {"discreet.training.integrations.flower"}
+"""Modules whose packages need an environment of their own, where they are tested: make test-flower."""
+
 
 def unfrozen(room: str) -> set[str]:
     """The dataclasses of ``discreet.<room>`` whose fields can be set again: a cost that was stated must stay."""
@@ -16,6 +19,8 @@ def unfrozen(room: str) -> set[str]:
 def _dataclasses(package: str) -> Iterator[type]:
     found = importlib.import_module(package)
     for item in pkgutil.walk_packages(found.__path__, f"{package}."):
+        if item.name in ELSEWHERE:
+            continue
         module = importlib.import_module(item.name)
         yield from (
             kind

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils.data import Dataset
 
-from discreet.training import Training
+from discreet.training import RecordsPerUser, Training
 from tests.operations.contract import Case, Log, Worst
 
 X = torch.linspace(-1, 1, 80).reshape(40, 2).double()
@@ -49,6 +49,8 @@ def training(size: int = 40, batch_size: int = 10, model: Any = None) -> Trainin
     )
 
 
+USERS = [0] * 3 + [1] + [2] * 6 + [4] + [3] * 12
+
 OPERATIONS: list[Case] = [
     Case(
         "Training",
@@ -61,5 +63,12 @@ OPERATIONS: list[Case] = [
         worst=Worst(
             DATA[:3], [(X[0] * 1e6, torch.tensor(1)), *DATA[:3]], lambda: training(4, 4, undecided), trials=100
         ),
+    ),
+    Case(
+        "RecordsPerUser",
+        lambda: RecordsPerUser(q=0.9, largest=20, epsilon=1.0),
+        USERS,
+        USERS[:-12],
+        worst=Worst(trials=400),
     ),
 ]

@@ -21,7 +21,16 @@ from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from discreet.errors import BudgetExceeded
-from discreet.training import Clipping, PrivateTrainingError, Quantile, Speed, TruncatedPoisson, fit, make_private
+from discreet.training import (
+    Clipping,
+    PerUser,
+    PrivateTrainingError,
+    Quantile,
+    Speed,
+    TruncatedPoisson,
+    fit,
+    make_private,
+)
 from discreet.training.distributed import Ranks, Shards, SharedStreams
 from discreet.training.noise import LambdaCGD
 from tests.training.loops import N, data, network, private, step, weights
@@ -97,6 +106,9 @@ def raised(act):
 # --- what runs are compared ------------------------------------------------------------------------------------------
 
 ADAPTIVE = {"clipping": Clipping(adaptive=Quantile(count_noise=1e-6))}
+# a user of seven records is larger than a piece, and no user is cut between ranks
+USERS = [min(i // 7, 4) if i < 30 else i for i in range(N)]
+BY_USER = {"sampler": PerUser(batch_size=12, dataset_size=35, users=USERS, records_per_user=7)}
 COMMON = {
     "as it is": lambda wrap: trained(wrap(network())),
     "in pieces": lambda wrap: trained(wrap(network()), **PIECES),
@@ -104,6 +116,8 @@ COMMON = {
     "padded batches": lambda wrap: trained(wrap(network()), sampler=TruncatedPoisson(batch_size=10, dataset_size=N)),
     "bins": lambda wrap: trained(wrap(network()), sampler="balls-in-bins"),
     "adaptive": lambda wrap: trained(wrap(network()), **ADAPTIVE),
+    "users": lambda wrap: trained(wrap(network()), **BY_USER),
+    "users in pieces": lambda wrap: trained(wrap(network()), **BY_USER, **PIECES),
     "tied": lambda wrap: trained(wrap(Tied()), records=tokens(), optimizer=MOMENTUM),
     "made of parameters": lambda wrap: trained(wrap(Tied(making=True)), records=tokens()),
 }

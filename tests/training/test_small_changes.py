@@ -9,7 +9,8 @@ from discreet import events
 from discreet.training import Clipping, Quantile, TruncatedPoisson
 from discreet.training.noise import Independent
 from discreet.training.participation import PoissonSampling
-from discreet.training.sampling import BallsInBins, FixedSize, PerUser, Poisson, Shuffled
+from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Shuffled
+from discreet.training.users import PerUser
 from tests.frozen import unfrozen
 
 SAMPLERS = [BallsInBins, FixedSize, PerUser, Poisson, Shuffled, TruncatedPoisson]

@@ -16,9 +16,10 @@ from torch.utils.data import DataLoader, Dataset
 from discreet.auditing import replay
 from discreet.release import Release
 from discreet.training import make_private
-from discreet.training.gradients import interception, joint
+from discreet.training.gradients import interception, joint, outer_products
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.units import Owners
 from discreet.training.gradients.watch import watching
 from tests.training.oracle import clipped, trained
 from tests.training.sensitivity import SAMPLERS, OfZoo, movement
@@ -59,7 +60,7 @@ def middle(gradients):
     return norms[len(norms) // 2] * 0.999
 
 
-def ours(member, clip_norm, batch=None):
+def ours(member, clip_norm, batch=None, owners=None):
     """The engine's sum, in one forward and one backward pass."""
     batch = member.batch if batch is None else batch
     found = ClippedSum(trained(member.model), Clipping(), "sum")
@@ -67,7 +68,7 @@ def ours(member, clip_norm, batch=None):
     with watching(member.model, found.watch):
         member.losses(member.model, batch).sum().backward()
     assert all(p.grad is None for p in member.model.parameters()), "an ordinary gradient was computed"
-    found.add(None, clip_norm)
+    found.add(None, clip_norm, owners)
     return torch.cat([part.reshape(-1) for part in found.total])
 
 
@@ -217,3 +218,24 @@ def test_a_record_more_or_less_moves_the_released_sum_by_one_clip_norm(name, sam
 @pytest.mark.parametrize("sampler", ["fixed-size", "shuffled"])
 def test_another_record_in_its_place_moves_the_released_sum_by_two(sampler):
     replay(lambda rows: Release(*training("experts", rows, sampler)), [0, 1, 2, 3], [4, 1, 2, 3], seeded=True)
+
+
+@pytest.mark.parametrize("formed", [True, False])
+@pytest.mark.parametrize("name", few(ZOO))
+def test_a_user_of_several_records_is_clipped_as_one(name, formed, monkeypatch):
+    """Two users and a row of nobody's; with and without gradients that are formed."""
+    if not formed:
+        monkeypatch.setattr(outer_products, "KEPT", 0)
+        monkeypatch.setattr(joint, "KEPT", 0)
+    member, owners = made(name), Owners(torch.tensor([0, 1, 0, -1, 1]))
+    parameters = list(trained(member.model).values())
+    gradients = []
+    for user in range(2):
+        rows = list(owners.rows(user))
+        loss = member.losses(member.model, {key: x[rows] for key, x in member.batch.items()})
+        found = torch.autograd.grad(loss.sum(), parameters, allow_unused=True)
+        gradients.append(
+            [(torch.zeros_like(p) if g is None else g).double() for g, p in zip(found, parameters, strict=True)]
+        )
+    clip_norm = middle(gradients) * 0.7
+    assert gap(ours(member, clip_norm, owners=owners), clipped(member.model, gradients, Clipping(), clip_norm)) < EXACT

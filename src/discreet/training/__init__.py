@@ -19,13 +19,13 @@ from discreet.training.sampling import (
     FixedOrder,
     FixedSize,
     KeptBins,
-    PerUser,
     Poisson,
     Sampler,
     Shuffled,
     TruncatedPoisson,
 )
 from discreet.training.speed import Speed
+from discreet.training.users import PerUser, RecordsPerUser
 
 __all__ = [
     "Auto",
@@ -44,6 +44,7 @@ __all__ = [
     "PrivateTrainingError",
     "Progress",
     "Quantile",
+    "RecordsPerUser",
     "Sampler",
     "Shuffled",
     "Speed",

@@ -141,14 +141,17 @@ def same_but_padding(one: Tensor, other: Tensor) -> bool:
     return False
 
 
-def collated_alone(collate: Collate, record: Any, row: int, yielded: list[Tensor]) -> list[Tensor] | None:
-    """A record as it is collated alone, where padding is all that it differs in from its row; none where chance is."""
-    alone = _again(collate, [record], 0)
+def collated_alone(
+    collate: Collate, records: list[Any], rows: Sequence[int], yielded: list[Tensor]
+) -> list[Tensor] | None:
+    """Records as they are collated alone, where padding is all that they differ in from their rows; none where chance
+    is."""
+    alone = _again(collate, records, 0)
     if len(alone) != len(yielded):
         return None
     for own, whole in zip(alone, yielded, strict=True):
-        if not (own.dim() and own.dim() == whole.dim() and len(own) == 1 and len(whole) > row):
+        if not (own.dim() and own.dim() == whole.dim() and len(own) == len(rows) and len(whole) > max(rows)):
             return None
-        if not same_but_padding(own, whole[row : row + 1]):
+        if not same_but_padding(own, whole[list(rows)]):
             return None
     return alone if any(own.shape[1:] != whole.shape[1:] for own, whole in zip(alone, yielded, strict=True)) else None

@@ -15,6 +15,7 @@ from discreet.errors import extra
 from discreet.random import Rng
 from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
 from discreet.training.gradients.trees import tensors
+from discreet.training.pieces import PLACEHOLDER, dealt
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices, TruncatedPoisson
 
@@ -25,8 +26,6 @@ with extra("torch"):
     from torch.utils.data import DataLoader, Dataset, default_collate
 
 __all__ = ["PrivateLoader", "checked"]
-
-PLACEHOLDER = -1
 
 
 class _Filled(Dataset[Any]):
@@ -165,9 +164,9 @@ class PrivateLoader:
             self.run.hand_out(handed, batch, loop, alone)
             yield batch
 
-    def _alone(self, indices: Sequence[int], yielded: list[Tensor], row: int) -> list[Tensor] | None:
-        """A record of a batch as the collate function collates it alone, where that is not its row."""
-        return collated_alone(self.collate_fn, self.dataset[indices[row]], row, yielded)
+    def _alone(self, indices: Sequence[int], yielded: list[Tensor], rows: Sequence[int]) -> list[Tensor] | None:
+        """Records of a batch as the collate function collates them alone, where those are not their rows."""
+        return collated_alone(self.collate_fn, [self.dataset[indices[row]] for row in rows], rows, yielded)
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""
@@ -193,27 +192,24 @@ class _Drawn:
         for step in self.steps:
             yield from self._pieces(step, self._drawn(step))
 
-    def _drawn(self, step: int) -> list[int]:
+    def _drawn(self, step: int) -> Indices:
         loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
         keys = _Keys(loader.dataset, loader.records)
-        drawn = sampler.draw(step, loader.records, keys, run.order(step, self._order), run.sampling(step))
-        return [int(index) for index in drawn]
+        return sampler.draw(step, loader.records, keys, run.order(step, self._order), run.sampling(step))
 
     def _order(self, rng: Rng) -> Indices | None:
         """What is drawn for a whole pass."""
         loader = self.loader
         return loader.sampler.order(_Keys(loader.dataset, loader.records), rng)
 
-    def _pieces(self, step: int, drawn: list[int]) -> Iterator[list[int]]:
+    def _pieces(self, step: int, drawn: Indices) -> Iterator[list[int]]:
         """This rank's rows, in as many pieces as every other rank has."""
-        ranks, static = self.loader.run.ranks, self.loader.sampler.static_size or 0
-        own, rows = ranks.share(drawn), ranks.largest_share(max(1, static, len(drawn)))
-        filled = own + [PLACEHOLDER] * (max(1, ranks.largest_share(static)) - len(own))
-        size = self.loader._piece or rows
-        pieces = [filled[i : i + size] or [PLACEHOLDER] for i in range(0, rows, size)]
-        for number, piece in enumerate(pieces):
-            real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
-            weights = None if bool(real.all()) else real
-            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number)
-            self.waiting.append(batch)
-            yield piece
+        sampler, ranks = self.loader.sampler, self.loader.run.ranks
+        owners = sampler.owners(drawn)
+        whose = None if owners is None else owners.tolist()
+        cut = dealt(drawn.tolist(), whose, sampler.static_size or 0, self.loader._piece, ranks.rank, ranks.count)
+        for number, piece in enumerate(cut):
+            real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])
+            weights, last, indices = None if bool(real.all()) else real, number == len(cut) - 1, tuple(piece.rows)
+            self.waiting.append(Batch(len(indices), weights, step, number == 0, last, indices, piece.owners, number))
+            yield piece.rows

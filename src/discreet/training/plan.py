@@ -18,7 +18,7 @@ from discreet.training.noise import Independent, Noise
 from discreet.training.participation import Participation
 from discreet.training.sampling import Sampler
 
-__all__ = ["Plan", "Schedule", "planned"]
+__all__ = ["Plan", "Schedule", "least_noise", "planned"]
 
 Schedule = Callable[[int], float]
 
@@ -159,7 +159,7 @@ def planned(
         return plan(positive("noise_multiplier", noise_multiplier), steps)
     assert epsilon is not None
     assert delta is not None
-    return plan(_least_noise(lambda z: plan(z, steps), sampler.participation, epsilon, delta), steps)
+    return plan(least_noise(lambda z: plan(z, steps), sampler.participation, epsilon, delta), steps)
 
 
 def _two_of_three(
@@ -176,7 +176,7 @@ def _two_of_three(
         raise ValueError("epsilon and delta belong together: give both or neither.")
 
 
-def _least_noise(plan: Callable[[float], Plan], taking_part: Participation, epsilon: float, delta: float) -> float:
+def least_noise(plan: Callable[[float], Plan], taking_part: Participation, epsilon: float, delta: float) -> float:
     """The smallest noise multiplier whose price stays within the target."""
     return accounting.calibrate(
         lambda z: plan(z).event,

@@ -19,6 +19,7 @@ from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
 from discreet.training.gradients import ClippedSum
+from discreet.training.gradients.units import Owners
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
@@ -36,7 +37,8 @@ __all__ = ["Batch", "Run", "labelled"]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A piece of a logical batch: its rows, their weights (none: all one), its place in the logical batch."""
+    """A piece of a logical batch: its rows, their weights (none: all one), its place in the logical batch, and whose
+    the rows are (none: each is a unit)."""
 
     rows: int
     weights: Tensor | None
@@ -44,6 +46,7 @@ class Batch:
     first: bool
     last: bool
     indices: tuple[int, ...] = ()
+    owners: Owners | None = None
     number: int = 0  # of the piece
 
 
@@ -127,7 +130,8 @@ class Run:
         """The loader is about to yield: a batch that was given a backward pass must have been given its step.
 
         ``loop`` is the loop it yields to. One that went on beside another would bring records to a step that is not
-        theirs, or the same step twice. ``alone`` collates one of its records alone, where that may differ from its row.
+        theirs, or the same step twice. ``alone`` collates some of its records alone, where that may differ from their
+        rows.
         """
         if loop not in (None, self.loop):
             raise PrivateTrainingError(
@@ -146,7 +150,7 @@ class Run:
         self.at_batches()
         if batch.first:
             self.clipped.begin()
-        self.clipped.expect(batch.rows, yielded, alone)
+        self.clipped.expect(batch.rows, yielded, alone, batch.owners)
         self.batch, self.position = batch, batch.step + 1
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -175,7 +179,7 @@ class Run:
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
         with self.ranks.together(step, self.loop, batch.step, batch.number, bits(clip_norm)):
             refuse()
-            self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
+            self.clipped.add(batch.weights, clip_norm, batch.owners)
         self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
         if not batch.last:
@@ -218,12 +222,11 @@ class Run:
         return added()
 
     def _adapt(self, gaussians: Gaussians, movement: int) -> None:
-        """Let the clip norm follow a noisy count of the records that were within it."""
+        """Let the clip norm follow a noisy count of the units that were within it."""
         adaptive, sampler, value = self.plan.clipping.adaptive, self.plan.sampler, self.clipped.unclipped
         assert adaptive is not None
         first = self.ranks.rank == 0  # draws the noise; the counts are added up with it
-        sigma = adaptive.sigma(sampler.expected) * sampler.records_per_unit
-        limit = 0.5 * movement * sampler.records_per_unit
+        sigma, limit = adaptive.sigma(sampler.expected), 0.5 * movement
         count = float(
             noised(
                 f"count of unclipped records, sigma {sigma:.6g}",
@@ -234,7 +237,7 @@ class Run:
                 event=gaussian(sigma, limit),
             )
         )
-        self.clip_norm = adaptive.next_norm(self.clip_norm, count, sampler.expected * sampler.records_per_unit)
+        self.clip_norm = adaptive.next_norm(self.clip_norm, count, sampler.expected)
 
     # --- checkpoints -----------------------------------------------------------------------------------------------
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
-from discreet.encoding.columns import identities
 from discreet.errors import whole
 from discreet.random import Rng
 from discreet.random.poisson import poisson_sample
 from discreet.random.tap import coins
-from discreet.release import ONE_RECORD, Enforced, unit_name
+from discreet.release import ONE_RECORD
 from discreet.training.participation import (
     BallsInBinsDealing,
     CyclicPoissonSampling,
@@ -41,7 +38,6 @@ __all__ = [
     "FixedOrder",
     "FixedSize",
     "KeptBins",
-    "PerUser",
     "Poisson",
     "Sampler",
     "Shuffled",
@@ -60,7 +56,6 @@ class Sampler(ABC):
 
     passes = False  # whether a batch belongs to its step, used or not
     kept = False  # whether what is drawn for the first pass serves all of them
-    records_per_unit = 1
 
     @property
     def unit(self) -> str:
@@ -111,6 +106,10 @@ class Sampler(ABC):
     @abstractmethod
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """The records of a step: indices below ``size``, the private number of records."""
+
+    def owners(self, drawn: Indices) -> Indices | None:
+        """Whose each record of a draw is, those of one unit after another; none where each is a unit by itself."""
+        return None
 
 
 def _bins(keys: Sequence[object], count: int, rng: Rng) -> Indices:
@@ -313,60 +312,3 @@ class CyclicPoisson(Sampler):
         assert order is not None
         found = _chosen(self.rate, keys, rng)
         return found[order[found] == step % self.parts]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PerUser(Sampler):
-    """Poisson sampling of users. Neighbours differ in one user with all their records.
-
-    ``users`` names the user of each record; ``dataset_size`` and ``batch_size`` count users. A sampled user brings at
-    most ``records_per_user`` of their records, chosen at random, each clipped to that share of the clip norm. A book is
-    charged in the unit ``name``.
-    """
-
-    users: Any = field(repr=False, compare=False, default=())
-    records_per_user: int = 1
-    name: str = "user"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("records_per_user", self.records_per_user, low=1)
-        unit_name(self.name)
-        object.__setattr__(self, "records_per_unit", self.records_per_user)
-
-    @property
-    def unit(self) -> str:
-        """The user, whose records the sampler bounds."""
-        return Enforced(self.name)
-
-    def check(self, records: int) -> None:
-        """Each record needs a user."""
-        if len(self.users) != records:
-            raise ValueError("users does not name one user for each record.")
-
-    @cached_property
-    def _groups(self) -> tuple[list[object], Indices, Indices]:
-        """Users, their records one user after another, and where each user's begin."""
-        users = self.users if isinstance(self.users, (list, tuple)) else np.asarray(self.users)
-        found = identities(users)  # one by one: no user decides how another is told, and missing ones are one
-        names: list[object] = [*sorted(found.words), *([None] if (found.at < 0).any() else [])]
-        place = {name: i for i, name in enumerate(names)}
-        of = np.array([place[None if at < 0 else found.words[at]] for at in found.at.tolist()], np.int64)
-        by_user = np.argsort(of, kind="stable")
-        return names, by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
-
-    @property
-    def participation(self) -> Participation:
-        """A coin a user and step."""
-        return PoissonSampling(self.rate)
-
-    def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
-        """Coins for users, then a choice among the records of each."""
-        names, by_user, ends = self._groups
-        found = []
-        for user in _chosen(self.rate, names, rng):
-            own = by_user[ends[user] : ends[user + 1]]
-            if len(own) > self.records_per_user:
-                own = rng.generator.choice(own, self.records_per_user, replace=False)
-            found.append(own)
-        return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)

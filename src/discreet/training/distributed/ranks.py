@@ -37,8 +37,8 @@ STOPPED = (
 class Ranks:
     """The ``count`` processes of a run, of which this is number ``rank``; one, unless there is a process group.
 
-    >>> Ranks().share([4, 7, 9]), Ranks(1, 2).share([4, 7, 9]), Ranks(1, 2).largest_share(3)
-    ([4, 7, 9], [7], 2)
+    >>> Ranks().largest_share(3), Ranks(1, 2).largest_share(3)
+    (3, 2)
     """
 
     def __init__(self, rank: int = 0, count: int = 1) -> None:
@@ -61,10 +61,6 @@ class Ranks:
         return cls()
 
     # --- shares ----------------------------------------------------------------------------------------------------
-
-    def share(self, drawn: Sequence[int]) -> list[int]:
-        """This rank's part of the records that all ranks have drawn."""
-        return list(drawn[self.rank :: self.count])
 
     def largest_share(self, size: int) -> int:
         """The most rows that a rank has of so many."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.joint import blank
+from discreet.training.gradients.units import Owners
 
 with extra("torch"):
     import torch
@@ -19,13 +20,26 @@ __all__ = ["Claim", "claims"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the engine says of one record: its gradient, one tensor a parameter, and the norm of each block."""
+    """What the engine says of one record: its gradient, one tensor a parameter, and the norm of each block.
+
+    Or of some records: the gradient is the sum, and its norm is only claimed where they are one unit.
+    """
 
     row: int
     gradient: list[Tensor]
     norms: list[float]
     largest: list[float]  # of all records' norms, block by block
-    others: tuple[int, ...] = ()  # records that it is about, too: the gradient is the sum
+    others: tuple[int, ...] = ()  # records that it is about, too
+
+    @property
+    def several(self) -> bool:
+        """Whether it is about several units, whose norms together nobody clips by."""
+        return math.isinf(self.norms[0])
+
+    def by(self, owners: Owners) -> Claim:
+        """The same of all rows, where what was taken for rows are units."""
+        row, *others = (row for unit in (self.row, *self.others) for row in owners.rows(unit))
+        return replace(self, row=row, others=tuple(others))
 
 
 def claims(

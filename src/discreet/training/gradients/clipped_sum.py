@@ -4,6 +4,9 @@ part.
 A ``Watch`` collects the uses of the parameters in one forward and one backward pass; a ``Contraction`` turns them into
 norms and the sum. Records whose gradient is not finite contribute zero, and nothing says how many there were.
 
+Where a unit has several rows (``units``), it is the sum of their gradients that is clipped, and what is said here of
+records holds for units.
+
 Guarantee: in exact arithmetic a record moves the sum by at most the clip norm. ``sensitivity(clip_norm)`` widens that
 by a thousandth in single precision, which is far more than rounding was ever seen to add (its errors are of both
 signs), and noise is scaled to the widened bound. It is not the worst case over all inputs and orders of summation,
@@ -20,6 +23,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
+from discreet.training.gradients.units import Owners, UnitInParts, by_unit
 from discreet.training.gradients.uses import exactly
 from discreet.training.gradients.verification import Verification
 from discreet.training.gradients.watch import Watch
@@ -61,6 +65,7 @@ class ClippedSum:
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self.watch = Watch(parameters)
         self._contraction = Contraction(parameters, clipping)
+        self._in_parts = UnitInParts(self._contraction, clipping)
         self.verification = Verification(
             self.watch,
             self._contraction,
@@ -88,12 +93,15 @@ class ClippedSum:
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
         self.watch.clear()
+        self._in_parts.begin()
         self.total, self.unclipped = None, 0.0
 
-    def expect(self, records: int, yielded: Any, alone: Callable[..., Any] | None = None) -> None:
+    def expect(
+        self, records: int, yielded: Any, alone: Callable[..., Any] | None = None, owners: Owners | None = None
+    ) -> None:
         """A piece of the batch is about to come, as the loader gives it; some are verified."""
         self.watch.begin(records, yielded)
-        self.verification.begin(records, yielded, alone)
+        self.verification.begin(records, yielded, alone, owners)
 
     @property
     def derives(self) -> bool:
@@ -110,28 +118,58 @@ class ClippedSum:
         self.watch.clear()
         self.verification.forget()
 
-    def add(self, weights: Tensor | None, clip_norm: float) -> None:
-        """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders."""
+    def add(self, weights: Tensor | None, clip_norm: float, owners: Owners | None = None) -> None:
+        """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders, ``owners`` say
+        which rows are clipped together."""
         self.verification.refuse_writes()
+        in_parts = owners is not None and owners.in_parts
         with exactly():
-            uses_of, records = self._contraction.of_parameters(self.watch.uses), self.watch.records
+            uses = self.watch.uses if owners is None or in_parts else by_unit(self.watch.uses, owners)
+            uses_of, rows = self._contraction.of_parameters(uses), self.watch.records
         self.watch.end()
         found = self._contraction.room()  # outside inference mode: it becomes the gradient
-        if not uses_of or records is None:
+        if not uses_of or rows is None:
             for part in found:
                 part.zero_()
+        elif in_parts:
+            with torch.inference_mode(), exactly():
+                self._contraction.contract(uses_of, self._unclipped(rows), None, found)
         else:
             with torch.inference_mode(), exactly():
-                self._fill(found, uses_of, records, weights, clip_norm)
-            self.verification.judge(records, weights)
+                self._fill(found, uses_of, rows, weights, clip_norm, owners)
+            self.verification.judge(rows, weights)
+        if owners is not None and in_parts:
+            self._in_parts.add(owners.part_of, found)
+            if owners.open:
+                return
+            found, squares = self._in_parts.clipped(clip_norm)
+            self._count(squares, ~torch.isfinite(squares), None, clip_norm)
         if self.total is None:
             self.total = found
         else:
             torch._foreach_add_(self.total, found)
 
-    def _fill(self, out: list[Tensor], uses_of: UsesOf, records: int, weights: Tensor | None, clip_norm: float) -> None:
-        scale, shares = float(records) if self.reduction == "mean" else 1.0, self._contraction.shares
-        squares = self._contraction.squares(uses_of, records)
+    def _scale(self, rows: int) -> float:
+        """What undoes the loss's own division."""
+        return float(rows) if self.reduction == "mean" else 1.0
+
+    def _unclipped(self, rows: int) -> list[Tensor]:
+        """Factors that leave each row's gradient as it is."""
+        device, shares = self._contraction.parameters[0].device, self._contraction.shares
+        return [torch.full((rows,), self._scale(rows), dtype=self._contraction.dtype, device=device)] * len(shares)
+
+    def _fill(
+        self,
+        out: list[Tensor],
+        uses_of: UsesOf,
+        rows: int,
+        weights: Tensor | None,
+        clip_norm: float,
+        owners: Owners | None,
+    ) -> None:
+        scale, shares = self._scale(rows), self._contraction.shares
+        units, weights = (rows, weights) if owners is None else (owners.units, None)
+        squares = self._contraction.squares(uses_of, units)
         lost = None
         # one that overflows only makes us look closer
         if not all(math.isfinite(float(square.sum())) for square in squares):

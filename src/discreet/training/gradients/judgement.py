@@ -108,7 +108,7 @@ class Judgement:
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
-        alone = None if self.tape.alone is None or claim.others else self.tape.alone(claim.row)
+        alone = None if self.tape.alone is None or claim.several else self.tape.alone((claim.row, *claim.others))
         if alone is None:
             return
         own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}

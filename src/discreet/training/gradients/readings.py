@@ -34,7 +34,7 @@ class Reading:
     copies: int = 1  # of the record, for functions that do not run on one
     others: tuple[int, ...] = ()  # rows that run beside the record's
     exact: Mapping[tuple[int, int], int] | None = None  # rather which numbers are, where several batches told
-    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the record's own instead of its row
+    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the records' own instead of their rows
 
     @property
     def count(self) -> int:
@@ -82,7 +82,7 @@ class Row:
         now = self.tape.originals.get(id(x), x).detach()
         dim = self.dim(x, of_model)
         own = now if dim is None else self.reading.own.get(id(x), now.narrow(dim, self.row, 1))
-        if dim is not None and self.reading.others:
+        if dim is not None and self.reading.others and id(x) not in self.reading.own:
             own = now.index_select(dim, torch.tensor([self.row, *self.reading.others], device=now.device))
         if dim is not None and self.reading.copies > 1:
             own = own.repeat_interleave(self.reading.copies, dim)

@@ -116,7 +116,7 @@ class LossTape(TorchFunctionMode):
         self.read = self.reading = False  # whether it was told values of records: before a backward pass, or at all
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
         self.finished = self.paused = False
-        self.alone: Callable[[int], list[Tensor] | None] | None = None  # a record as it is collated alone
+        self.alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None  # records as they are collated alone
         self.unjudged = ""  # why nothing can be said, if so
         self._inside: Call | None = None
         self._in_backward = False

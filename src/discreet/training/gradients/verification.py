@@ -22,6 +22,7 @@ from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.schedule import Schedule
 from discreet.training.gradients.state import State, Writes
 from discreet.training.gradients.tape import LossTape, sweep
+from discreet.training.gradients.units import Owners
 from discreet.training.gradients.watch import Watch
 from discreet.training.memory import return_freed_memory
 from discreet.training.refusals import EARLIER, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
@@ -54,6 +55,7 @@ class Verification:
         self._writes = Writes()
         self._tape: LossTape | None = None
         self._state: State | None = None
+        self._owners: Owners | None = None
         self._claims: list[Claim] = []
         self.before_batch: Callable[[bool], None] = lambda verified: None  # told whether it will be verified
 
@@ -66,15 +68,19 @@ class Verification:
         """Whether the current batch is verified."""
         return self._tape is not None
 
-    def begin(self, records: int, yielded: Any, alone: Callable[..., Any] | None = None) -> None:
-        """A batch comes, and what was held for the last one goes; ``alone`` collates one of its records alone."""
+    def begin(
+        self, records: int, yielded: Any, alone: Callable[..., Any] | None = None, owners: Owners | None = None
+    ) -> None:
+        """A batch comes, and what was held for the last one goes; ``alone`` collates some of its records alone. Where
+        the rows have ``owners``, those are judged: all rows of a few, without the others'."""
         self.end()
         if self._model is None:
             return
-        verified = self._schedule.next(records)
+        verified = self._schedule.next(records if owners is None else owners.units)
         self.before_batch(verified)
         self._writes.begin()
         if verified:
+            self._owners = owners
             self._state = State(self._model)
             parameters = {id(p) for p in self._watch.parameters.values()}
             self._tape = self._watch.listener = LossTape(yielded, parameters, self._remember)
@@ -124,19 +130,20 @@ class Verification:
         if self._tape is not None:
             self.stop()
             held = self._tape.numbers + sum(x.numel() for claim in self._claims for x in claim.gradient)
-            self._tape = self._state = None
+            self._tape = self._state = self._owners = None
             self._claims = []
             if held > MUCH:  # less than that the next step uses again
                 return_freed_memory()
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
-        """Note what the engine claims of a few records."""
+        """Note what the engine claims of a few records, or units."""
         able = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
         if lost is not None:
             able &= ~lost.cpu()
         found = able.nonzero().flatten().tolist()
         rows = [self._some(found, size) for size in self._schedule.claims if found]
-        self._claims = claims(self._contraction, uses_of, squares, lost, rows)
+        found_of = claims(self._contraction, uses_of, squares, lost, rows)
+        self._claims = found_of if self._owners is None else [claim.by(self._owners) for claim in found_of]
 
     def _some(self, found: list[int], size: int) -> tuple[int, ...]:
         """A few of these rows, at random, but never all of them: somebody must be missed."""

@@ -1,0 +1,96 @@
+"""A logical batch in pieces of at most so many rows, each of which a loop meets as a batch of its own.
+
+Where a unit may bring several records, a piece holds whole units, so that each is clipped as one. A unit that is larger
+than a piece has pieces of its own, and is clipped when the last of them has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from discreet.errors import extra
+from discreet.training.gradients.units import Owners
+
+with extra("torch"):
+    import torch
+
+__all__ = ["PLACEHOLDER", "Piece", "dealt", "pieces"]
+
+PLACEHOLDER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Records by their index, placeholders too, and whose they are; none: each is a unit."""
+
+    rows: list[int]
+    owners: Owners | None = None
+
+
+def pieces(drawn: list[int], owners: Sequence[int] | None, wanted: int, size: int | None) -> list[Piece]:
+    """The records of a step, filled up to as many as are ``wanted``, in pieces of at most ``size``.
+
+    ``owners`` names the unit of each record, the records of one after another.
+
+    >>> [piece.rows for piece in pieces([3, 5, 8], None, 4, 2)]
+    [[3, 5], [8, -1]]
+    >>> [piece.rows for piece in pieces([3, 5, 8, 9], [0, 1, 1, 2], 1, 2)]
+    [[3], [5, 8], [9]]
+    """
+    if owners is not None and drawn:
+        return list(_of_units(drawn, owners, size or len(drawn)))
+    filled = drawn + [PLACEHOLDER] * (wanted - len(drawn))
+    size = size or len(filled)
+    nobody = None if owners is None else Owners(torch.full((len(filled[:size]),), -1))
+    return [Piece(filled[i : i + size], nobody) for i in range(0, len(filled), size)]
+
+
+def dealt(
+    drawn: list[int], owners: Sequence[int] | None, static: int, size: int | None, rank: int, ranks: int
+) -> list[Piece]:
+    """The pieces of one of several ranks: units are dealt to them in turn, and all have as many pieces.
+
+    >>> [piece.rows for piece in dealt([3, 5, 8], None, 0, 1, 1, 2)]
+    [[5], [-1]]
+    >>> [piece.rows for piece in dealt([3, 5, 8, 9], [0, 1, 1, 2], 0, None, 1, 2)]
+    [[5, 8]]
+    """
+    wanted = max(1, -(-static // ranks))
+    whose = range(len(drawn)) if owners is None else owners
+    turns = [turn for turn, (_, group) in enumerate(groupby(whose)) for _ in group]
+
+    def share(of: int) -> list[Piece]:
+        mine = [place for place, turn in enumerate(turns) if turn % ranks == of]
+        return pieces(
+            [drawn[place] for place in mine], None if owners is None else [owners[i] for i in mine], wanted, size
+        )
+
+    if ranks == 1:
+        return share(0)
+    each = [share(of) for of in range(ranks)]
+    nothing = Piece([PLACEHOLDER], None if owners is None else Owners(torch.full((1,), -1)))
+    return each[rank] + [nothing] * (max(map(len, each)) - len(each[rank]))
+
+
+def _of_units(drawn: list[int], owners: Sequence[int], size: int) -> Iterator[Piece]:
+    waiting: list[list[int]] = []
+    for owner, group in groupby(zip(drawn, owners, strict=True), key=lambda pair: pair[1]):
+        rows = [row for row, _ in group]
+        if waiting and sum(map(len, waiting)) + len(rows) > size:
+            yield _whole(waiting)
+            waiting = []
+        if len(rows) <= size:
+            waiting.append(rows)
+            continue
+        for start in range(0, len(rows), size):
+            part = rows[start : start + size]
+            yield Piece(part, Owners(torch.zeros(len(part), dtype=torch.long), owner, start + size < len(rows)))
+    if waiting:
+        yield _whole(waiting)
+
+
+def _whole(units: list[list[int]]) -> Piece:
+    of = [number for number, rows in enumerate(units) for _ in rows]
+    return Piece([row for rows in units for row in rows], Owners(torch.tensor(of)))
