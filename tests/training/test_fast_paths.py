@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from discreet.training.gradients import handlers, joint
+from discreet.training.gradients import handlers, joint, recurrence
 from discreet.training.gradients import outer_products as outer
-from tests.training.oracle import agree
+from discreet.training.gradients.clipping import Clipping
+from tests.training.oracle import agree, ours
 from tests.training.test_handlers import B, Tied, ints, square_loss
 
 
@@ -80,3 +81,36 @@ def test_a_tables_rows_are_added_where_the_output_layers_product_is(monkeypatch)
     before = len(added)
     agree(alone, (ints(B, 3, high=30),), square_loss)
     assert len(added) > before
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False}], ids=str)
+def test_gates_in_compiled_loops_are_those_of_torch(monkeypatch, kind, options):
+    """Outputs and the sum of a loop over records, from a state of their own; the loops are run, forward and back."""
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.over, self.start = kind(6, 9, batch_first=True, **options), nn.Parameter(torch.randn(9))
+
+        def forward(self, x, state):
+            state = (state * self.start).transpose(0, 1).repeat(len(self.over._all_weights), 1, 1)
+            out, last = self.over(x, (state, state.tanh()) if kind is nn.LSTM else state)
+            return out.flatten(1).sum(1) + 3 * (last[1] if kind is nn.LSTM else last).square().sum((0, 2))
+
+    name = kind.__name__.lower()
+    taken = [counted(monkeypatch, recurrence, f"{name}_{way}") for way in ("step", "back")]
+    torch.manual_seed(6)
+    agree(Recurrent(), (3 * torch.randn(B, 5, 6), torch.randn(B, 1, 9)), lambda m, *x: m(*x).sum(), dtype=torch.float32)
+    assert all(taken)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_a_gate_that_is_not_a_number_stays_none(kind):
+    """The record is lost, as it is in a loop over records; its neighbours are not."""
+    torch.manual_seed(7)
+    model, x = kind(4, 3, batch_first=True), torch.randn(B, 4, 4)
+    wanted = ours(model, (x[1:],), square_loss, Clipping(), 1.0)
+    for bad in (torch.nan, torch.inf):
+        x[0, 1, 2] = bad
+        torch.testing.assert_close(ours(model, (x,), square_loss, Clipping(), 1.0), wanted, rtol=1e-5, atol=1e-6)

@@ -87,7 +87,7 @@ def _fill_double(
 
 
 @njit(cache=True, nogil=True)
-def _single(half: Any, edges: Any, heights: Any, function: int, state: int) -> float:
+def _single(half: Any, edges: Any, heights: Any, function: int, state: int) -> Any:
     """The number that half a word decides, with further words where it is outside its layer's core."""
     while True:
         layer = np.int64(half & np.uint32(255))

@@ -24,7 +24,18 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["KEPT", "Bias", "GroupScale", "Handler", "Normalised", "Rows", "Spread", "flattened", "squares", "weighted_instances"]
+__all__ = [
+    "KEPT",
+    "Bias",
+    "GroupScale",
+    "Handler",
+    "Normalised",
+    "Rows",
+    "Spread",
+    "flattened",
+    "squares",
+    "weighted_instances",
+]
 
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
 

@@ -215,8 +215,9 @@ def _scale_and_shift(call: Call, normalise: View | Handler, kept: tuple[int, ...
     pending = []
     if call.is_shared(weight) and isinstance(normalise, Handler):
         pending.append(PendingUse(weight, folded(normalise, layout), layout.first(x.detach()), layout.first))
-    elif call.is_shared(weight):
-        handler = Normalised(lambda a: layout.first(normalise(a)), kept)
+    elif call.is_shared(weight) and not isinstance(normalise, Handler):
+        view = normalise
+        handler = Normalised(lambda a: layout.first(view(a)), kept)
         pending.append(PendingUse(weight, folded(handler, layout), x.detach(), layout.first))
     if call.is_shared(bias):
         handler = Normalised(None, kept)

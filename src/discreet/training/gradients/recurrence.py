@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.recurrence_kernels import gru_back, gru_step, lstm_back, lstm_step
 
 with extra("torch"):
     import torch
@@ -45,9 +46,39 @@ def _before(start: Tensor, steps: Tensor) -> Tensor:
 
 
 def _steps(*parts: Tensor, back: bool = False) -> Iterable[tuple[Tensor, ...]]:
-    """Step by step, the views of all tensors [T, ...]: made at once, because a slice takes as long as a small product."""
+    """Step by step, the views of all tensors [T, ...]: made at once, because a slice takes as long as a product."""
     found = list(zip(*(part.unbind(0) for part in parts), strict=True))
     return reversed(found) if back else found
+
+
+def compiled(gates: Tensor) -> bool:
+    """Whether an LSTM's gates are computed by a compiled loop."""
+    return gates.dtype == torch.float32 and gates.device.type == "cpu" and gates.is_contiguous() and gates.numel() > 0
+
+
+def _run_lstm(
+    gates: Tensor, hidden: Tensor, cell: Tensor, turned: Tensor, written: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    """As ``LSTM.run``, a product and a compiled loop a step."""
+    arrays, past = [x.numpy() for x in (gates, *written)], cell.detach().numpy()
+    for t, (a, h) in enumerate(zip(gates.unbind(0), written[2].unbind(0), strict=True)):
+        a.addmm_(hidden, turned)
+        lstm_step(t, arrays[0], past, *arrays[1:])
+        hidden, past = h, arrays[1][t]
+
+
+def _lstm_back(
+    gates: Tensor, start: Tensor, cells: Tensor, bent: Tensor, weight: Tensor, gradients: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``LSTM.backward``: gradients of the pre-activations, and of the states at the start."""
+    hidden, cell = (x.clone(memory_format=torch.contiguous_format) for x in gradients[1:])
+    steps, found = gradients[0].contiguous(), torch.empty_like(gates)
+    arrays = [x.numpy() for x in (gates, bent, steps, hidden, cell, found)]
+    past, own = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0)
+    for t in range(len(gates) - 1, -1, -1):
+        lstm_back(t, arrays[0], past[t], *arrays[1:])
+        torch.mm(own[t], weight, out=hidden)
+    return found, hidden, cell
 
 
 class LSTM(torch.autograd.Function):
@@ -62,6 +93,9 @@ class LSTM(torch.autograd.Function):
         size = hidden.shape[-1]
         gates = projected + bias if bias is not None else projected.clone()
         outputs, cells, bent = (projected.new_empty(*projected.shape[:2], size) for _ in range(3))
+        if compiled(gates):
+            _run_lstm(gates, hidden, cell.contiguous(), turned, (cells, bent, outputs))
+            return [outputs, cells, bent, gates]
         parts = *gates.chunk(4, -1), gates, gates[..., : 2 * size], outputs, cells, bent
         for i, f, g, o, a, both, h, c, b in _steps(*parts):
             a.addmm_(hidden, turned)
@@ -86,6 +120,9 @@ class LSTM(torch.autograd.Function):
         """Back through time."""
         with torch._C.DisableTorchFunction():
             weight, gates, bent, cells, start = ctx.saved_tensors
+            if compiled(gates):
+                found, *last = _lstm_back(gates, start, cells, bent, weight, gradients)
+                return found, found, None, None, *last
             (steps, last_hidden, last_cell), (i, f, g, o) = gradients, gates.chunk(4, -1)
             # what a gate's pre-activation gets of the cell's gradient, or of the hidden state's (o)
             local = gates.new_empty(*bent.shape[:2], 3, bent.shape[-1])
@@ -107,6 +144,34 @@ class LSTM(torch.autograd.Function):
             return found, found, None, None, hidden, cell
 
 
+def _run_gru(
+    gates: Tensor, given: Tensor, hidden: Tensor, turned: Tensor, bias: Tensor | None, outputs: Tensor
+) -> None:
+    """As ``GRU.run``, a product and a compiled loop a step."""
+    arrays = [x.numpy() for x in (gates, given, outputs)]
+    for t, (into, h) in enumerate(zip(given.unbind(0), outputs.unbind(0), strict=True)):
+        if bias is None:
+            torch.mm(hidden, turned, out=into)
+        else:
+            torch.addmm(bias, hidden, turned, out=into)
+        gru_step(t, arrays[0], arrays[1], hidden.detach().numpy(), arrays[2])
+        hidden = h
+
+
+def _gru_back(
+    gates: Tensor, given: Tensor, start: Tensor, outputs: Tensor, weight: Tensor, gradients: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``GRU.backward``: gradients of the inputs' and the hidden state's parts, and of the state at the start."""
+    steps, hidden = gradients[0].contiguous(), gradients[1].clone(memory_format=torch.contiguous_format)
+    inner, outer = torch.empty_like(gates), torch.empty_like(gates)
+    past = [start.detach().contiguous().numpy(), *outputs.detach().numpy()]
+    arrays, own, last = [x.numpy() for x in (gates, given, steps, inner, outer)], inner.unbind(0), hidden.numpy()
+    for t in range(len(gates) - 1, -1, -1):
+        gru_back(t, arrays[0], arrays[1], past[t], arrays[2], last, arrays[3], arrays[4])
+        hidden.addmm_(own[t], weight)
+    return outer, inner, hidden
+
+
 class GRU(torch.autograd.Function):
     """Hidden states [T, B, H] from projected inputs [T, B, 3H] in the order r, z, n."""
 
@@ -119,6 +184,9 @@ class GRU(torch.autograd.Function):
         size = hidden.shape[-1]
         gates, given = projected.clone(), torch.empty_like(projected)
         outputs = projected.new_empty(*projected.shape[:2], size)
+        if compiled(gates):
+            _run_gru(gates, given, hidden.contiguous(), turned, bias, outputs)
+            return [outputs, gates, given]
         both, given_both, given_last = gates[..., : 2 * size], given[..., : 2 * size], given[..., 2 * size :]
         parts = *gates.chunk(3, -1), both, given, given_both, given_last, outputs
         for r, z, n, two, into, into_two, into_last, h in _steps(*parts):
@@ -145,6 +213,9 @@ class GRU(torch.autograd.Function):
         """Back through time; the last gate's recurrent part was multiplied by r on the way."""
         with torch._C.DisableTorchFunction():
             weight, gates, given, outputs, start = ctx.saved_tensors
+            if compiled(gates):
+                outer, inner, last = _gru_back(gates, given, start, outputs, weight, gradients)
+                return outer, inner, None, None, last
             (steps, hidden), (r, z, n) = gradients, gates.chunk(3, -1)
             size = n.shape[-1]
             bent, kept = _tanh_back(1 - z, n), _sigmoid_back(_before(start, outputs) - n, z)
