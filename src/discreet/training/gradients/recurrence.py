@@ -121,8 +121,8 @@ class LSTM(torch.autograd.Function):
         with torch._C.DisableTorchFunction():
             weight, gates, bent, cells, start = ctx.saved_tensors
             if compiled(gates):
-                found, *last = _lstm_back(gates, start, cells, bent, weight, gradients)
-                return found, found, None, None, *last
+                found, hidden, cell = _lstm_back(gates, start, cells, bent, weight, gradients)
+                return found, found, None, None, hidden, cell
             (steps, last_hidden, last_cell), (i, f, g, o) = gradients, gates.chunk(4, -1)
             # what a gate's pre-activation gets of the cell's gradient, or of the hidden state's (o)
             local = gates.new_empty(*bent.shape[:2], 3, bent.shape[-1])
