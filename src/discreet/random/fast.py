@@ -36,6 +36,7 @@ __all__ = ["gaussian_noise"]
 _LAYERS = 256
 _EDGE = 3.6541528853610088  # where the tail layer begins
 _AREA = 0.00492867323399  # the area of every layer
+_CHUNK = 1 << 10  # numbers that are made at a time: what is in between stays in the nearest cache
 _SMALL = 1 << 16  # a fifth of a millisecond: not worth a second thread
 
 
@@ -86,25 +87,44 @@ def _fill_double(
 
 
 @njit(cache=True, nogil=True)
+def _single(half: Any, edges: Any, heights: Any, function: int, state: int) -> Any:
+    """The number that half a word decides, with further words where it is outside its layer's core."""
+    while True:
+        layer = np.int64(half & np.uint32(255))
+        x = (float(half >> np.uint32(9)) + 0.5) * 2.0**-23 * edges[layer]
+        if x >= edges[layer + 1]:
+            x = _outside(layer, x, edges, heights, function, state)
+        if x >= 0.0:
+            return -x if half & np.uint32(256) else x
+        half = np.uint32(next_word(function, state) >> np.uint64(32))
+
+
+@njit(cache=True, nogil=True)
 def _fill_single(
     out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any
 ) -> None:
-    i, word, left = 0, np.uint64(0), 0
-    while i < len(out):
-        if left == 0:
-            word, left = next_word(function, state), 2
-        half = word & np.uint64(0xFFFFFFFF)
-        word >>= np.uint64(32)
-        left -= 1
-        layer = np.int64(half & np.uint64(255))
-        x = (float(half >> np.uint64(9)) + 0.5) * 2.0**-23 * edges[layer]
-        if x >= edges[layer + 1]:
-            x = _outside(layer, x, edges, heights, function, state)
-            if x < 0.0:
-                continue
-        noise = -sigma * x if half & np.uint64(256) else sigma * x
-        out[i] = ((out[i] if add else 0.0) + noise) * scale
-        i += 1
+    """In chunks, each by loops without a branch: 98 of 100 numbers are in their layer's core, and the others follow."""
+    words, drawn, inside = np.empty(_CHUNK // 2, np.uint64), np.empty(_CHUNK), np.empty(_CHUNK, np.bool_)
+    halves = words.view(np.uint32)
+    for start in range(0, len(out), _CHUNK):
+        part = out[start : start + _CHUNK]
+        for i in range((len(part) + 1) // 2):
+            words[i] = next_word(function, state)
+        for i in range(len(part)):
+            half = halves[i]
+            layer = half & np.uint32(255)
+            x = (float(half >> np.uint32(9)) + 0.5) * 2.0**-23 * edges[layer]
+            inside[i] = x < edges[layer + np.uint32(1)]
+            drawn[i] = -x if half & np.uint32(256) else x
+        for i in range(len(part)):
+            if not inside[i]:
+                drawn[i] = _single(halves[i], edges, heights, function, state)
+        if add:
+            for i in range(len(part)):
+                part[i] = (part[i] + sigma * drawn[i]) * scale
+        else:
+            for i in range(len(part)):
+                part[i] = sigma * drawn[i] * scale
 
 
 def gaussian_noise(

@@ -17,6 +17,8 @@ with extra("torch"):
 
 __all__ = ["Claim", "claims"]
 
+FEW = 4  # a copy of one in so many rows is no great part of what a batch takes
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -67,8 +69,9 @@ def claims(
             for use in uses:
                 if lost is not None:
                     blank(use, lost)
-                # rows that weigh nothing are left out where that is known to be the same
-                few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if use.in_rows else (use, whole)
+                # few rows: those that weigh nothing are left out, where that is known to be the same
+                apart = use.in_rows and FEW * len(chosen) <= len(whole)
+                few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if apart else (use, whole)
                 gradient[place] += few.weighted(of).reshape(parameter.shape)
                 if few.bias is not None:
                     at = next(i for i, p in enumerate(contraction.parameters) if p is few.bias)

@@ -122,5 +122,5 @@ class Contraction:
                 if use is uses[0]:
                     use.weigh(weights, flat[place], None if use.bias is None else flat[self._place[id(use.bias)]])
                 else:
-                    flat[place] += use.weighted(weights).reshape(-1)
+                    use.add(weights, flat[place])
                 use.activations = use.gradients = use.instances = None

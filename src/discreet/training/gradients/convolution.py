@@ -81,7 +81,7 @@ class ConvolutionWeight(Handler):
         """Where forming them is no dearer than measuring, and they are small, or not larger than what they replace."""
         steps, kept = self._steps(activations, output_gradients), activations.shape[0] * self.shape.numel()
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
-        fits = kept <= max(KEPT // 4, activations.numel() + output_gradients.numel())
+        fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
         return m * n < 2 * steps * (m + n) and fits
 
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:

@@ -77,7 +77,7 @@ def _tied(uses: list[Use]) -> Tensor | None:
     picked = u[records, :, rows].view_as(products)
     apart = [outer_norms(u, v), table.handler.squared_norms(table.activations, gradients)]
     found = apart[0] + apart[1] + 2 * (products * picked).flatten(1).sum(1)
-    uses[:] = [table, use]
+    uses[:] = [use, table]  # in this order the product is written, and the table's few rows added
     doubtful = found < 2.0**-10 * (apart[0] + apart[1])  # they cancel: what rounding may hide counts too
     return torch.where(doubtful, 2.0**-10 * (apart[0] + apart[1]), found)
 

@@ -24,6 +24,7 @@ from discreet.training.gradients.readings import READINGS, Reading
 from discreet.training.gradients.replay import ancestors, calls_of_losses, recomputed_inputs
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trial import trial
+from discreet.training.memory import return_freed_memory
 from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
 
 with extra("torch"):
@@ -75,6 +76,8 @@ class Judgement:
         if not self.memory.made_up:
             self.memory.made_up = True
             self._made_up()
+            if self.tape.large:
+                return_freed_memory()
         for claim in claimed:
             self._compare(claim, self.tape, self.records, made_up=False)
         self._refuse_written(self.tape, self.records)

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.calls import Call, Layout, PendingUse, View, folded, register
 from discreet.training.gradients.convolution import ConvolutionWeight
-from discreet.training.gradients.handlers import Bias, Normalised, Rows
+from discreet.training.gradients.handlers import Bias, GroupScale, Handler, Normalised, Rows
 from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer
 from discreet.training.gradients.recurrence import recurrent_linear
 
@@ -204,18 +204,24 @@ def _embedding_bag(call: Call) -> list[PendingUse] | None:
 # --- normalisations ----------------------------------------------------------------------------------------------
 
 
-def _scale_and_shift(call: Call, normalise: View, kept: tuple[int, ...]) -> list[PendingUse] | None:
+def _scale_and_shift(call: Call, normalise: View | Handler, kept: tuple[int, ...]) -> list[PendingUse] | None:
+    """The uses of a scale and a shift of ``kept`` dimensions; of the scale by a handler, if there is one."""
     x, weight, bias = call.arguments["input"], call.arguments.get("weight"), call.arguments.get("bias")
     layout = call.layout(x)
     if layout is None or layout.dim in {d % x.dim() for d in kept}:
         return None
+    if layout.dim != 0 and isinstance(normalise, Handler):
+        return None
     pending = []
-    if call.is_shared(weight):
-        handler = Normalised(lambda a: layout.first(normalise(a)), kept)
-        pending.append(PendingUse(weight, folded(handler, layout), x.detach(), layout.first))  # type: ignore[arg-type]
+    if call.is_shared(weight) and isinstance(normalise, Handler):
+        pending.append(PendingUse(weight, folded(normalise, layout), layout.first(x.detach()), layout.first))
+    elif call.is_shared(weight) and not isinstance(normalise, Handler):
+        view = normalise
+        handler = Normalised(lambda a: layout.first(view(a)), kept)
+        pending.append(PendingUse(weight, folded(handler, layout), x.detach(), layout.first))
     if call.is_shared(bias):
         handler = Normalised(None, kept)
-        pending.append(PendingUse(bias, folded(handler, layout), None, layout.first))  # type: ignore[arg-type]
+        pending.append(PendingUse(bias, folded(handler, layout), None, layout.first))
     return pending
 
 
@@ -234,7 +240,7 @@ def _rms_norm(call: Call) -> list[PendingUse] | None:
 @register(F.group_norm)
 def _group_norm(call: Call) -> list[PendingUse] | None:
     groups, eps = call.arguments["num_groups"], call.arguments.get("eps", 1e-5)
-    return _scale_and_shift(call, lambda x: F.group_norm(x, groups, None, None, eps), (1,))
+    return _scale_and_shift(call, GroupScale(groups, eps), (1,))
 
 
 @register(F.instance_norm)
@@ -246,7 +252,7 @@ def _instance_norm(call: Call) -> list[PendingUse] | None:
             "statistics are averages over records, kept without noise."
         )
     eps = given.get("eps", 1e-5)
-    return _scale_and_shift(call, lambda x: F.instance_norm(x, eps=eps), (1,))
+    return _scale_and_shift(call, GroupScale(given["input"].shape[1], eps), (1,))
 
 
 @register(F.batch_norm)

@@ -25,7 +25,6 @@ __all__ = ["Affine", "LinearWeight", "Outer", "in_parts", "outer_norms", "produc
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in parts
-DEAR = 16  # products of a Gram sum for an entry of the gradient, above which forming the gradient is quicker
 PART = 1 << 20  # numbers of instantiated gradients that are measured at a time, as many as caches hold
 
 
@@ -43,8 +42,7 @@ class Outer(Handler):
         (records, steps, m), n = u.shape, v.shape[2]
         if steps == 1:
             return False
-        more = 2 if steps * steps * (m + n) > DEAR * m * n else 1
-        return records * m * n <= max(KEPT // 16, more * (u.numel() + v.numel()))
+        return records * m * n <= max(KEPT // 16, u.numel() + v.numel())
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """One batched matrix product."""
@@ -75,6 +73,8 @@ def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
     Where one is thin torch makes it on one thread: there each thread multiplies a part.
     """
     if u.dim() == 3:
+        if not u.is_contiguous() and u.transpose(0, 1).is_contiguous():  # of a sequence that lies step by step
+            u, v = u.transpose(0, 1), v.transpose(0, 1).contiguous()
         if not (u.is_contiguous() and v.is_contiguous()):  # matrices of one record each: nothing is copied
             return torch.addbmm(out, u.mT, v, beta=0, out=out)
         u, v = u.flatten(0, 1), v.flatten(0, 1)

@@ -8,10 +8,11 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.recurrence_kernels import gru_back, gru_step, lstm_back, lstm_step
 
 with extra("torch"):
     import torch
@@ -35,9 +36,49 @@ def recurrent_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) 
     return input.new_empty(*input.shape[:-1], weight.shape[0])
 
 
+# gradient times s(1 - s), or 1 - t², from the function's value, in one pass
+_sigmoid_back, _tanh_back = torch.ops.aten.sigmoid_backward, torch.ops.aten.tanh_backward
+
+
 def _before(start: Tensor, steps: Tensor) -> Tensor:
     """The states before each step."""
     return torch.cat([start.unsqueeze(0), steps[:-1]])
+
+
+def _steps(*parts: Tensor, back: bool = False) -> Iterable[tuple[Tensor, ...]]:
+    """Step by step, the views of all tensors [T, ...]: made at once, because a slice takes as long as a product."""
+    found = list(zip(*(part.unbind(0) for part in parts), strict=True))
+    return reversed(found) if back else found
+
+
+def compiled(gates: Tensor) -> bool:
+    """Whether an LSTM's gates are computed by a compiled loop."""
+    return gates.dtype == torch.float32 and gates.device.type == "cpu" and gates.is_contiguous() and gates.numel() > 0
+
+
+def _run_lstm(
+    gates: Tensor, hidden: Tensor, cell: Tensor, turned: Tensor, written: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    """As ``LSTM.run``, a product and a compiled loop a step."""
+    arrays, past = [x.numpy() for x in (gates, *written)], cell.detach().numpy()
+    for t, (a, h) in enumerate(zip(gates.unbind(0), written[2].unbind(0), strict=True)):
+        a.addmm_(hidden, turned)
+        lstm_step(t, arrays[0], past, *arrays[1:])
+        hidden, past = h, arrays[1][t]
+
+
+def _lstm_back(
+    gates: Tensor, start: Tensor, cells: Tensor, bent: Tensor, weight: Tensor, gradients: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``LSTM.backward``: gradients of the pre-activations, and of the states at the start."""
+    hidden, cell = (x.clone(memory_format=torch.contiguous_format) for x in gradients[1:])
+    steps, found = gradients[0].contiguous(), torch.empty_like(gates)
+    arrays = [x.numpy() for x in (gates, bent, steps, hidden, cell, found)]
+    past, own = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0)
+    for t in range(len(gates) - 1, -1, -1):
+        lstm_back(t, arrays[0], past[t], *arrays[1:])
+        torch.mm(own[t], weight, out=hidden)
+    return found, hidden, cell
 
 
 class LSTM(torch.autograd.Function):
@@ -52,14 +93,17 @@ class LSTM(torch.autograd.Function):
         size = hidden.shape[-1]
         gates = projected + bias if bias is not None else projected.clone()
         outputs, cells, bent = (projected.new_empty(*projected.shape[:2], size) for _ in range(3))
-        for t, a in enumerate(gates.unbind(0)):
+        if compiled(gates):
+            _run_lstm(gates, hidden, cell.contiguous(), turned, (cells, bent, outputs))
+            return [outputs, cells, bent, gates]
+        parts = *gates.chunk(4, -1), gates, gates[..., : 2 * size], outputs, cells, bent
+        for i, f, g, o, a, both, h, c, b in _steps(*parts):
             a.addmm_(hidden, turned)
-            a[:, : 2 * size].sigmoid_()
-            a[:, 2 * size : 3 * size].tanh_()
-            a[:, 3 * size :].sigmoid_()
-            i, f, g, o = a.chunk(4, -1)
-            cell = torch.mul(f, cell, out=cells[t]).addcmul_(i, g)
-            hidden = torch.mul(o, torch.tanh(cell, out=bent[t]), out=outputs[t])
+            both.sigmoid_()
+            g.tanh_()
+            o.sigmoid_()
+            cell = torch.mul(f, cell, out=c).addcmul_(i, g)
+            hidden = torch.mul(o, torch.tanh(c, out=b), out=h)
         return [outputs, cells, bent, gates]
 
     @staticmethod
@@ -76,22 +120,56 @@ class LSTM(torch.autograd.Function):
         """Back through time."""
         with torch._C.DisableTorchFunction():
             weight, gates, bent, cells, start = ctx.saved_tensors
+            if compiled(gates):
+                found, hidden, cell = _lstm_back(gates, start, cells, bent, weight, gradients)
+                return found, found, None, None, hidden, cell
             (steps, last_hidden, last_cell), (i, f, g, o) = gradients, gates.chunk(4, -1)
             # what a gate's pre-activation gets of the cell's gradient, or of the hidden state's (o)
-            local = torch.cat([g * i * (1 - i), _before(start, cells) * f * (1 - f), i * (1 - g * g)], -1)
-            opened, through = bent * o * (1 - o), o * (1 - bent * bent)
-            found, size = torch.empty_like(gates), bent.shape[-1]
+            local = gates.new_empty(*bent.shape[:2], 3, bent.shape[-1])
+            _sigmoid_back.grad_input(g, i, grad_input=local[:, :, 0])
+            _sigmoid_back.grad_input(_before(start, cells), f, grad_input=local[:, :, 1])
+            _tanh_back.grad_input(i, g, grad_input=local[:, :, 2])
+            opened, through = _sigmoid_back(bent, o), _tanh_back(o, bent)
+            found = torch.empty_like(gates)
+            three, last = found.unflatten(-1, (4, -1))[:, :, :3], found.chunk(4, -1)[3]
             hidden, cell = last_hidden.clone(), last_cell.clone()
-            for t in range(len(gates) - 1, -1, -1):
-                hidden += steps[t]
-                cell.addcmul_(hidden, through[t])
-                own = found[t]
-                three = own[:, : 3 * size].unflatten(-1, (3, size))
-                torch.mul(local[t].unflatten(-1, (3, size)), cell.unsqueeze(1), out=three)
-                torch.mul(opened[t], hidden, out=own[:, 3 * size :])
-                cell *= f[t]
-                hidden = own @ weight
+            parts = steps, through, local, three, opened, last, f, found
+            for step, into_cell, of_cell, own, of_hidden, own_last, kept, all_own in _steps(*parts, back=True):
+                hidden += step
+                cell.addcmul_(hidden, into_cell)
+                torch.mul(of_cell, cell.unsqueeze(1), out=own)
+                torch.mul(of_hidden, hidden, out=own_last)
+                cell *= kept
+                hidden = torch.mm(all_own, weight)
             return found, found, None, None, hidden, cell
+
+
+def _run_gru(
+    gates: Tensor, given: Tensor, hidden: Tensor, turned: Tensor, bias: Tensor | None, outputs: Tensor
+) -> None:
+    """As ``GRU.run``, a product and a compiled loop a step."""
+    arrays = [x.numpy() for x in (gates, given, outputs)]
+    for t, (into, h) in enumerate(zip(given.unbind(0), outputs.unbind(0), strict=True)):
+        if bias is None:
+            torch.mm(hidden, turned, out=into)
+        else:
+            torch.addmm(bias, hidden, turned, out=into)
+        gru_step(t, arrays[0], arrays[1], hidden.detach().numpy(), arrays[2])
+        hidden = h
+
+
+def _gru_back(
+    gates: Tensor, given: Tensor, start: Tensor, outputs: Tensor, weight: Tensor, gradients: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As ``GRU.backward``: gradients of the inputs' and the hidden state's parts, and of the state at the start."""
+    steps, hidden = gradients[0].contiguous(), gradients[1].clone(memory_format=torch.contiguous_format)
+    inner, outer = torch.empty_like(gates), torch.empty_like(gates)
+    past = [start.detach().contiguous().numpy(), *outputs.detach().numpy()]
+    arrays, own, last = [x.numpy() for x in (gates, given, steps, inner, outer)], inner.unbind(0), hidden.numpy()
+    for t in range(len(gates) - 1, -1, -1):
+        gru_back(t, arrays[0], arrays[1], past[t], arrays[2], last, arrays[3], arrays[4])
+        hidden.addmm_(own[t], weight)
+    return outer, inner, hidden
 
 
 class GRU(torch.autograd.Function):
@@ -106,15 +184,19 @@ class GRU(torch.autograd.Function):
         size = hidden.shape[-1]
         gates, given = projected.clone(), torch.empty_like(projected)
         outputs = projected.new_empty(*projected.shape[:2], size)
-        for t, a in enumerate(gates.unbind(0)):
+        if compiled(gates):
+            _run_gru(gates, given, hidden.contiguous(), turned, bias, outputs)
+            return [outputs, gates, given]
+        both, given_both, given_last = gates[..., : 2 * size], given[..., : 2 * size], given[..., 2 * size :]
+        parts = *gates.chunk(3, -1), both, given, given_both, given_last, outputs
+        for r, z, n, two, into, into_two, into_last, h in _steps(*parts):
             if bias is None:
-                torch.mm(hidden, turned, out=given[t])
+                torch.mm(hidden, turned, out=into)
             else:
-                torch.addmm(bias, hidden, turned, out=given[t])
-            a[:, : 2 * size].add_(given[t, :, : 2 * size]).sigmoid_()
-            r, z, n = a.chunk(3, -1)
-            n.addcmul_(r, given[t, :, 2 * size :]).tanh_()
-            hidden = torch.lerp(n, hidden, z, out=outputs[t])
+                torch.addmm(bias, hidden, turned, out=into)
+            two.add_(into_two).sigmoid_()
+            n.addcmul_(r, into_last).tanh_()
+            hidden = torch.lerp(n, hidden, z, out=h)
         return [outputs, gates, given]
 
     @staticmethod
@@ -131,16 +213,20 @@ class GRU(torch.autograd.Function):
         """Back through time; the last gate's recurrent part was multiplied by r on the way."""
         with torch._C.DisableTorchFunction():
             weight, gates, given, outputs, start = ctx.saved_tensors
+            if compiled(gates):
+                outer, inner, last = _gru_back(gates, given, start, outputs, weight, gradients)
+                return outer, inner, None, None, last
             (steps, hidden), (r, z, n) = gradients, gates.chunk(3, -1)
             size = n.shape[-1]
-            bent, kept = (1 - z) * (1 - n * n), (_before(start, outputs) - n) * z * (1 - z)
-            reset = given[..., 2 * size :] * r * (1 - r)
+            bent, kept = _tanh_back(1 - z, n), _sigmoid_back(_before(start, outputs) - n, z)
+            reset = _sigmoid_back(given[..., 2 * size :], r)
             inner, outer, hidden = torch.empty_like(gates), torch.empty_like(n), hidden.clone()
-            for t in range(len(gates) - 1, -1, -1):
-                hidden += steps[t]
-                own, last = inner[t], torch.mul(hidden, bent[t], out=outer[t])
-                torch.mul(last, reset[t], out=own[:, :size])
-                torch.mul(hidden, kept[t], out=own[:, size : 2 * size])
-                torch.mul(last, r[t], out=own[:, 2 * size :])
-                hidden = torch.addmm(hidden * z[t], own, weight)
+            parts = steps, bent, reset, kept, r, z, outer, inner, *inner.chunk(3, -1)
+            for step, b, into_r, into_z, of_r, of_z, last, own, own_r, own_z, own_n in _steps(*parts, back=True):
+                hidden += step
+                torch.mul(hidden, b, out=last)
+                torch.mul(last, into_r, out=own_r)
+                torch.mul(hidden, into_z, out=own_z)
+                torch.mul(last, of_r, out=own_n)
+                hidden = torch.addmm(hidden * of_z, own, weight)
             return torch.cat([inner[..., : 2 * size], outer], -1), inner, None, None, hidden

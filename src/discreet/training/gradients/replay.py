@@ -39,34 +39,53 @@ def losses(
 
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
     """
-    made: dict[int, Tensor] = {}
-    places = {id(call): place for place, call in enumerate(calls_of_losses(tape))}
-    makers = {id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data}
-
-    def now(x: Tensor, of_model: bool) -> Tensor:
-        if id(x) not in made:
-            maker = None if id(x) in tape.after else makers.get(id(x))
-            if maker is not None and not substitute.has_rows(x, of_model):  # a batch that was flattened, say
-                again(maker)
-            else:
-                made[id(x)] = substitute(x, of_model)
-        return made[id(x)]
-
-    def again(call: Call) -> None:
-        args, kwargs = (mapped(lambda x: now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
-        if (reading.exact or (reading.counts and not call.is_module)) and count != records:
-            args, kwargs = _recounted((args, kwargs), reading, places.get(id(call), -1), count, records)
-        found = _made(call, args, kwargs, run)
-        if len(found) != len(call.outputs):
-            raise Unjudged("outputs")
-        made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
-
+    replay = _Replay(tape, substitute, run, reading, count, records)
     counted = _counted(tape, records) if reading.counts or reading.exact else set()
     for call in _needed(tape, tape.wanted, lambda ids: bool(ids & (tape.after | counted))):
-        again(call)
-    if any(id(loss) not in made for loss, _ in tape.backwards):
+        replay.again(call)
+    if any(id(loss) not in replay.made for loss, _ in tape.backwards):
         raise Unjudged("loss")
-    return [(made[id(loss)], None if weight is None else now(weight, False)) for loss, weight in tape.backwards]
+    return [
+        (replay.made[id(loss)], None if weight is None else replay.now(weight, False))
+        for loss, weight in tape.backwards
+    ]
+
+
+class _Replay:
+    """What is computed again, by the identity of what it was; an object, because functions that call each other would
+    hold all of it until Python looks for cycles."""
+
+    def __init__(
+        self, tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+    ) -> None:
+        self.made: dict[int, Tensor] = {}
+        self._after, self._substitute, self._run = tape.after, substitute, run
+        self._reading, self._count, self._records = reading, count, records
+        self._places = {id(call): place for place, call in enumerate(calls_of_losses(tape))}
+        self._makers = {
+            id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data
+        }
+
+    def now(self, x: Tensor, of_model: bool) -> Tensor:
+        """What stands for a tensor of the tape."""
+        if id(x) not in self.made:
+            maker = None if id(x) in self._after else self._makers.get(id(x))
+            if maker is not None and not self._substitute.has_rows(x, of_model):  # a batch that was flattened, say
+                self.again(maker)
+            else:
+                self.made[id(x)] = self._substitute(x, of_model)
+        return self.made[id(x)]
+
+    def again(self, call: Call) -> None:
+        """Make a call again."""
+        args, kwargs = (mapped(lambda x: self.now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
+        reading, count, records = self._reading, self._count, self._records
+        if (reading.exact or (reading.counts and not call.is_module)) and count != records:
+            args, kwargs = _recounted((args, kwargs), reading, self._places.get(id(call), -1), count, records)
+        found = _made(call, args, kwargs, self._run)
+        if len(found) != len(call.outputs):
+            raise Unjudged("outputs")
+        self.made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
 
 
 def _counted(tape: LossTape, records: int) -> set[int]:

@@ -52,6 +52,7 @@ READS = frozenset(
 RAGGED = frozenset({"argwhere", "masked_select", "nonzero", "unique", "unique_consecutive"})
 """Torch functions whose result has as many entries as the values say."""
 
+MUCH = 4 << 20  # numbers
 LONGEST = 5_000  # calls that are written down
 
 
@@ -134,6 +135,12 @@ class LossTape(TorchFunctionMode):
     def numbers(self) -> int:
         """How many it holds."""
         return sum(x.numel() for call in self.calls for x in call.outputs) + sum(x.numel() for x in self.given)
+
+    @property
+    def large(self) -> bool:
+        """Whether that is so much that memory should be returned before more is taken: less the next step uses
+        again."""
+        return self.numbers > MUCH
 
     def forget(self) -> None:
         """Backward passes so far do not count."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.calls import PendingUse
-from discreet.training.gradients.handlers import Bias, Handler, flattened, squares, weighted_instances
+from discreet.training.gradients.handlers import Bias, Handler, Rows, flattened, squares, weighted_instances
 from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer, product
 
 with extra("torch"):
@@ -80,11 +80,21 @@ class Use:
             if bias is not None and u is not self.gradients:  # they have the weights already
                 torch.sum(u, 0, out=bias)
                 return
+        elif type(self.handler) is Rows and self.instances is None:
+            self.add(weights, out.zero_())
         else:
             out.copy_(self.weighted(weights).reshape(-1))
         if bias is not None:
             assert self.gradients is not None
             bias.copy_(weights @ self.gradients)
+
+    def add(self, weights: Tensor, out: Tensor) -> None:
+        """The same, added to what is there."""
+        if type(self.handler) is Rows and self.instances is None and out.dtype == weights.dtype:
+            assert self.gradients is not None
+            self.handler.add_weighted(self.activations, self.gradients, weights, out)
+        else:
+            out += self.weighted(weights).reshape(-1)
 
 
 class Uses(list[Use]):

@@ -33,8 +33,6 @@ with extra("torch"):
 
 __all__ = ["Verification"]
 
-MUCH = 4 << 20  # numbers
-
 
 class Verification:
     """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random."""
@@ -129,10 +127,10 @@ class Verification:
         """Let go of everything that was held for a batch."""
         if self._tape is not None:
             self.stop()
-            held = self._tape.numbers + sum(x.numel() for claim in self._claims for x in claim.gradient)
+            large = self._tape.large
             self._tape = self._state = self._owners = None
             self._claims = []
-            if held > MUCH:  # less than that the next step uses again
+            if large:
                 return_freed_memory()
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
@@ -156,6 +154,8 @@ class Verification:
         if tape is None or model is None or not self._claims:
             return
         self.stop()
+        if tape.large:  # the step is over, and what it left behind must not be held beside what comes
+            return_freed_memory()
         try:
             if state is None or not tape.backwards or tape.unjudged:
                 self._memory.refuse(PrivateTrainingError(UNJUDGED))
