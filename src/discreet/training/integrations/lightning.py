@@ -62,7 +62,8 @@ class PrivateTraining(Callback):
         loader, times = source.dataloader(), trainer.accumulate_grad_batches
         if not isinstance(loader, DataLoader):
             raise ValueError(f"The training loader is a {type(loader).__name__}, but must be one torch DataLoader.")
-        whole = _with_batches_of(loader, (loader.batch_size or 1) * times) if times > 1 else loader
+        accumulates = times > 1 and loader.batch_size is not None
+        whole = _with_batches_of(loader, loader.batch_size * times) if accumulates else loader
         trainer.accumulate_grad_batches = 1  # a batch is whole when the loop meets it
         steps = trainer.max_steps if trainer.max_steps > 0 else None
         self._batches = self._terms.arranged(
@@ -72,7 +73,7 @@ class PrivateTraining(Callback):
             lambda piece: _add_piece(trainer, piece),
             epochs=trainer.max_epochs,
             max_steps=None if steps is None else self._steps(trainer, whole, steps),
-            pieces=loader.batch_size if times > 1 else None,
+            pieces=loader.batch_size if accumulates else None,
         )
         source.instance = self._batches
         object.__setattr__(pl_module, "log", self._log(trainer, pl_module.log))
