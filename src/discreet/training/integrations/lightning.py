@@ -134,7 +134,6 @@ class PrivateTraining(Callback):
                 not module.automatic_optimization,
                 "one step a batch is what is paid for; use make_private in a loop of your own",
             ),
-            "several optimisers": (len(trainer.strategy.optimizers) != 1, "each needs a plan; use make_private"),
             "16-mixed precision": (
                 trainer.precision == "16-mixed",
                 "a scaled loss has scaled gradients; take bf16-mixed",
