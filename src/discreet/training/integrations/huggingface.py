@@ -7,6 +7,7 @@ of what it logs only that remains which is not made of training records.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 import os
@@ -146,6 +147,13 @@ class PrivateTrainer(Trainer):
         step() if self._terms.local or self._terms.debug else quietly(step)
         return found[0] if self._terms.local else torch.zeros_like(found[0])
 
+    def compute_loss_context_manager(self) -> contextlib.ExitStack:
+        """Mixed precision around model and loss, as a loop has it; inside the model, verification takes it for exact."""
+        stack = super().compute_loss_context_manager()
+        if self.args.bf16:
+            stack.enter_context(torch.autocast(self.args.device.type, dtype=torch.bfloat16))
+        return stack
+
     def num_examples(self, dataloader: Any) -> int:
         """Of the training data, the number that was declared public."""
         if isinstance(dataloader, Batches):
@@ -206,10 +214,8 @@ class PrivateTrainer(Trainer):
     def _refuse_loss(self) -> None:
         """Refuse a model whose own loss is a mean over the tokens of a batch."""
         inner = self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
-        kind = getattr(inner, "loss_type", None)
-        if self.compute_loss_func is None and (
-            self.label_smoother is not None or (kind is not None and kind not in BY_RECORD)
-        ):
+        by_record = getattr(inner, "loss_type", BY_RECORD[0]) in BY_RECORD  # other modules are judged when they run
+        if self.compute_loss_func is None and (self.label_smoother is not None or not by_record):
             raise ValueError(
                 "The loss is a mean over the tokens of a batch, which mixes records of different lengths. Write "
                 "PrivateTrainer(..., compute_loss_func=causal_lm_loss), or token_loss, of "
@@ -262,8 +268,9 @@ def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
 
 
 def _whole_batches(args: TrainingArguments) -> TrainingArguments:
-    """The arguments with batches as they are meant: accumulated ones are whole, and skip nothing when resumed."""
+    """The arguments as they are meant here: accumulated batches are whole, a resumed run skips none, and mixed precision
+    is ours."""
     args = copy.copy(args)
     args.per_device_train_batch_size *= args.gradient_accumulation_steps
-    args.gradient_accumulation_steps, args.ignore_data_skip = 1, True
+    args.gradient_accumulation_steps, args.ignore_data_skip, args.mixed_precision = 1, True, "no"
     return args
