@@ -148,7 +148,7 @@ class PrivateTrainer(Trainer):
         return found[0] if self._terms.local else torch.zeros_like(found[0])
 
     def compute_loss_context_manager(self) -> contextlib.ExitStack:
-        """Mixed precision around model and loss, as a loop has it; inside the model, verification takes it for exact."""
+        """Mixed precision around model and loss; inside the model, verification would take outputs for exact."""
         stack = super().compute_loss_context_manager()
         if self.args.bf16:
             stack.enter_context(torch.autocast(self.args.device.type, dtype=torch.bfloat16))
@@ -268,8 +268,8 @@ def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
 
 
 def _whole_batches(args: TrainingArguments) -> TrainingArguments:
-    """The arguments as they are meant here: accumulated batches are whole, a resumed run skips none, and mixed precision
-    is ours."""
+    """The arguments as they are meant here: accumulated batches are whole, none is skipped when a run is resumed, and
+    mixed precision is ours."""
     args = copy.copy(args)
     args.per_device_train_batch_size *= args.gradient_accumulation_steps
     args.gradient_accumulation_steps, args.ignore_data_skip, args.mixed_precision = 1, True, "no"
