@@ -80,7 +80,7 @@ def step(name: str, *, compiled: bool, private: bool) -> Callable[[], None]:
     done = iter(range(10_000))
 
     def other() -> None:
-        loader.run.hand_out(Batch(len(x), None, next(done), True, True))
+        loader.run.hand_out(Batch(len(x), None, next(done), True, True), (x, y))
         optimizer.zero_grad()
         loss_of(run(x), y).backward()
         optimizer.step()

@@ -65,7 +65,7 @@ def steps(words: torch.Tensor) -> tuple[Callable[[], None], Callable[[], None]]:
         ordinary.step()
 
     def other() -> None:
-        loader.run.hand_out(Batch(len(words), None, next(done), True, True))
+        loader.run.hand_out(Batch(len(words), None, next(done), True, True), (words,))
         trainer.zero_grad()
         causal_lm_loss(model(input_ids=words), words).backward()
         trainer.step()
