@@ -84,7 +84,7 @@ def image_features(images: Tensor) -> Tensor:
     found = []
     with torch.no_grad():
         for part in images.split(100):
-            large = F.interpolate(part.unsqueeze(1), size=96, mode="bilinear").expand(-1, 3, -1, -1)
+            large = F.interpolate(part.unsqueeze(1), size=64, mode="bilinear").expand(-1, 3, -1, -1)
             found.append(net.extract_features(2 * large - 1).mean((2, 3)))
     return torch.cat(found)
 
@@ -230,8 +230,8 @@ def main() -> None:
     quick, asked = "--quick" in sys.argv, [x for x in sys.argv[1:] if x in ("images", "sentences")]
     epsilons = (1.0,) if quick else EPSILONS
     rooms = {
-        "images": lambda: digits(*((1500, 500) if quick else (6000, 2000))),
-        "sentences": lambda: sentences(*((1000, 500) if quick else (3000, 1000)), through=True),
+        "images": lambda: digits(*((1200, 400) if quick else (6000, 2000))),
+        "sentences": lambda: sentences(*((800, 400) if quick else (3000, 1000)), through=True),
     }
     for room in asked or rooms:
         start = time.process_time()
