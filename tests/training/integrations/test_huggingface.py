@@ -295,6 +295,12 @@ def test_what_is_made_of_training_records_is_not_logged_and_epsilon_is(tmp_path)
     assert spent[-1] == found.privacy.epsilon(1e-3)
 
 
+def test_a_name_makes_nothing_public(tmp_path):
+    found = trainer(tmp_path)
+    found.log({"eval_loss": 1.0, "reward": 2.0, "learning_rate": 3.0})
+    assert logged(found) == {"learning_rate", "step"}
+
+
 def test_figures_for_local_eyes_are_named_so(tmp_path):
     found = trainer(tmp_path, privacy={"local": True}, max_steps=2, include_num_input_tokens_seen="all")
     answer = found.train()
@@ -361,6 +367,8 @@ def test_public_data_may_stop_a_run_and_choose_the_best_checkpoint(tmp_path):
     assert found.state.best_model_checkpoint is not None
     assert "eval_loss" in logged(found)
     assert "val_loss" in found.evaluate(metric_key_prefix="val")
+    with pytest.raises(ValueError, match="what is protected"):
+        found.evaluate(found.train_dataset)
     assert "val_loss" in logged(found)
 
 

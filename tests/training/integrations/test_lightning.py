@@ -162,6 +162,16 @@ def test_what_is_made_of_training_records_is_for_local_eyes_only(tmp_path, caplo
     assert "train_loss" not in noted.names
 
 
+def test_what_other_callbacks_log_of_training_is_dropped_too(tmp_path):
+    class Other(lightning.Callback):
+        def on_train_batch_end(self, trainer, module, outputs, *_):
+            self.log("their_loss", outputs["loss"])
+            self.log_dict({"in_dict": outputs["loss"]})
+
+    *_, noted, _ = fit(tmp_path, callbacks=[Other()], max_steps=2)
+    assert noted.names == {"epoch"} | (noted.names & {"epsilon"})
+
+
 def test_what_is_not_private_may_be_seen_but_not_acted_on(tmp_path):
     with pytest.raises(ValueError, match=r"EarlyStopping follows 'local/train_loss'"):
         fit(tmp_path, privacy={"local": True} | PUBLIC, callbacks=[EarlyStopping("local/train_loss")])
@@ -246,10 +256,13 @@ def test_a_run_resumed_is_the_run_that_went_through(tmp_path, sampler, at):
     ("options", "told"),
     [
         ({"gradient_clip_val": 1.0}, "max_grad_norm"),
+        ({"task": "compiled"}, "compile the network that it holds"),
         ({"callbacks": [GradientAccumulationScheduler({0: 1, 1: 2})]}, "one batch size"),
     ],
 )
 def test_settings_without_a_private_meaning_are_refused_by_name(tmp_path, options, told):
+    if "task" in options:
+        options = {"task": torch.compile(Task(), backend="eager")}
     with pytest.raises(ValueError, match=f"The trainer has .*{told}"):
         fit(tmp_path, **options)
 

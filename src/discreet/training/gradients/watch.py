@@ -233,7 +233,7 @@ class Watch:
 
 
 def _uncompiled() -> ExitStack:
-    """Until it is closed, compiled modules run as they were written: inside fused code no use of a parameter is seen."""
+    """Until it is closed, compiled modules run as written: inside fused code no use of a parameter is seen."""
     stack = ExitStack()
     stack.enter_context(torch.compiler.set_stance("force_eager"))
     return stack

@@ -88,7 +88,7 @@ class PrivateTrainer(Trainer):
         _refuse_arguments(args, self._terms)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
         self._batches: Batches | None = None
-        self._evaluated = {"eval"}
+        self._evaluated: set[str] = set()  # prefixes of metrics of public data
         super().__init__(model, _whole_batches(args), *others, **options)
         if self.eval_dataset is not None:
             self._refuse_evaluation("eval_dataset")
@@ -198,6 +198,8 @@ class PrivateTrainer(Trainer):
     ) -> Any:
         """Evaluate, on data that was declared public."""
         self._refuse_evaluation(description)
+        if getattr(dataloader, "dataset", None) is self.train_dataset:
+            raise ValueError(f"{description} is asked of train_dataset, which is what is protected: it is not public.")
         self._evaluated.add(metric_key_prefix)
         return super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **options)
 

@@ -76,7 +76,11 @@ class PrivateTraining(Callback):
             pieces=loader.batch_size if accumulates else None,
         )
         source.instance = self._batches
-        object.__setattr__(pl_module, "log", self._log(trainer, pl_module.log))
+        kept = self._log(trainer, pl_module.log)
+        object.__setattr__(pl_module, "log", kept)
+        for other in trainer.callbacks:  # they log through the module, and were handed its method before
+            if other is not self:
+                object.__setattr__(other, "log", kept)
 
     def _steps(self, trainer: Trainer, loader: DataLoader[Any], steps: int) -> int:
         """The fewer of ``max_steps`` and ``max_epochs``."""
@@ -133,6 +137,14 @@ class PrivateTraining(Callback):
             "manual optimisation": (
                 not module.automatic_optimization,
                 "one step a batch is what is paid for; use make_private in a loop of your own",
+            ),
+            "a strategy that wraps the module": (
+                trainer.strategy.model is not module,
+                "gradients would be made outside of the run; train on a single device",
+            ),
+            "a compiled LightningModule": (
+                getattr(module, "_compiler_ctx", None) is not None,
+                "its training_step would be traced with the run inside; compile the network that it holds",
             ),
             "16-mixed precision": (
                 trainer.precision == "16-mixed",

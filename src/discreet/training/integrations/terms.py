@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -131,7 +132,7 @@ class Terms:
             found,
             self._reduction,
             Streams(self._rng),
-            speed=Speed(max_physical_batch_size=size, secure=self.speed.secure),
+            speed=replace(self.speed, max_physical_batch_size=size),
             **self._shown,
         )
         start(run)
@@ -191,9 +192,10 @@ class Batches:
         """What a checkpoint needs beside model and optimiser, which the loop saves itself."""
         state = self.privacy.state_dict()
         secret = self.privacy.secret_state_dict()
-        if secret and self._terms.secrets is not None:
-            self._terms.secrets.mkdir(parents=True, exist_ok=True)
-            torch.save(secret, self._secret(state))
+        path = self._secret(state)
+        if secret and path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(secret, path)
         return {name: value for name, value in state.items() if name not in ("model", "optimizer")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
