@@ -237,7 +237,7 @@ def test_validation_outside_a_fit_needs_public_data_too(tmp_path):
 
 
 @pytest.mark.parametrize("sampler", ["poisson", "balls-in-bins"])
-@pytest.mark.parametrize("at", [4, 6])
+@pytest.mark.parametrize("at", [4, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_run_resumed_is_the_run_that_went_through(tmp_path, sampler, at):
     saves = ModelCheckpoint(tmp_path, every_n_train_steps=at, save_top_k=-1, filename="{step}")
     through, *_ = fit(tmp_path, privacy={"sampler": sampler}, callbacks=[saves], enable_checkpointing=True)
