@@ -72,6 +72,9 @@ class PrivateTrainer(Trainer):
     ...                          privacy={"epsilon": 3.0, "delta": 1e-5})  # doctest: +SKIP
     """
 
+    model: Any  # both are there when training begins
+    optimizer: Any
+
     def __init__(
         self,
         model: Any = None,
@@ -194,14 +197,19 @@ class PrivateTrainer(Trainer):
         return found if self._terms.local else found._replace(training_loss=math.nan)
 
     def evaluation_loop(
-        self, dataloader: Any, description: str, *args: Any, metric_key_prefix: str = "eval", **options: Any
+        self,
+        dataloader: Any,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
     ) -> Any:
         """Evaluate, on data that was declared public."""
         self._refuse_evaluation(description)
         if getattr(dataloader, "dataset", None) is self.train_dataset:
             raise ValueError(f"{description} is asked of train_dataset, which is what is protected: it is not public.")
         self._evaluated.add(metric_key_prefix)
-        return super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **options)
+        return super().evaluation_loop(dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix)
 
     def hyperparameter_search(self, *_: Any, **__: Any) -> Any:
         """Refused: every trial would be a run of its own."""

@@ -40,6 +40,8 @@ class PrivateTraining(Callback):
     >>> trainer = Trainer(max_epochs=3, callbacks=[PrivateTraining(epsilon=3.0, delta=1e-5)])  # doctest: +SKIP
     """
 
+    log: Any  # the module's, which Lightning puts here
+
     def __init__(self, **privacy: Any) -> None:
         self._terms = Terms(**privacy)
         self._terms.refuse_set(epochs="the trainer (max_epochs, max_steps)")
@@ -55,7 +57,7 @@ class PrivateTraining(Callback):
 
     # --- the run ---------------------------------------------------------------------------------------------------
 
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_fit_start(self, trainer: Any, pl_module: LightningModule) -> None:
         """Make the optimiser private and replace the loader; what is publicly wrong is refused here."""
         self._refuse(trainer, pl_module)
         source = trainer.fit_loop._data_source
@@ -63,7 +65,7 @@ class PrivateTraining(Callback):
         if not isinstance(loader, DataLoader):
             raise ValueError(f"The training loader is a {type(loader).__name__}, but must be one torch DataLoader.")
         accumulates = times > 1 and loader.batch_size is not None
-        whole = _with_batches_of(loader, loader.batch_size * times) if accumulates else loader
+        whole = _with_batches_of(loader, (loader.batch_size or 1) * times) if accumulates else loader
         trainer.accumulate_grad_batches = 1  # a batch is whole when the loop meets it
         steps = trainer.max_steps if trainer.max_steps > 0 else None
         self._batches = self._terms.arranged(
@@ -129,7 +131,7 @@ class PrivateTraining(Callback):
 
     # --- what is refused -------------------------------------------------------------------------------------------
 
-    def _refuse(self, trainer: Trainer, module: LightningModule) -> None:
+    def _refuse(self, trainer: Any, module: LightningModule) -> None:
         refuse_processes(trainer.world_size)
         accumulates = any(isinstance(callback, GradientAccumulationScheduler) for callback in trainer.callbacks)
         refused = {
@@ -169,7 +171,7 @@ class PrivateTraining(Callback):
                 self._terms.refuse_evaluation(f"{name}, which follows {monitored!r},", DECLARED)
 
 
-def _monitors(trainer: Trainer) -> list[tuple[str, str]]:
+def _monitors(trainer: Any) -> list[tuple[str, str]]:
     """What decides by a metric: callbacks (early stopping, the best checkpoint) and learning-rate schedulers."""
     found = [(type(callback).__name__, getattr(callback, "monitor", None)) for callback in trainer.callbacks]
     plans = [config for config in trainer.lr_scheduler_configs if config.reduce_on_plateau]
