@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from discreet.encoding.engines import DuckDB, quietly
+from discreet.encoding.duckdb import DuckDB
+from discreet.encoding.engines import quietly
 from discreet.encoding.frames import without_zones
 from discreet.errors import extra
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from discreet.errors import whole
 from discreet.tables.calendar import STEPS, Part, Truncated
 from discreet.tables.expressions import Expression
-from discreet.tables.texts import Contains, TextFunction
+from discreet.tables.texts import Contains, TextFunction, like
 
 __all__ = ["DateMethods", "TextMethods"]
 
@@ -46,6 +46,10 @@ class TextMethods:
     def contains(self, part: str) -> Expression:
         """Whether a part is in it."""
         return Expression(Contains("middle", self.of.node, part))
+
+    def like(self, pattern: str) -> Expression:
+        """Whether all of it matches a pattern of SQL: % is any text, _ any character."""
+        return Expression(like(self.of.node, pattern))
 
 
 @dataclass(frozen=True, slots=True)

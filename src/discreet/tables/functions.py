@@ -26,6 +26,8 @@ _PARTS = {"DAYOFWEEK": "weekday", "DOW": "weekday", "ISODOW": "isoweekday", "DAY
 }
 _WHOLE = {"INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "INT128"}
 _REAL = {"DOUBLE", "FLOAT", "DECIMAL"}
+_DIGITS = 15  # that a double has
+_LONGEST = 1_000_000  # characters
 _TIMES = {"TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}
 
 
@@ -46,7 +48,7 @@ def _round(reader: Reader, node: exp.Round) -> Node:
     inner = reader.node(node.this)
     if node.args.get("decimals") is None:
         return _rounded(inner)
-    scale = Number(10.0 ** reader.number(node.args["decimals"]))
+    scale = Number(10.0 ** reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
     return Binary("/", _rounded(Binary("*", inner, scale)), scale)
 
 
@@ -136,15 +138,16 @@ def _extreme(largest: bool) -> Read:
 
 
 def _left(reader: Reader, node: exp.Left) -> Node:
-    return TextFunction("part", reader.node(node.this), 1, max(0, int(reader.number(node.expression))))
+    return TextFunction("part", reader.node(node.this), 1, reader.whole(node.expression, "LEFT", 0, _LONGEST))
 
 
 def _substring(reader: Reader, node: exp.Substring) -> Node:
     only(node, "this", "start", "length")
-    start = int(reader.number(node.args["start"]))
-    if start < 1 or node.args.get("length") is None:
-        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write SUBSTR(text, start, length) from 1 on.")
-    return TextFunction("part", reader.node(node.this), start, max(0, int(reader.number(node.args["length"]))))
+    if node.args.get("length") is None:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write SUBSTR(text, start, length).")
+    start = reader.whole(node.args["start"], "The start of SUBSTR", 1, _LONGEST)
+    size = reader.whole(node.args["length"], "The length of SUBSTR", 0, _LONGEST)
+    return TextFunction("part", reader.node(node.this), start, size)
 
 
 def _like(reader: Reader, node: exp.Like | exp.ILike) -> Node:

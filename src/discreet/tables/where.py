@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from discreet.errors import extra
+from discreet.errors import extra, number
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression
 from discreet.tables.nodes import Binary, Column, Node, Number, Text
@@ -68,13 +68,13 @@ class Reader:
             case exp.Column():
                 return Column(self.column(node))
             case exp.Literal():
-                return Text(node.this) if node.is_string else Number(float(node.this))
+                return Text(node.this) if node.is_string else Number(_constant(node.this))
             case exp.Boolean():
                 return Number(float(bool(node.this)))
             case exp.Paren():
                 return self.node(node.this)
             case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
-                return Number(-float(inner.this))
+                return Number(-_constant(inner.this))
             case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
                 parts: Iterable[Any] = node.flatten(unnest=False)
                 sides = tuple(self.node(side) for side in parts)
@@ -108,6 +108,13 @@ class Reader:
         if not isinstance(found, Number):
             raise ValueError(f"{node.sql(dialect='duckdb')} must be a number.")
         return found.constant
+
+    def whole(self, node: exp.Expression, text: str, low: int, high: int) -> int:
+        """A constant whole number, of what ``text`` says."""
+        found = self.number(node)
+        if not low <= found <= high or not found.is_integer():
+            raise ValueError(f"{text} is not supported with {found:g}: give a whole number from {low} to {high}.")
+        return int(found)
 
     def text(self, node: exp.Expression) -> str:
         """A constant text."""
@@ -147,3 +154,7 @@ class Reader:
         if type(node) in _ARITHMETIC:
             return Binary(_ARITHMETIC[type(node)], left, right)
         return Compare(_COMPARED.get(type(node), "=="), left, right)
+
+
+def _constant(text: str) -> float:
+    return number("A number of the query", float(text), low=-1e300, high=1e300)
