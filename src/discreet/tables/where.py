@@ -27,7 +27,7 @@ Lists: TypeAlias = Mapping[str, list[Any]]  # the long lists that were taken out
 _COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=="}
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _FORMS = (
-    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'abc%', + - * / %, CASE, COALESCE, NULLIF, "
+    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'a_c%', + - * / %, CASE, COALESCE, NULLIF, "
     "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, SQRT, LN, LOWER, UPPER, TRIM, LEFT, SUBSTR, YEAR, QUARTER, MONTH, "
     "DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
 )
