@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from discreet.errors import whole
 from discreet.tables.calendar import STEPS, Part, Truncated
 from discreet.tables.expressions import Expression
-from discreet.tables.texts import Contains, TextFunction, like
+from discreet.tables.texts import Contains, Length, TextFunction, like
 
 __all__ = ["DateMethods", "TextMethods"]
 
@@ -47,6 +47,10 @@ class TextMethods:
         """Whether a part is in it."""
         return Expression(Contains("middle", self.of.node, part))
 
+    def length(self) -> Expression:
+        """How many characters it has."""
+        return Expression(Length(self.of.node))
+
     def like(self, pattern: str) -> Expression:
         """Whether all of it matches a pattern of SQL: % is any text, _ any character."""
         return Expression(like(self.of.node, pattern))
@@ -69,6 +73,10 @@ class DateMethods:
     def month(self) -> Expression:
         """The month, from 1 to 12."""
         return Expression(Part("month", self.of.node))
+
+    def week(self) -> Expression:
+        """The week of ISO 8601, from 1 to 53."""
+        return Expression(Part("week", self.of.node))
 
     def day(self) -> Expression:
         """The day of the month."""

@@ -29,6 +29,8 @@ PARTS: Mapping[str, Interval] = {
     "year": ANYTHING,
     "quarter": (1, 4),
     "month": (1, 12),
+    "week": (1, 53),  # of ISO 8601
+    "dayofyear": (1, 366),
     "day": (1, 31),
     "weekday": (0, 6),  # from Sunday
     "isoweekday": (1, 7),  # from Monday
@@ -74,7 +76,8 @@ class Part(Node):
                 return days + 4 - _floor((days + 4) / 7) * 7
             case "isoweekday":
                 return days + 4 - _floor((days + 3) / 7) * 7
-        return scope.said(lambda day: f"CAST({self.name}({scope.engine.date(day)}) AS DOUBLE)", days)
+        called = "weekofyear" if self.name == "week" else self.name
+        return scope.said(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,10 @@ def _part(name: str, at: dt.datetime) -> int:
             return at.isoweekday() % 7
         case "isoweekday":
             return at.isoweekday()
+        case "week":
+            return at.isocalendar().week
+        case "dayofyear":
+            return at.timetuple().tm_yday
     return int(getattr(at, name))
 
 

@@ -4,6 +4,7 @@ Python, make the same of every text, whatever language or collation is set.
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.schema import Schema
 from discreet.tables.conditions import Condition
+from discreet.tables.intervals import Interval
 from discreet.tables.nodes import Kind, Node
 from discreet.tables.scope import Scope
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Contains", "Like", "TextFunction", "like"]
+__all__ = ["Contains", "Joined", "Length", "Like", "TextFunction", "like"]
 
 _LOWER, _UPPER = string.ascii_lowercase, string.ascii_uppercase
 _TO_LOWER, _TO_UPPER = str.maketrans(_UPPER, _LOWER), str.maketrans(_LOWER, _UPPER)
@@ -57,6 +59,39 @@ class TextFunction(Node):
             "part": lambda name: f"substr({name}, {self.start}, {self.size})",
         }
         return scope.text(scope.said(forms[self.name], self.inner.compiled(scope)))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Node):
+    """Texts one after another; missing where one is."""
+
+    parts: tuple[Node, ...]
+
+    def kind(self, schema: Schema) -> Kind:
+        return "text"
+
+    def applied(self, *values: Any) -> str | None:
+        return "".join(values) if all(isinstance(value, str) for value in values) else None
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        parts = [part.compiled(scope) for part in self.parts]
+        return scope.text(scope.said(lambda *names: " || ".join(names), *parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Length(Node):
+    """How many characters a text has."""
+
+    inner: Node
+
+    def bounds(self, schema: Schema) -> Interval:
+        return 0.0, math.inf
+
+    def applied(self, *values: Any) -> float | None:
+        return float(len(values[0])) if isinstance(values[0], str) else None
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return scope.said(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compiled(scope))
 
 
 @dataclass(frozen=True, slots=True)

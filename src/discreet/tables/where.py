@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from discreet.errors import extra, number
+from discreet.moments import DAY
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression
 from discreet.tables.nodes import Binary, Column, Node, Number, Text
@@ -26,10 +27,11 @@ Lists: TypeAlias = Mapping[str, list[Any]]  # the long lists that were taken out
 
 _COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=="}
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_LARGEST = 1e300
 _FORMS = (
     "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'a_c%', + - * / %, CASE, COALESCE, NULLIF, "
-    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, SQRT, LN, LOWER, UPPER, TRIM, LEFT, SUBSTR, YEAR, QUARTER, MONTH, "
-    "DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
+    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, TRUNC, SIGN, SQRT, LN, LOG, LOWER, UPPER, TRIM, LEFT, SUBSTR, "
+    "||, LENGTH, YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
 )
 
 
@@ -149,6 +151,8 @@ class Reader:
     def _operated(self, node: exp.Expression) -> Node:
         only(node, "this", "expression", "typed", "safe")
         left, right = self.node(node.this), self.node(node.expression)
+        if type(node) in _ARITHMETIC and isinstance(left, Number) and isinstance(right, Number):
+            return _folded(_ARITHMETIC[type(node)], left, right, node)
         if all(isinstance(side, (Number, Text)) for side in (left, right)):
             raise ValueError(f"{node.sql()} does not look at any column.")
         if type(node) in _ARITHMETIC:
@@ -156,5 +160,15 @@ class Reader:
         return Compare(_COMPARED.get(type(node), "=="), left, right)
 
 
+def _folded(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
+    """Constants computed now; what is added to a date is in days."""
+    if left.moment and (right.moment or sign not in "+-"):
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: to a date, days are added.")
+    found = Binary(sign, left, right).applied(left.constant, right.constant * (DAY if left.moment else 1.0))
+    if found is None or not abs(found) <= _LARGEST or right.moment:
+        raise ValueError(f"{node.sql(dialect='duckdb')} has no value.")
+    return Number(found, left.moment)
+
+
 def _constant(text: str) -> float:
-    return number("A number of the query", float(text), low=-1e300, high=1e300)
+    return number("A number of the query", float(text), low=-_LARGEST, high=_LARGEST)

@@ -13,9 +13,9 @@ step of Newton's method solves (G + λ/x) dx = b, and with K that is
 
 one banded Cholesky factor of a well-scaled matrix. Steps are Mehrotra's (1992), some 20 in all.
 
-*Certificate.* For any λ ≥ 0 and ν the dual value d = νt - ωᵀz - ½ ωᵀKω with ω = λ + ν bounds the minimum from below, and
-p is strongly convex in its own norm, so ½‖W(x - x*)‖² ≤ p(x) - d. It ends when p - d ≤ 10⁻¹⁰ p: the answers are then
-within 10⁻⁵ of the length that z was moved by. What does not get there gives nothing, and another method is to take over.
+*Certificate.* For any λ ≥ 0 and ν the dual value d = νt - ωᵀz - ½ ωᵀKω with ω = λ + ν bounds the minimum from below,
+and p is strongly convex in its own norm, so ½‖W(x - x*)‖² ≤ p(x) - d. It ends when p - d ≤ 10⁻¹⁰ p: the answers are
+then within 10⁻⁵ of the length that z was moved by. What does not get there gives nothing: another method takes over.
 """
 
 from __future__ import annotations
