@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from discreet.workloads.adaptive import Adaptive, adaptive
+from discreet.workloads.buckets import Adaptive, adaptive
 from discreet.workloads.comparison import Comparison, compare
 from discreet.workloads.explicit import Explicit, four_queries
 from discreet.workloads.inference import Constraints, fitted, project

@@ -20,8 +20,8 @@ workload              b²                   a record's square, at most
 
 (The first: a record at an end of its bucket adds 0, 1/w, …, (w - 1)/w to the running sums there; one inside, less.)
 That is a small part of a count, so a tenth of the budget tells widths apart: the exponential mechanism chooses one of
-1, 2, 4, … up to a 64th of the cells. No number of records is needed; where nothing is gained w = 1 is chosen, and the
-choice has cost a tenth.
+1, 2, 4, … up to a 64th of the cells. Where records are many, nothing is gained: a hundredth of the budget first counts
+them, and beyond ``PLENTY``/ε a cell all that is left goes to the cells themselves.
 
 *Arithmetic.* u is computed in whole numbers, as ⌊2¹⁶ u⌋ by an integer root, so scores have no rounding to pay for but
 that of the sensitivity, upwards.
@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from discreet import events
 from discreet.errors import positive
+from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
@@ -54,30 +55,34 @@ from discreet.workloads.workload import Identity, Workload
 
 __all__ = ["Adaptive", "adaptive"]
 
-SHARE = 0.1  # of the budget, for the choice of a width
+COUNTING, CHOOSING = 0.01, 0.1  # shares of the budget: for the number of records, for the choice of a width
+PLENTY = 5.0  # records a cell, times ε, from which on no width is chosen
 FINEST = 64  # buckets at least, so that a record moves the error of a width by little
 _KEPT = 0.75  # about what is left of the noise's error when counts must not be negative
 _PLACES = 16  # binary, of a score
 _HIGHEST = 1 << 52
+_INSIDE = 1 - 2.0**-50  # parts, rounding included, add up to no more than the whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive(Mechanism[Answers]):
     """Answers ``Prefix``, ``AllRanges`` or ``Identity`` over cells in a row from buckets whose width it chooses.
 
-    Guarantee: ``epsilon``-DP for add-remove: a selection of bounded range for the choice, and pure DP for what is left,
-    whatever is chosen. Counts are not negative. The error depends on the data, so none is stated.
+    Guarantee: ``epsilon``-DP for add-remove: a noisy count, and pure DP for what is left, whatever is made of it.
+    Estimates are not negative. The error depends on the data, so none is stated.
 
     >>> operation = Adaptive(workload=AllRanges(1024), epsilon=0.1)
     >>> operation.widths, str(operation.event)
-    ((1, 2, 4, 8, 16), 'Exponential(epsilon=0.01) + PureDP(epsilon=0.09)')
+    ((1, 2, 4, 8, 16), 'PureDP(epsilon=0.099) + DiscreteLaplace(scale=1000)')
     >>> len(operation.release(np.ones(1024, int), rng=1).value)
     524800
     """
 
     workload: Workload
     epsilon: float
+    count: DiscreteLaplace = field(init=False)
     choice: Exponential = field(init=False)
+    plain: Query = field(init=False, repr=False)
     queries: tuple[Query, ...] = field(init=False, repr=False)
 
     label = "adaptive workload"
@@ -90,13 +95,17 @@ class Adaptive(Mechanism[Answers]):
         epsilon = positive("epsilon", self.epsilon)
         facts = Constraints(nonnegative=True)
         coarse = [type(self.workload)(-(-self.workload.size // width)) for width in self.widths]
-        queries = tuple(Query(workload=w, epsilon=_rest(epsilon), constraints=facts) for w in coarse)
+        left = epsilon * (1 - COUNTING) * _INSIDE
+        rest = (left - epsilon * CHOOSING) * _INSIDE
+        queries = tuple(Query(workload=w, epsilon=rest, constraints=facts) for w in coarse)
         reach = _above(self._moved(self.widths[-1]))
         store(
             self,
             epsilon=epsilon,
             queries=queries,
-            choice=Exponential(sensitivity=float(reach), epsilon=epsilon * SHARE),
+            count=DiscreteLaplace(sensitivity=1, epsilon=epsilon * COUNTING),
+            choice=Exponential(sensitivity=float(reach), epsilon=epsilon * CHOOSING),
+            plain=Query(workload=self.workload, epsilon=left, constraints=facts),
         )
 
     @property
@@ -107,8 +116,8 @@ class Adaptive(Mechanism[Answers]):
 
     @property
     def event(self) -> events.Event:
-        """The choice, and all that is left, whichever width is chosen."""
-        return self.choice.event + events.PureDP(epsilon=_rest(self.epsilon))
+        """The count, and all that is left, whatever that is spent on."""
+        return self.count.event + events.PureDP(epsilon=self.epsilon * (1 - COUNTING) * _INSIDE)
 
     def check(self, data: Any) -> None:
         """A histogram over the workload's cells."""
@@ -117,6 +126,9 @@ class Adaptive(Mechanism[Answers]):
     def draw(self, data: Any, rng: Rng) -> Answers:
         """Choose, measure, even out. The histogram holds whole counts; see ``counts`` for the rest."""
         x = counts(data, self.workload.shape)
+        records = self.count.draw(max(-_HIGHEST, min(_HIGHEST, int(x.astype(object).sum()))), rng)
+        if records * self.epsilon > PLENTY * x.size:
+            return Answers(self.workload, self.plain.draw(data, rng).estimate)
         place = self.choice.draw([float(-self.score(x, place)) for place in range(len(self.widths))], rng)
         width, query = self.widths[place], self.queries[place]
         starts = np.arange(0, x.size, width)
@@ -155,11 +167,6 @@ class Adaptive(Mechanism[Answers]):
         return self._factor * Fraction((width - 1) * (2 * width - 1), 6 * width)
 
 
-def _rest(epsilon: float) -> float:
-    """What is left for the measurement; the two together are no more than the whole, rounding included."""
-    return epsilon * (1 - SHARE) * (1 - 2.0**-50)
-
-
 def _above(square: Fraction) -> int:
     """2¹⁶ times a root, rounded up: what floors of numbers that far apart differ by, at most."""
     return math.isqrt(math.floor(square * (1 << 2 * _PLACES))) + 1
@@ -177,8 +184,8 @@ def adaptive(
 ) -> Release[Answers]:
     """Private answers to ranges, prefixes or cells, from buckets as wide as suits the data: see ``Adaptive``.
 
-    It pays where records are few for the budget: below some thousand of ε times records. With many more, ``answer`` is
-    as good or better.
+    It pays where records are few for the budget, ε times their number up to some thousand; where they are many it is as
+    good as ``answer``, but for a hundredth.
 
     >>> release = adaptive(Prefix(256), np.arange(256), epsilon=1.0, rng=1)
     >>> bool((np.diff(np.asarray(release.value)) >= 0).all())

@@ -48,8 +48,8 @@ def test_some_record_moves_it_by_nearly_as_much(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_records_are_looked_at_coarsely_and_spikes_finely(kind):
     """A flat histogram takes the widest buckets; the bias of one with tall single cells leaves no width but one."""
-    operation = Adaptive(workload=kind(512), epsilon=1.0)
-    flat, tall = np.full(512, 2), np.zeros(512, int)
+    operation = Adaptive(workload=kind(256), epsilon=1.0)
+    flat, tall = np.full(256, 2), np.zeros(256, int)
     tall[5::7] = 10_000
     scores = lambda x: [operation.score(x, place) for place in range(len(operation.widths))]  # noqa: E731
     assert np.argmin(scores(flat)) == len(operation.widths) - 1
@@ -57,21 +57,19 @@ def test_few_records_are_looked_at_coarsely_and_spikes_finely(kind):
 
 
 def test_it_is_better_than_the_optimised_strategy_where_records_are_few():
-    """500 records over 1,024 cells at ε = 0.1: the mean squared error of ranges falls, summed over 12 runs each.
+    """500 records over 512 cells at ε = 0.1: the mean squared error of cells falls, summed over four runs each.
 
-    Errors of single runs vary by a factor of two; in 40 repetitions of this test with other seeds the ratio lay between
-    1.3 and 4.
+    With 60 other seeds it fell by factors between 1.3 and 27: a fault is not alarmed by chance, nor one overlooked that
+    leaves the width at one, where the error is 1.3 times as large.
     """
-    w, rng = AllRanges(1024), seeded(3)
-    x = np.random.default_rng(3).multinomial(500, np.full(1024, 1 / 1024))
+    w, rng = Identity(512), seeded(3)
+    x = np.random.default_rng(3).multinomial(500, np.full(512, 1 / 512))
 
     def wrong(release):
-        gap = np.cumsum(release.value.estimate - x)
-        return float(np.var(gap))  # of all ranges, up to a factor
+        return float(np.mean((release.value.estimate - x) ** 2))
 
-    plain = sum(wrong(answer(w, x, epsilon=0.1, nonnegative=True, rng=rng)) for _ in range(12))
-    ours = sum(wrong(adaptive(w, x, epsilon=0.1, rng=rng)) for _ in range(12))
-    assert ours < plain
+    plain = sum(wrong(answer(w, x, epsilon=0.1, nonnegative=True, rng=rng)) for _ in range(4))
+    assert sum(wrong(adaptive(w, x, epsilon=0.1, rng=rng)) for _ in range(4)) < plain
 
 
 def test_answers_cover_every_cell_and_are_not_negative():
@@ -80,6 +78,17 @@ def test_answers_cover_every_cell_and_are_not_negative():
         found = adaptive(Identity(n), np.arange(n), epsilon=1.0, rng=n).value.estimate
         assert found.shape == (n,)
         assert found.min() >= 0
+
+
+def test_many_records_are_not_asked_for_a_width(monkeypatch):
+    """Beyond five a cell, times 1/ε, all that is left goes to the cells; below, a width is chosen."""
+    asked = []
+    plain = Adaptive.score
+    monkeypatch.setattr(Adaptive, "score", lambda self, x, place: asked.append(place) or plain(self, x, place))
+    for each, chosen in ((1000, False), (1, True)):
+        asked.clear()
+        adaptive(Prefix(128), np.full(128, each), epsilon=1.0, rng=1)
+        assert bool(asked) is chosen
 
 
 def test_other_workloads_are_refused():
