@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.errors import whole
 from discreet.tables.calendar import STEPS, Part, Truncated
-from discreet.tables.expressions import Expression
-from discreet.tables.texts import Contains, Length, TextFunction, like
+from discreet.tables.expressions import Expression, operand
+from discreet.tables.texts import Contains, Joined, Length, TextFunction, like
 
 __all__ = ["DateMethods", "TextMethods"]
 
@@ -46,6 +47,10 @@ class TextMethods:
     def contains(self, part: str) -> Expression:
         """Whether a part is in it."""
         return Expression(Contains("middle", self.of.node, part))
+
+    def followed_by(self, *others: Any) -> Expression:
+        """It and other texts, one after another; missing where one is."""
+        return Expression(Joined((self.of.node, *map(operand, others))))
 
     def length(self) -> Expression:
         """How many characters it has."""
