@@ -5,7 +5,6 @@ Python, make the same of every text, whatever language or collation is set.
 from __future__ import annotations
 
 import math
-import re
 import string
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -126,9 +125,13 @@ class Like(Condition):
         (text,) = values
         if not isinstance(text, str):
             return None
-        forms = {"%": ".*", "_": "."}
-        pattern = "".join(forms.get(sign) or re.escape(sign) for sign in self.pattern)
-        return re.fullmatch(pattern, text, re.DOTALL) is not None
+        ends = {0}  # how much of the text the pattern so far may have taken
+        for sign in self.pattern:
+            if sign == "%":
+                ends = set(range(min(ends), len(text) + 1)) if ends else ends
+            else:
+                ends = {end + 1 for end in ends if end < len(text) and sign in ("_", text[end])}
+        return len(text) in ends
 
     def compiled(self, scope: Scope) -> nw.Expr:
         return scope.said(lambda name: scope.engine.like(name, self.pattern), self.inner.compiled(scope))
