@@ -20,7 +20,7 @@ from experiments.range_queries import RANGES, histograms
 
 EPSILON = 0.1
 SCALES = (100, 1_000, 10_000, 100_000)
-RUNS = 60
+RUNS = 20
 CELLS = 4096
 
 
