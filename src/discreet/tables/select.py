@@ -119,7 +119,9 @@ class _Select:
     def _meant(self, node: exp.Expression) -> exp.Expression:
         """What an ordinal or an alias stands for."""
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = self.relation.reader.whole(node, "GROUP BY and ORDER BY a place", 1, len(self.items))
+            place = int(node.this) if node.this.isdecimal() and len(node.this) < 9 else 0
+            if not 1 <= place <= len(self.items):
+                raise ValueError(f"GROUP BY {node.this} is not supported: the SELECT has {len(self.items)} columns.")
             found: exp.Expression = self.items[place - 1][1]
             return found
         named = {alias.lower(): item for alias, item in self.items if alias}
