@@ -42,7 +42,10 @@ def seconds(value: Any) -> float | None:
 
 def moment(value: float) -> dt.datetime:
     """The time that a number of seconds is."""
-    return _EPOCH + dt.timedelta(seconds=value)
+    try:
+        return _EPOCH + dt.timedelta(seconds=value)
+    except (OverflowError, ValueError):
+        raise ValueError(f"A time may lie {value:g} seconds from 1970, but the calendar has years 1 to 9999.") from None
 
 
 def _end(name: str, value: Any) -> dt.datetime:

@@ -115,7 +115,7 @@ def test_progress_is_shown_to_a_person_who_waits(people, monkeypatch, capsys):
 
 def test_the_scan_reports_how_far_it_is():
     """Shares between 0 and 1 that never fall, over all passes, and the end of each."""
-    from discreet.encoding.engines import DuckDB
+    from discreet.encoding.duckdb import DuckDB
     from discreet.tables.operation import _part
 
     asked: list[str] = []

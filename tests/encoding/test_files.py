@@ -72,6 +72,18 @@ def test_a_folder_names_a_column_that_no_file_holds(tmp_path):
     assert len(again.frame.fetchall()) == 47
 
 
+def test_a_folder_is_all_its_parquet_files_and_a_workbook_is_refused(tmp_path):
+    """A folder whose name looks like a pattern too; Excel is for the frame libraries to read."""
+    for part in ("a", "b"):
+        folder = tmp_path / "[rows]" / f"k={part}"
+        folder.mkdir(parents=True)
+        pl.DataFrame({"x": [1.0, 2.0]}).write_parquet(folder / "0.parquet")
+    found = dp.table(str(tmp_path / "[rows]"), schema=SCHEMA).group_by("k").count().release(epsilon=1e3, rng=1)
+    assert found.value["count"].to_list() == [2, 2, 0]
+    with pytest.raises(ValueError, match="read_excel"):
+        dp.table(str(tmp_path / "rows.xlsx"), schema=SCHEMA)
+
+
 @pytest.mark.parametrize("name", ["__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__", "a%20b"])
 def test_a_bad_byte_in_one_row_changes_nothing_that_a_folder_says(tmp_path, name):
     """It makes another reader of the same files, which once took the folder of rows without a value for a name."""

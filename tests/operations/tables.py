@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import discreet as dp
-from discreet.encoding.engines import DuckDB
+from discreet.encoding.duckdb import DuckDB
 from discreet.tables.keys import KeySelection
 from tests.operations.contract import Case, Log, SpiedMapping, Worst
 

@@ -72,6 +72,9 @@ ANSWERED = [
     "SELECT quarter(day) AS q, year(day) AS y, SUM(income) FROM visits GROUP BY 1, 2",
     "SELECT AVG(date_diff('day', DATE '2023-01-01', day)) AS mean_day FROM visits",
     "SELECT month(day), COUNT(*) FROM visits WHERE year(day) = 2024 GROUP BY month(day)",
+    "SELECT AVG(week(day)) AS w, COUNT(*) AS n FROM visits WHERE EXTRACT(DOY FROM day) > 100",
+    "SELECT sex, AVG(income) FROM visits WHERE day > DATE '2023-06-01' - INTERVAL 30 DAY GROUP BY sex",
+    "SELECT COUNT(*) FROM visits WHERE date_trunc('quarter', date_add(day, INTERVAL 1 DAY)) = DATE '2023-04-01'",
     # text
     "SELECT COUNT(*) FROM visits WHERE city LIKE 'P%'",
     "SELECT COUNT(*) FROM visits WHERE lower(trim(city)) = 'paris'",
@@ -82,6 +85,9 @@ ANSWERED = [
     "SELECT CASE lower(trim(city)) WHEN 'paris' THEN 'Paris' WHEN 'lyon' THEN 'Lyon' ELSE 'other' END AS c, COUNT(*) "
     "FROM visits GROUP BY c",
     "SELECT left(region, 1) AS initial, COUNT(*) FROM visits GROUP BY initial",
+    "SELECT COUNT(*) FROM visits WHERE city LIKE 'P_ris' OR city ILIKE '%d_n%s'",
+    "SELECT sex || '-' || region AS who, COUNT(*) FROM visits GROUP BY who",
+    "SELECT length(region) AS letters, COUNT(*) FROM visits WHERE length(city) > 4 GROUP BY letters",
     # CASE, casts, COALESCE, %, booleans
     f"SELECT {_BY_AGE} AS band, AVG(income) FROM visits GROUP BY band",
     f"SELECT {_BY_AGE} AS band, sex, COUNT(*) FROM visits GROUP BY 1, 2 ORDER BY 1, 2",
@@ -96,6 +102,8 @@ ANSWERED = [
     "SELECT AVG(GREATEST(income - 10000, 0)) FROM visits",
     "SELECT AVG(LEAST(income / NULLIF(hours, 0), 5000)) FROM visits WHERE hours > 1",
     "SELECT AVG(ROUND(income)) FROM visits WHERE age IS NOT NULL AND educ <> 3",
+    "SELECT TRUNC(age / 10) AS tens, AVG(SIGN(hours - 30)) AS side FROM visits GROUP BY 1",
+    "SELECT AVG(ROUND(LOG(income + 1), 2)) FROM visits",
     "SELECT IF(age > 40, 'over', 'under') AS side, COUNT(*) FROM visits GROUP BY side",
     # aggregates
     "SELECT AVG(hours * educ) FROM visits",
@@ -146,5 +154,13 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits WHERE income > (SELECT AVG(income) FROM visits)", "release"),
     ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.city = b.city", "lookup"),
     ("SELECT MODE(region) FROM visits", "ORDER BY COUNT"),
-    ("SELECT COUNT(*) FROM visits WHERE city LIKE 'P_ris'", "'abc%'"),
+    ("SELECT COUNT(*) FROM visits WHERE city LIKE 'P!_' ESCAPE '!'", "LIKE 'a_c%'"),
+    ("SELECT AVG(ROUND(income, 400)) FROM visits", "from -15 to 15"),
+    ("SELECT COUNT(*) FROM visits WHERE left(city, -1) = 'Pari'", "from 0 to"),
+    ("SELECT strftime(day, '%Y-%m') AS m, COUNT(*) FROM visits GROUP BY m", "date_trunc"),
+    ("SELECT concat(sex, region) AS k, COUNT(*) FROM visits GROUP BY k", "a || b"),
+    (
+        "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex UNION ALL SELECT 'all' AS sex, COUNT(*) AS n FROM visits",
+        "ROLLUP",
+    ),
 ]

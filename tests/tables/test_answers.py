@@ -235,10 +235,11 @@ def test_rho_is_never_exceeded():
 
 def test_many_aggregates_with_a_delta_use_gaussian_noise_and_few_use_laplace():
     """Whichever has the smaller deviation, from public facts."""
-    q = dp.table(people(), schema=SCHEMA).group_by("educ")
+    others = {f"m{number}": dp.tables.col("x") + number for number in range(60)}
+    q = dp.table(people(), schema=SCHEMA).derive(**others).group_by("educ")
     few, many = q.mean("x"), q
-    for number in range(60):
-        many = many.mean("x", name=f"m{number}")
+    for name in others:
+        many = many.mean(name)
     kinds = [{type(leaf).__name__ for leaf in dp.events.leaves(q.operation(1.0, 1e-6).event)} for q in (few, many)]
     assert kinds == [{"Laplace"}, {"Gaussian"}]
 

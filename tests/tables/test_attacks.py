@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import discreet as dp
-from discreet.encoding.engines import DuckDB
+from discreet.encoding.duckdb import DuckDB
 from discreet.random import seeded
 from discreet.tables import EngineFailed, col
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound

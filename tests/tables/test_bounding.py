@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import discreet as dp
-from discreet.encoding.engines import DuckDB
+from discreet.encoding.duckdb import DuckDB
 from discreet.random import seeded
 from discreet.tables import bounding
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound

@@ -133,7 +133,7 @@ def test_an_empty_table_is_answered_like_any_other():
 
 def test_sums_beyond_64_bits_are_exact():
     """DuckDB adds in 128 bits, so the largest steps can be added without end."""
-    from discreet.encoding.engines import DuckDB
+    from discreet.encoding.duckdb import DuckDB
 
     relation = duckdb.connect().sql("SELECT 4611686018427387904 AS k FROM range(8)")  # 8 times 2^62
     assert DuckDB().adds_in_128_bits

@@ -128,6 +128,54 @@ def test_quantiles_of_units_with_several_rows_pass_replay():
         table.median("x").operation(epsilon=1e-10)
 
 
+@pytest.mark.parametrize("name", ["heaped", "two places", "spread", "empty"])
+def test_the_stated_error_of_several_quantiles_is_kept(name):
+    """Also where a heap is split between them; and they rise."""
+    values, shares, copies = DATA[name], (0.1, 0.25, 0.5, 0.75, 0.9), 20
+    frame = pl.DataFrame({"k": np.repeat(np.arange(copies), values.size), "x": np.tile(values, copies)})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Categories(range(copies)), x=dp.Bounded(0, 1e5)))
+    query = table.group_by("k").quantiles("x", shares)
+    stated = float(query.explain(epsilon=10.0).errors["x_quantiles"].split()[6])
+    answers, width = np.array(query.release(epsilon=10.0, rng=3).value["x_quantiles"].to_list()), 1e5 / 1024
+    assert (np.diff(answers, axis=1) >= 0).all()
+    below, up_to = (np.searchsorted(np.sort(values), answers + side * width / 2 + side * 1e-6) for side in (-1, 1))
+    wanted = np.array(shares) * values.size
+    missed = np.maximum(0, np.maximum(below - wanted, wanted - up_to)).max(axis=1)
+    assert (missed > stated).sum() <= stats.binom.isf(FALSE_ALARM, copies, 0.05)
+
+
+def test_quantiles_of_one_column_are_paid_for_together():
+    """Asked for one by one or as a list, of one column they are one nested choice; of another, their own."""
+    schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Bounded(0, 10))
+    table = dp.table(pl.DataFrame({"x": np.linspace(0, 10, 500), "y": np.linspace(0, 10, 500)}), schema=schema)
+    apart = table.quantile("x", 0.25).median("x").quantile("x", 0.75)
+    assert apart.operation(epsilon=1.0).event == table.quantiles("x").operation(epsilon=1.0).event
+    assert apart.operation(epsilon=1.0).event == dp.events.Exponential(epsilon=0.5 * (1 - 2.0**-50)) * 2
+    found = apart.quantiles("x", [0.25, 0.9]).median("y").release(epsilon=1e3, rng=1).value.to_dicts()[0]
+    assert found["x_quantiles"][0] == found["x_q0.25"]
+    assert [round(found[name]) for name in ("x_q0.25", "x_median", "y_median")] == [2, 5, 5]
+    twice = table.count().count(name="again").operation(epsilon=1.0)
+    assert twice.event == table.count().operation(epsilon=1.0).event
+    assert len({*twice.release(rng=1).value.row(0)}) == 1
+
+
+def test_several_quantiles_of_units_with_several_rows_pass_replay():
+    """A unit's rows may be on either side of a choice: what it pays on a level adds up to one choice."""
+    schema = dp.Schema(x=dp.Bounded(0, 10))
+
+    def operation(units):
+        frame = pl.DataFrame(
+            {"u": np.repeat(units, 3), "x": np.tile([9.0, 5.0, 1.0], len(units))},
+            schema={"u": pl.Int64, "x": pl.Float64},
+        )
+        table = dp.table(frame, schema=schema, unit="u", max_rows_per_unit=3)
+        return table.quantiles("x", [0.1, 0.5, 0.9], bins=16).release(epsilon=1.0)
+
+    assert replay(operation, list(range(5)), list(range(4))).error is None
+    assert replay(operation, [], [7]).error is None
+    assert dp.epsilon(operation([1]).event, delta=0) <= 1.0
+
+
 # --- what explain() prints -------------------------------------------------------------------------------------------
 
 LOG = math.log(20)  # of 1/(1 - 0.95)

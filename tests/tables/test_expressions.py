@@ -50,6 +50,13 @@ EXPRESSIONS = {
     "starts": col("word").text.starts_with("'; "),
     "ends": col("word").text.ends_with("\\"),
     "contains": col("word").text.contains("é"),
+    "like": col("word").text.like("_"),
+    "like, with parts": col("word").text.like("%a_i%"),
+    "like, with what escapes elsewhere": col("word").text.like("_%\\"),
+    "one after another": col("word").text.followed_by("-", col("k")),
+    "categories one after another": col("k").text.followed_by(col("k").text.lower()),
+    "length": col("word").text.length().clip(0, 3),
+    "length of a category": col("k").text.length(),
     "listed": col("word").is_in(["Paris", "ß", ""]),
     "days between": col("at") - col("day"),
     "after a week": (col("day") + 7).date.day(),
@@ -121,12 +128,27 @@ def test_parts_and_starts_are_pythons_own():
             assert Part(name, Column("d")).applied(seconds(at)) == getattr(at, name)
 
 
+def test_the_engines_calendar_is_pythons_for_all_years():
+    """A day in every 371 from the year 100 to 9800: parts and starts."""
+    schema = dp.Schema(d=dp.Dates("0100-01-01", "9800-12-31"))
+    days = [dt.date.fromordinal(number) for number in range(dt.date(100, 1, 1).toordinal(), 3_579_000, 371)]
+    frame = pl.DataFrame({"d": days}, schema={"d": pl.Date})
+    nodes = [Part(name, Column("d")) for name in PARTS] + [Truncated(step, Column("d")) for step in STEPS[:5]]
+    table = dp.table(CONNECTION.from_arrow(frame.to_arrow()), schema=schema)
+    asked = {f"e{number}": Expression(node) for number, node in enumerate(nodes)}
+    wide = table.derive(**asked).group_by().rows.columns
+    own = {name: wide.raw(name) for name in asked}
+    made = wide.scope(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall()
+    assert made == [tuple(node.value({"d": seconds(day)}) for node in nodes) for day in days]
+
+
 @pytest.mark.parametrize(
     ("expression", "categories"),
     [
         (case((col("x") > 0, "p"), otherwise="n"), ("p", "n")),
         (col("k").text.trim().text.upper(), ("A", "B", "C")),
         (col("word").among(["u", "v"], other="w"), ("u", "v", "w")),
+        (col("k").text.part(1, 1).text.followed_by("!"), ("a!", "B!", " !")),
     ],
 )
 def test_categories_follow_from_an_expression(expression, categories):

@@ -20,7 +20,7 @@ import pytest
 
 import discreet as dp
 from discreet.auditing import ReplayError, replay
-from discreet.encoding.engines import DuckDB
+from discreet.encoding.duckdb import DuckDB
 from discreet.encoding.values import NUMERAL, identity, number
 from discreet.tables import EngineFailed, col
 from discreet.tables.passes import MISREAD

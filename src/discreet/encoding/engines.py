@@ -5,7 +5,6 @@ Everything else goes through narwhals. Both engines speak SQL, so a dialect is a
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
@@ -14,7 +13,7 @@ from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["DuckDB", "Engine", "EngineFailed", "UnreadableText", "quietly"]
+__all__ = ["Engine", "EngineFailed", "UnreadableText", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -154,6 +153,18 @@ class Engine(ABC):
         """Of a date or a time, since 1970, or NULL."""
 
     @abstractmethod
+    def date(self, days: str) -> str:
+        """The date that is a whole number of days after 1970-01-01, given as a double, or NULL."""
+
+    @abstractmethod
+    def days(self, date: str) -> str:
+        """How many days after 1970-01-01 a date is, as a double: of whole numbers a far one overflows."""
+
+    @abstractmethod
+    def like(self, text: str, pattern: str) -> str:
+        """Whether all of a text matches a pattern of SQL's LIKE, in which no sign escapes another."""
+
+    @abstractmethod
     def text(self, column: str, *, decoded: bool = False) -> str:
         """A column as text that is compared byte by byte, whatever collation it or its engine has; ``decoded`` where
         its bytes may be no UTF-8: such a text is missing.
@@ -172,112 +183,3 @@ class Engine(ABC):
         """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""
         rank = f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"
         return self.project(self.project(frame, [*columns, rank]).filter(f"rank_ <= {keep}"), list(columns))
-
-
-class DuckDB(Engine):
-    """Embedded; the default for files and for frames in memory."""
-
-    adds_in_128_bits = True
-
-    def __init__(self, connection: Any = None) -> None:
-        # our own; a user's relation brings a connection that cannot be asked for progress
-        self._connection = connection
-
-    def quoted(self, name: str) -> str:
-        escaped = name.replace('"', '""')
-        return f'"{escaped}"'
-
-    def xor(self, a: str, b: str) -> str:
-        return f"xor({a}, {b})"
-
-    def shifted(self, a: str, places: int) -> str:
-        return f"({a} >> {places})"
-
-    def beside(self, high: str, places: int, low: str) -> str:
-        return f"(({high} << {places}) | {low})"
-
-    def digest(self, text: str) -> str:
-        return f"CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)"
-
-    def spells(self, text: str, pattern: str) -> str:
-        return f"regexp_full_match({text}, '{pattern}')"
-
-    def literal(self, text: str) -> str:
-        escaped = text.replace("'", "''")
-        return f"'{escaped}'"
-
-    def trimmed(self, text: str) -> str:
-        return f"trim({text}, ' ')"
-
-    def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
-        return f"{ {'start': 'starts_with', 'end': 'suffix', 'middle': 'contains'}[where] }({text}, {part})"
-
-    def written_time(self, text: str) -> str:
-        return f"TRY_CAST({text} AS TIMESTAMP)"
-
-    def microseconds(self, value: str, kind: str) -> str:
-        if kind == "date":  # days as doubles: in microseconds a far one overflows, where a file's statistics are read
-            return f"TRY(CASE WHEN isfinite({value}) THEN CAST({value} - DATE '1970-01-01' AS DOUBLE) * 86400e6 END)"
-        time = f"TRY_CAST({value} AS {'TIMESTAMPTZ' if kind == 'zoned' else 'TIMESTAMP'})"
-        return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
-
-    def text(self, column: str, *, decoded: bool = False) -> str:
-        value = self.as_text(self.quoted(column))
-        return f"{f'TRY(decode(encode({value})))' if decoded else value} COLLATE C"
-
-    def as_text(self, value: str) -> str:
-        return f"CAST({value} AS VARCHAR)"
-
-    def project(self, frame: Any, columns: Sequence[str]) -> Any:
-        return frame.project(", ".join(columns))
-
-    def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
-        textual = isinstance(values[0], str)
-        told = list(values) if textual else [repr(float(value)) for value in values]
-        every = "".join(told)
-        # one constant, whatever the number of values: as 10^5 constants they take seconds to bind
-        mark = next(sign for sign in map(chr, range(1, 0xD800)) if sign != "'" and sign not in every)
-        listed = mark.join(told).replace("'", "''")
-        kind = "VARCHAR[]" if textual else "DOUBLE[]"
-        return frame.project(
-            f"*, {column} IN (SELECT unnest(CAST(string_split('{listed}', '{mark}') AS {kind}))) AS {name}"
-        )
-
-    def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
-        if keep == 1:
-            return frame.aggregate(f"min({order}) AS {order}", unit)
-        return frame.aggregate(f"unnest(min({order}, {keep})) AS {order}", unit)
-
-    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        packed = f"struct_pack({', '.join(f'{name} := {name}' for name in dict.fromkeys([order, *columns]))})"
-        found = f"min({packed})" if keep == 1 else f"unnest(min({packed}, {keep}))"
-        chosen = frame.aggregate(f"{found} AS row_", unit)
-        return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
-
-    def joined(self, left: Any, right: Any, condition: str) -> Any:
-        return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
-
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        if progress is None or self._connection is None:
-            return list(frame.fetchall())
-        # it counts, and prints nothing
-        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
-            self._connection.execute(f"SET {setting}")
-        done = threading.Event()
-        watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
-        watcher.start()
-        try:
-            return list(frame.fetchall())
-        finally:
-            done.set()
-            watcher.join()
-            progress(1.0)
-
-
-def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:
-    furthest = 0.0
-    while not done.wait(0.05):
-        share = connection.query_progress() / 100  # negative while it is not known
-        if share > furthest:
-            furthest = min(share, 1.0)
-            progress(furthest)

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from discreet.encoding.engines import DuckDB, quietly
+from discreet.encoding.duckdb import DuckDB
+from discreet.encoding.engines import quietly
 from discreet.encoding.frames import without_zones
 from discreet.errors import extra
 
@@ -28,6 +29,7 @@ _TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
+_EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"  # the folder of rows without a value
 _LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
 
@@ -41,7 +43,11 @@ class Opened(NamedTuple):
 
 
 def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> Opened:
-    """A file, or a glob of them."""
+    """A file, a glob of them, or a folder of Parquet files."""
+    if path.endswith(_EXCEL):
+        raise ValueError(f"{path!r} is a workbook: read it with polars.read_excel or pandas, and give the frame.")
+    if Path(path).is_dir():
+        path = str(Path(glob.escape(path), "**", f"*{_PARQUET[0]}"))
     # a file's own name is no pattern
     files = [path] if Path(path).is_file() else sorted(glob.glob(path, recursive=True))
     if not files:

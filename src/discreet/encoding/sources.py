@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from discreet.encoding.caches import empty_at_exit
-from discreet.encoding.engines import DuckDB, Engine, quietly
+from discreet.encoding.duckdb import DuckDB
+from discreet.encoding.engines import Engine, quietly
 from discreet.encoding.files import open_files, unreadable_lines
 from discreet.encoding.frames import arrow_table, check_present
 from discreet.encoding.spark import Spark

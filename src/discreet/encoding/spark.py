@@ -47,9 +47,24 @@ class Spark(Engine):
     def written_time(self, text: str) -> str:
         return f"TRY_CAST({text} AS TIMESTAMP_NTZ)"
 
+    def number(self, double: str) -> str:
+        # The value is named once: filters are moved below what they stand on, where each name becomes the whole
+        # expression, and of a chain of steps that names each twice nothing is left but its exponential.
+        return f"nanvl({double}, CAST(NULL AS DOUBLE))"
+
+    def date(self, days: str) -> str:
+        return f"date_from_unix_date(TRY_CAST({days} AS INT))"
+
+    def days(self, date: str) -> str:
+        return f"CAST(unix_date({date}) AS DOUBLE)"
+
+    def like(self, text: str, pattern: str) -> str:
+        doubled = pattern.replace("\\", "\\\\")  # a backslash escapes what follows, here alone
+        return f"{text} LIKE {self.literal(doubled)}"
+
     def microseconds(self, value: str, kind: str) -> str:
         if kind == "date":
-            return f"(CAST(unix_date({value}) AS DOUBLE) * 86400e6)"  # of whole numbers a far one overflows
+            return f"({self.days(value)} * 86400e6)"
         if kind == "zoned":
             return f"unix_micros({value})"
         clock = f"hour({value}) * 3600 + minute({value}) * 60"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike
-from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.statistics.nested_ranks import NestedChoices, rising, spread
 from discreet.statistics.ranks import UNIT, RankChoice, gathered
 from discreet.statistics.records import Bounds, check_bounds, column, positions
 from discreet.statistics.statistic import Statistic
@@ -24,7 +23,7 @@ from discreet.statistics.statistic import Statistic
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
 
 _STEPS = 1 << 20
-_JITTER = 20  # bits; breaks ties among records of one cell, so that many quantiles can share an atom
+_FINER = 20  # bits by which places are widened, so that many quantiles can share a heap
 
 
 def _check_grid(statistic: Quantile | Quantiles) -> None:
@@ -106,9 +105,8 @@ class Quantile(Statistic):
 class Quantiles(Statistic):
     """Values that have about the shares ``q`` of the records below them, in increasing order.
 
-    The middle quantile is chosen first; it splits the records, and the quantiles on either side are chosen among the
-    records there, and so on. A record takes part in one choice on each of ⌈log₂(m + 1)⌉ levels, so m quantiles cost as
-    much as that many. Records that share a point of the grid are told apart by random bits of their own.
+    The middle quantile is chosen first; it splits the records, and so on (``statistics.nested_ranks``): m quantiles
+    cost as much as ⌈log₂(m + 1)⌉. Records that share a point of the grid are told apart by their number.
 
     Guarantee: one selection of bounded range a level; on one level the choices are on disjoint records. Only for
     add-remove (and zero-out), where that is parallel composition. Otherwise as ``Quantile``. ``error`` adds up the
@@ -130,12 +128,9 @@ class Quantiles(Statistic):
 
     def __post_init__(self) -> None:
         self._check()
-        shares = tuple(number("q", share, low=0, high=1) for share in self.q)
-        if not shares or any(not low < high for low, high in pairwise(shares)):
-            raise ValueError("q must be at least one share, in increasing order.")
-        store(self, q=shares)
+        store(self, q=rising(self.q))
         _check_grid(self)
-        if self._replace and len(shares) > 1:
+        if self._replace and len(self.q) > 1:
             raise ValueError(
                 "adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
                 "that, and read the event's epsilon with adjacency='replace'."
@@ -148,61 +143,30 @@ class Quantiles(Statistic):
         return len(self.q).bit_length()
 
     @property
-    def _each(self) -> float:
-        return _in_range(self.budget.selection(self.levels))
-
-    def _choice(self, share: float, low: int, high: int) -> RankChoice:
-        return RankChoice(min(UNIT, max(0, round(share * UNIT))), low, high, self._each, self.adjacency)
+    def mechanism(self) -> NestedChoices:
+        """The choices of points of the grid, and their cost."""
+        each = _in_range(self.budget.selection(self.levels))
+        return NestedChoices(self.q, 0, ((self.steps + 1) << _FINER) - 1, each, self.adjacency)
 
     @property
     def event(self) -> events.Event:
         """The cost: a selection on each level."""
-        return events.Exponential(epsilon=self._each, adjacency=self.adjacency) * self.levels
+        return self.mechanism.event
 
     def error(self, confidence: float = 0.95) -> float:
         """By how many records any of the ranks may miss, with at least this confidence."""
-        confidence = number("confidence", confidence, low=0, high=1, open_high=True)
-        return self.levels * self._choice(1.0, 0, self._top).error(1 - (1 - confidence) / len(self.q))
+        return self.mechanism.error(number("confidence", confidence, low=0, high=1, open_high=True))
 
     @property
     def stated_error(self) -> Any:
         """The error with 95 % confidence."""
         return self.error()
 
-    @property
-    def _top(self) -> int:
-        return ((self.steps + 1) << _JITTER) - 1
-
     def draw(self, data: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
         place = positions(column(data), self.bounds, self.steps)
-        cells = place[place >= 0]
-        words = coins(cells, rng)  # type: ignore[arg-type]  # an array is a sequence of keys
-        spread = (words >> np.uint64(64 - _JITTER)).astype(np.int64)
-        chosen = self._split(np.sort((cells << _JITTER) + spread), 0, self._top, self.q, 0.0, 1.0, rng)
-        return np.array([_value(self.bounds, point >> _JITTER, self.steps) for point in chosen])
-
-    def _split(
-        self,
-        records: NDArray[np.int64],
-        low: int,
-        high: int,
-        shares: tuple[float, ...],
-        first: float,
-        last: float,
-        rng: Rng,
-    ) -> list[int]:
-        """The quantiles ``shares`` of records that should be the part from ``first`` to ``last`` of all."""
-        if not shares:
-            return []
-        middle = len(shares) // 2
-        share = shares[middle]
-        choice = self._choice((share - first) / (last - first) if last > first else 0.5, low, high)
-        point = choice.choose(gathered(records), rng)
-        cut = np.searchsorted(records, point, side="right")
-        left = self._split(records[:cut], low, point, shares[:middle], first, share, rng)
-        right = self._split(records[cut:], point, high, shares[middle + 1 :], share, last, rng)
-        return [*left, point, *right]
+        chosen = self.mechanism.choose(spread(gathered(place[place >= 0]), _FINER), rng)
+        return np.array([_value(self.bounds, point >> _FINER, self.steps) for point in chosen])
 
 
 def quantile(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.errors import whole
 from discreet.tables.calendar import STEPS, Part, Truncated
-from discreet.tables.expressions import Expression
-from discreet.tables.texts import Contains, TextFunction
+from discreet.tables.expressions import Expression, operand
+from discreet.tables.texts import Contains, Joined, Length, TextFunction, like
 
 __all__ = ["DateMethods", "TextMethods"]
 
@@ -47,6 +48,18 @@ class TextMethods:
         """Whether a part is in it."""
         return Expression(Contains("middle", self.of.node, part))
 
+    def followed_by(self, *others: Any) -> Expression:
+        """It and other texts, one after another; missing where one is."""
+        return Expression(Joined((self.of.node, *map(operand, others))))
+
+    def length(self) -> Expression:
+        """How many characters it has."""
+        return Expression(Length(self.of.node))
+
+    def like(self, pattern: str) -> Expression:
+        """Whether all of it matches a pattern of SQL: % is any text, _ any character."""
+        return Expression(like(self.of.node, pattern))
+
 
 @dataclass(frozen=True, slots=True)
 class DateMethods:
@@ -65,6 +78,10 @@ class DateMethods:
     def month(self) -> Expression:
         """The month, from 1 to 12."""
         return Expression(Part("month", self.of.node))
+
+    def week(self) -> Expression:
+        """The week of ISO 8601, from 1 to 53."""
+        return Expression(Part("week", self.of.node))
 
     def day(self) -> Expression:
         """The day of the month."""

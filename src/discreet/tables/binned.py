@@ -16,6 +16,7 @@ from discreet.errors import number, whole
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
+from discreet.statistics.nested_ranks import NestedChoices, rising, spread
 from discreet.statistics.ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.columns import Bins, even_edges
@@ -24,6 +25,7 @@ from discreet.tables.passes import GroupedRows, Pass, Stats
 __all__ = ["CountDistinct", "Histogram", "Quantile", "Quantiles"]
 
 MOST_BINS = 1 << 20
+_FINER = 12  # bits by which bins are widened, so that several quantiles can share one
 
 
 @dataclass(frozen=True)
@@ -177,50 +179,43 @@ class Quantile(Aggregate):
 
 @dataclass(frozen=True)
 class Quantiles(Quantile):
-    """Several quantiles of clipped values, as a list a group: as many choices as ``Quantile`` makes one of, which
-    compose as what they are, of bounded range.
+    """Several quantiles of clipped values, as a list a group: the middle one splits the rows, and so on, so that m of
+    them cost as much as ⌈log₂(m + 1)⌉ (``statistics.nested_ranks``).
     """
 
     q: tuple[float, ...] = (0.25, 0.5, 0.75)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        shares = tuple(number("q", share, low=0, high=1) for share in self.q)
-        if not shares or any(not low < high for low, high in pairwise(shares)):
-            raise ValueError("q must be at least one share, in increasing order.")
-        object.__setattr__(self, "q", shares)
+        object.__setattr__(self, "q", rising(self.q))
         whole("bins", self.bins, low=1)
 
     @property
     def name(self) -> str:
         return f"{self.column}_quantiles"
 
-    def _each(self) -> list[Quantile]:
-        return [Quantile(self.column, share, self.bins) for share in self.q]
-
     def sensitivity(self, rows: GroupedRows) -> int:
-        return max(one.sensitivity(rows) for one in self._each())
+        return rows.limit.rows * UNIT
 
     def mechanism(self, rows: GroupedRows, share: Budget, groups: int) -> Any:
-        epsilon = share.selection(len(self.q), bounded_range=rows.limit.rows == 1)
+        epsilon = share.selection(len(self.q).bit_length(), bounded_range=rows.limit.rows == 1)
         _selectable(epsilon / rows.limit.rows)
-        return tuple(one._choice(rows, epsilon) for one in self._each())
+        last = (self.cut(rows).count << _FINER) - 1
+        return NestedChoices(self.q, 0, last, epsilon, Adjacency.ADD_REMOVE, rows.limit.rows)
 
     def event(self, rows: GroupedRows, mechanism: Any) -> events.Event:
-        parts = [one.event(rows, choice) for one, choice in zip(self._each(), mechanism, strict=True)]
-        return sum(parts[1:], parts[0])
+        return mechanism.event  # type: ignore[no-any-return]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
-        columns = [one.estimate(rows, noisy[:, [at]]) for at, one in enumerate(self._each())]
-        return np.sort(np.stack(columns, axis=1), axis=1)  # they rise, as what they estimate does
+        columns = [Quantile.estimate(self, rows, noisy[:, [at]]) for at in range(noisy.shape[1])]
+        return np.stack(columns, axis=1)
 
     def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
-        every = [one.noisy(rows, choice, groups, rng) for one, choice in zip(self._each(), mechanism, strict=True)]
-        return np.concatenate(every, axis=1)
+        found = [spread(counted(np.array(self.exact(rows, stats), np.int64)), _FINER) for stats in groups]
+        chosen = [mechanism.choose(one, rng) for one in found]
+        return np.array(chosen, np.float64).reshape(len(groups), len(self.q)) // (1 << _FINER)
 
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
-        return "each: " + max(
-            (one.describe_error(rows, c) for one, c in zip(self._each(), mechanism, strict=True)), key=len
-        )
+        return f"each: {Quantile.describe_error(self, rows, mechanism)}, and 1 in {1 << _FINER:,} of the rows of a bin"
 
 
 def _selectable(epsilon: float) -> None:

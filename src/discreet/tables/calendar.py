@@ -1,8 +1,8 @@
-"""Parts of a date and time, and the start of the year, month, week it lies in: whole-number arithmetic on doubles.
+"""Parts of a date and time, and the start of the year, month, week it lies in.
 
-A point in time is a number of seconds since 1970 (``discreet.moments``) within declared ends. Days are turned into
-year, month and day by the Gregorian cycle of 146,097 days, in floors and products that every engine computes alike; no
-engine's calendar, time zone or first day of the week takes part.
+A point in time is a number of seconds since 1970 (``discreet.moments``) within declared ends. Hours, weekdays, weeks
+are floors of doubles, which every engine computes alike; years and months are what the engine's calendar makes of a
+day, the Gregorian one for all years in both engines. No time zone and no first day of the week takes part.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import extra
+from discreet.errors import extra, number
 from discreet.moments import DAY, moment, seconds
 from discreet.schema import Schema
 from discreet.tables.intervals import ANYTHING, Interval
@@ -29,6 +29,8 @@ PARTS: Mapping[str, Interval] = {
     "year": ANYTHING,
     "quarter": (1, 4),
     "month": (1, 12),
+    "week": (1, 53),  # of ISO 8601
+    "dayofyear": (1, 366),
     "day": (1, 31),
     "weekday": (0, 6),  # from Sunday
     "isoweekday": (1, 7),  # from Monday
@@ -74,8 +76,8 @@ class Part(Node):
                 return days + 4 - _floor((days + 4) / 7) * 7
             case "isoweekday":
                 return days + 4 - _floor((days + 3) / 7) * 7
-        year, month, day = _civil(scope, days)
-        return {"year": year, "month": month, "day": day, "quarter": _floor((month + 2) / 3)}[self.name]
+        called = "weekofyear" if self.name == "week" else self.name
+        return scope.said(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,34 +111,13 @@ class Truncated(Node):
                 return days * DAY
             case "week":
                 return (_floor((days + 3) / 7) * 7 - 3) * DAY
-        year, month, day = _civil(scope, days)
-        if self.step == "month":
-            return (days - day + 1) * DAY
-        first = scope.let(_floor((month + 2) / 3) * 3 - 2) if self.step == "quarter" else nw.lit(1.0)
-        return _days(scope, year, scope.let(first)) * DAY
+        return scope.said(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
 
 
-def _civil(scope: Scope, days: nw.Expr) -> tuple[nw.Expr, nw.Expr, nw.Expr]:
-    """Year, month and day of a day since 1970. Years start in March here, so that a leap day ends one."""
-    z = scope.let(days + 719468)
-    era = scope.let(_floor(z / 146097))
-    doe = scope.let(z - era * 146097)
-    yoe = scope.let(_floor((doe - _floor(doe / 1460) + _floor(doe / 36524) - _floor(doe / 146096)) / 365))
-    doy = scope.let(doe - (yoe * 365 + _floor(yoe / 4) - _floor(yoe / 100)))
-    mp = scope.let(_floor((doy * 5 + 2) / 153))
-    month = scope.let(nw.when(mp < 10).then(mp + 3).otherwise(mp - 9))
-    year = scope.let(yoe + era * 400 + nw.when(month <= 2).then(1.0).otherwise(0.0))
-    return year, month, scope.let(doy - _floor((mp * 153 + 2) / 5) + 1)
-
-
-def _days(scope: Scope, year: nw.Expr, month: nw.Expr) -> nw.Expr:
-    """The first of a month, in days since 1970."""
-    early = nw.when(month <= 2)
-    y = scope.let(year - early.then(1.0).otherwise(0.0))
-    era = scope.let(_floor(y / 400))
-    yoe = scope.let(y - era * 400)
-    doy = scope.let(_floor(((month + nw.when(month <= 2).then(9.0).otherwise(-3.0)) * 153 + 2) / 5))
-    return era * 146097 + yoe * 365 + _floor(yoe / 4) - _floor(yoe / 100) + doy - 719468
+def _first(date: str, step: str) -> str:
+    """The first day of a date's month, quarter or year, in SQL."""
+    month = {"month": f"month({date})", "quarter": f"3 * quarter({date}) - 2", "year": "1"}[step]
+    return f"make_date(year({date}), {month}, 1)"
 
 
 # --- the same, of public values -------------------------------------------------------------------------------------
@@ -150,6 +131,10 @@ def _part(name: str, at: dt.datetime) -> int:
             return at.isoweekday() % 7
         case "isoweekday":
             return at.isoweekday()
+        case "week":
+            return at.isocalendar().week
+        case "dayofyear":
+            return at.timetuple().tm_yday
     return int(getattr(at, name))
 
 
@@ -190,4 +175,4 @@ def shifted(step: str, count: float) -> float:
     sizes = {"week": 7 * DAY, "day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
     if step not in sizes:
         raise ValueError(f"An interval of {step}s has no fixed length: use date_trunc, or write days.")
-    return count * sizes[step]
+    return number("The number of an INTERVAL", count, low=-1e9, high=1e9) * sizes[step]

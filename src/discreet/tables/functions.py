@@ -1,17 +1,19 @@
-"""Functions of SQL that look at one row: choices, casts, rounding, texts, dates."""
+"""Functions of SQL that look at one row: choices, casts, rounding, texts."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
 from discreet.moments import seconds
-from discreet.tables.calendar import STEPS, Part, Truncated, shifted
+from discreet.tables.calendar import Truncated
 from discreet.tables.choices import AsNumber, Case, Coalesce, Extreme
 from discreet.tables.conditions import Compare, Logic
+from discreet.tables.date_functions import DATES
 from discreet.tables.nodes import Binary, Function, Node, Number, Text
-from discreet.tables.texts import Contains, TextFunction, like
+from discreet.tables.texts import Contains, Joined, Length, TextFunction, like
 from discreet.tables.where import Reader, only
 
 with extra("tables"):
@@ -21,11 +23,10 @@ __all__ = ["FUNCTIONS"]
 
 Read = Callable[[Reader, Any], Node]
 
-_PARTS = {"DAYOFWEEK": "weekday", "DOW": "weekday", "ISODOW": "isoweekday", "DAYOFMONTH": "day"} | {
-    name.upper(): name for name in ("year", "quarter", "month", "day", "hour", "minute")
-}
 _WHOLE = {"INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "INT128"}
 _REAL = {"DOUBLE", "FLOAT", "DECIMAL"}
+_DIGITS = 15  # that a double has
+_LONGEST = 1_000_000  # characters
 _TIMES = {"TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}
 
 
@@ -46,8 +47,32 @@ def _round(reader: Reader, node: exp.Round) -> Node:
     inner = reader.node(node.this)
     if node.args.get("decimals") is None:
         return _rounded(inner)
-    scale = Number(10.0 ** reader.number(node.args["decimals"]))
+    scale = Number(10.0 ** reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
     return Binary("/", _rounded(Binary("*", inner, scale)), scale)
+
+
+def _truncate(inner: Node) -> Node:
+    """Towards zero."""
+    up = Binary("-", Number(0.0), Function("floor", Binary("-", Number(0.0), inner)))
+    return Case((Compare("<", inner, Number(0.0)),), (up,), Function("floor", inner))
+
+
+def _sign(inner: Node) -> Node:
+    zero = Number(0.0)
+    return Case(
+        (Compare(">", inner, zero), Compare("<", inner, zero), Compare("==", inner, zero)),
+        (Number(1.0), Number(-1.0), zero),
+    )
+
+
+def _log(reader: Reader, node: exp.Log) -> Node:
+    """LOG(x) is that of base 10, LOG(b, x) that of base b."""
+    only(node, "this", "expression")
+    base = 10.0 if node.expression is None else reader.number(node.this)
+    if not (base > 0 and base != 1):
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: the base must be positive, and not 1.")
+    inner = reader.node(node.this if node.expression is None else node.expression)
+    return Binary("/", Function("log", inner), Number(math.log(base)))
 
 
 def _power(reader: Reader, node: exp.Pow) -> Node:
@@ -136,15 +161,16 @@ def _extreme(largest: bool) -> Read:
 
 
 def _left(reader: Reader, node: exp.Left) -> Node:
-    return TextFunction("part", reader.node(node.this), 1, max(0, int(reader.number(node.expression))))
+    return TextFunction("part", reader.node(node.this), 1, reader.whole(node.expression, "LEFT", 0, _LONGEST))
 
 
 def _substring(reader: Reader, node: exp.Substring) -> Node:
     only(node, "this", "start", "length")
-    start = int(reader.number(node.args["start"]))
-    if start < 1 or node.args.get("length") is None:
-        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write SUBSTR(text, start, length) from 1 on.")
-    return TextFunction("part", reader.node(node.this), start, max(0, int(reader.number(node.args["length"]))))
+    if node.args.get("length") is None:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write SUBSTR(text, start, length).")
+    start = reader.whole(node.args["start"], "The start of SUBSTR", 1, _LONGEST)
+    size = reader.whole(node.args["length"], "The length of SUBSTR", 0, _LONGEST)
+    return TextFunction("part", reader.node(node.this), start, size)
 
 
 def _like(reader: Reader, node: exp.Like | exp.ILike) -> Node:
@@ -156,64 +182,21 @@ def _like(reader: Reader, node: exp.Like | exp.ILike) -> Node:
     return Logic("~", (found,)) if node.args.get("negate") else found
 
 
+def _joined(reader: Reader, node: exp.DPipe) -> Node:
+    only(node, "this", "expression", "safe")
+    return Joined((reader.node(node.this), reader.node(node.expression)))
+
+
+def _concat(reader: Reader, node: exp.Concat) -> Node:
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write a || b, which is NULL where a part is.")
+
+
 def _has(where: Any) -> Read:
     def read(reader: Reader, node: exp.Expression) -> Node:
         only(node, "this", "expression")
         return Contains(where, reader.node(node.this), reader.text(node.expression))
 
     return read
-
-
-# --- dates -----------------------------------------------------------------------------------------------------------
-
-
-def _part(name: str) -> Read:
-    return _one(lambda inner: Part(name, inner))
-
-
-def _extract(reader: Reader, node: exp.Extract) -> Node:
-    only(node, "this", "expression")
-    return _named_part(node.this.name, reader.node(node.expression), node)
-
-
-def _named_part(name: str, inner: Node, node: exp.Expression) -> Node:
-    if name.upper() not in _PARTS:
-        raise ValueError(
-            f"{node.sql(dialect='duckdb')} is not supported: parts of a date are {', '.join(sorted(_PARTS))}."
-        )
-    return Part(_PARTS[name.upper()], inner)
-
-
-def _truncated(reader: Reader, node: exp.Expression) -> Node:
-    only(node, "this", "unit", "input_type_preserved")
-    step = node.args["unit"].name.lower()
-    if step not in STEPS:
-        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: dates are cut to {', '.join(STEPS)}.")
-    return Truncated(step, reader.node(node.this))
-
-
-def _difference(reader: Reader, node: exp.DateDiff) -> Node:
-    only(node, "this", "expression", "unit", "date_part_boundary")
-    step = node.args["unit"].name.lower() if node.args.get("unit") else "day"
-    size = shifted(step, 1.0) if step in STEPS else shifted("month", 1.0)
-    late, early = (Truncated(step, reader.node(part)) for part in (node.this, node.expression))
-    return Binary("*", Binary("-", late, early), Number(86_400.0 / size))
-
-
-def _interval(reader: Reader, node: exp.Interval) -> Node:
-    """In days, which is what is added to a date."""
-    count = float(node.this.this) if isinstance(node.this, exp.Literal) else reader.number(node.this)
-    return Number(shifted(node.args["unit"].name.lower(), count) / 86_400.0)
-
-
-def _anonymous(reader: Reader, node: exp.Anonymous) -> Node:
-    if node.name.lower() == "date_part" and len(node.expressions) == 2:
-        return _named_part(reader.text(node.expressions[0]), reader.node(node.expressions[1]), node)
-    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: prepare the column in the engine first.")
-
-
-def _now(reader: Reader, node: exp.Expression) -> Node:
-    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write the date, as DATE '2024-01-31'.")
 
 
 FUNCTIONS: Mapping[type[exp.Expression], Read] = {
@@ -223,7 +206,10 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Ceil: _one(lambda inner: Binary("-", Number(0.0), Function("floor", Binary("-", Number(0.0), inner)))),
     exp.Sqrt: _one(lambda inner: Function("sqrt", inner)),
     exp.Ln: _one(lambda inner: Function("log", inner)),
+    exp.Log: _log,
     exp.Round: _round,
+    exp.Trunc: _one(_truncate),
+    exp.Sign: _one(_sign),
     exp.Pow: _power,
     exp.IntDiv: lambda reader, node: Function(
         "floor", Binary("/", reader.node(node.this), reader.node(node.expression))
@@ -239,6 +225,9 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Lower: _one(lambda inner: TextFunction("lower", inner)),
     exp.Upper: _one(lambda inner: TextFunction("upper", inner)),
     exp.Trim: _one(lambda inner: TextFunction("trim", inner)),
+    exp.DPipe: _joined,
+    exp.Concat: _concat,
+    exp.Length: _one(Length),
     exp.Left: _left,
     exp.Substring: _substring,
     exp.Like: _like,
@@ -246,22 +235,5 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.StartsWith: _has("start"),
     exp.EndsWith: _has("end"),
     exp.Contains: _has("middle"),
-    exp.Year: _part("year"),
-    exp.Quarter: _part("quarter"),
-    exp.Month: _part("month"),
-    exp.Day: _part("day"),
-    exp.DayOfMonth: _part("day"),
-    exp.DayOfWeek: _part("weekday"),
-    exp.DayOfWeekIso: _part("isoweekday"),
-    exp.Hour: _part("hour"),
-    exp.Minute: _part("minute"),
-    exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
-    exp.Date: _one(lambda inner: Truncated("day", inner)),
-    exp.DateDiff: _difference,
-    exp.Interval: _interval,
-    exp.Anonymous: _anonymous,
-    exp.CurrentDate: _now,
-    exp.CurrentTimestamp: _now,
+    **DATES,
 }

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,7 @@ from discreet.tables.answers import Totals, framed
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
+from discreet.tables.together import Measured, measured
 
 __all__ = ["Explanation", "TableOperation"]
 
@@ -35,7 +37,7 @@ class TableOperation:
     rows: GroupedRows = field(repr=False)
     aggregates: tuple[tuple[str, Aggregate], ...]
     selection: KeySelection | None
-    mechanisms: tuple[Any, ...]  # one an aggregate; none where the selection of keys already counts
+    mechanisms: tuple[Any, ...]  # one for each that is measured; none where the selection of keys already counts
     label: str = ""
     progress: Progress | None = field(default=None, repr=False, compare=False)
     after: Presentation | None = field(default=None, repr=False)
@@ -67,8 +69,9 @@ class TableOperation:
                 "group by fewer columns."
             )
         private = rows.private_keys
-        free = [private and aggregate == Count() for _, aggregate in aggregates]
-        kinds = [aggregate.kind for (_, aggregate), done in zip(aggregates, free, strict=True) if not done]
+        kept, _ = measured([aggregate for _, aggregate in aggregates])
+        free = [private and aggregate == Count() for aggregate in kept]
+        kinds = [aggregate.kind for aggregate, done in zip(kept, free, strict=True) if not done]
         shares = iter(budget.shares([*(["keys"] if private else []), *kinds]))  # type: ignore[list-item]
         selection = None
         if private:
@@ -79,22 +82,27 @@ class TableOperation:
         size = groups if not private else MOST_GROUPS
         mechanisms = tuple(
             None if done else aggregate.mechanism(rows, next(shares), size)
-            for (_, aggregate), done in zip(aggregates, free, strict=True)
+            for aggregate, done in zip(kept, free, strict=True)
         )
         return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors)
 
-    @property
-    def _parts(self) -> list[tuple[str, Aggregate, Any]]:
-        return [
-            (name, aggregate, mechanism)
-            for (name, aggregate), mechanism in zip(self.aggregates, self.mechanisms, strict=True)
-        ]
+    @cached_property
+    def _measured(self) -> list[tuple[Aggregate, Any]]:
+        """What meets noise, and the noise it meets."""
+        kept, _ = measured([aggregate for _, aggregate in self.aggregates])
+        return list(zip(kept, self.mechanisms, strict=True))
+
+    @cached_property
+    def _read(self) -> list[tuple[str, Aggregate, Measured]]:
+        """The columns of the answer, and what each is read from."""
+        _, read = measured([aggregate for _, aggregate in self.aggregates])
+        return [(name, aggregate, one) for (name, aggregate), one in zip(self.aggregates, read, strict=True)]
 
     @property
     def event(self) -> events.Event:
         """What all of it costs together."""
         rows, first = self.rows, self.selection and self.selection.event
-        rest = [aggregate.event(rows, mechanism) for _, aggregate, mechanism in self._parts if mechanism is not None]
+        rest = [aggregate.event(rows, mechanism) for aggregate, mechanism in self._measured if mechanism is not None]
         return sum(rest, first or 0)  # type: ignore[return-value]
 
     @property
@@ -153,19 +161,18 @@ class TableOperation:
             ).value
             cells = list(shown)
         groups = [found.get(cell, Stats()) for cell in cells]
-        noisy = {
-            name: aggregate.noisy(rows, mechanism, groups, rng)
-            for name, aggregate, mechanism in self._parts
-            if mechanism is not None
-        }
+        noisy = [
+            None if mechanism is None else aggregate.noisy(rows, mechanism, groups, rng)
+            for aggregate, mechanism in self._measured
+        ]
         totals = Totals.of(rows.keys, cells, self.levels)
         answers: dict[str, Any] = {}
         ends: dict[str, Any] = {}
-        for name, aggregate, mechanism in self._parts:
-            if mechanism is None:
+        for name, aggregate, read in self._read:
+            if (drawn := noisy[read.place]) is None:
                 answers[name] = [shown[cell] for cell in cells]
                 continue
-            numbers = totals.added(noisy[name])
+            numbers, mechanism = totals.added(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
             ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
         known = {name: found for name, found in ends.items() if found is not None}
@@ -174,10 +181,11 @@ class TableOperation:
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
         rows = self.rows
-        errors = {
-            name: "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
-            for name, aggregate, mechanism in self._parts
-        }
+        stated = [
+            "that of the selection of groups" if mechanism is None else aggregate.describe_error(rows, mechanism)
+            for aggregate, mechanism in self._measured
+        ]
+        errors = {name: stated[read.place] for name, _, read in self._read}
         if self.selection is None:
             groups = f"{rows.public_groups} public"
         else:

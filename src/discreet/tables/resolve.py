@@ -17,7 +17,7 @@ from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lo
 from discreet.tables.conditions import Compare, IsIn, Logic
 from discreet.tables.expressions import Expression
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
-from discreet.tables.texts import Contains, TextFunction
+from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
 __all__ = ["checked", "condition_of"]
 
@@ -86,8 +86,8 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
             return _computed(node, schema)
         case Clip(inner=inner) | Function(inner=inner):
             _number(inner, schema)
-        case TextFunction(inner=inner) | Contains(inner=inner):
-            if inner.kind(schema) != "text":
+        case TextFunction() | Contains() | Like() | Joined() | Length():
+            if any(child.kind(schema) != "text" for child in node.children()):
                 raise ValueError("A number or a date stands where a text is needed.")
         case Part(inner=inner) | Truncated(inner=inner):
             if inner.kind(schema) != "moment":

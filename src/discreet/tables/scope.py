@@ -59,6 +59,5 @@ class Scope:
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
         for _ in range(2):  # twice: see ``Engine.number``
-            value = self.let(value)
-            value = nw.when(value.is_nan()).then(None).otherwise(value)
+            value = self.said(self.engine.number, value)
         return value

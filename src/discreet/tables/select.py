@@ -119,9 +119,9 @@ class _Select:
     def _meant(self, node: exp.Expression) -> exp.Expression:
         """What an ordinal or an alias stands for."""
         if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.this)
+            place = int(node.this) if node.this.isdecimal() and len(node.this) < 9 else 0
             if not 1 <= place <= len(self.items):
-                raise ValueError(f"GROUP BY {place} is not supported: the SELECT has {len(self.items)} columns.")
+                raise ValueError(f"GROUP BY {node.this} is not supported: the SELECT has {len(self.items)} columns.")
             found: exp.Expression = self.items[place - 1][1]
             return found
         named = {alias.lower(): item for alias, item in self.items if alias}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -167,6 +167,10 @@ class Table:
     def quantile(self, column: str, q: float, **options: Any) -> TableQuery:
         """The ``q``-quantile of a bounded column."""
         return self.group_by().quantile(column, q, **options)
+
+    def quantiles(self, column: str, q: Iterable[float] = (0.25, 0.5, 0.75), **options: Any) -> TableQuery:
+        """Several quantiles of a bounded column, as a list."""
+        return self.group_by().quantiles(column, q, **options)
 
     def median(self, column: str, **options: Any) -> TableQuery:
         """The median of a bounded column."""

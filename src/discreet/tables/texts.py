@@ -4,6 +4,7 @@ Python, make the same of every text, whatever language or collation is set.
 
 from __future__ import annotations
 
+import math
 import string
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,13 +12,14 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.schema import Schema
 from discreet.tables.conditions import Condition
+from discreet.tables.intervals import Interval
 from discreet.tables.nodes import Kind, Node
 from discreet.tables.scope import Scope
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Contains", "TextFunction", "like"]
+__all__ = ["Contains", "Joined", "Length", "Like", "TextFunction", "like"]
 
 _LOWER, _UPPER = string.ascii_lowercase, string.ascii_uppercase
 _TO_LOWER, _TO_UPPER = str.maketrans(_UPPER, _LOWER), str.maketrans(_LOWER, _UPPER)
@@ -59,6 +61,39 @@ class TextFunction(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Joined(Node):
+    """Texts one after another; missing where one is."""
+
+    parts: tuple[Node, ...]
+
+    def kind(self, schema: Schema) -> Kind:
+        return "text"
+
+    def applied(self, *values: Any) -> str | None:
+        return "".join(values) if all(isinstance(value, str) for value in values) else None
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        parts = [part.compiled(scope) for part in self.parts]
+        return scope.text(scope.said(lambda *names: " || ".join(names), *parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Length(Node):
+    """How many characters a text has."""
+
+    inner: Node
+
+    def bounds(self, schema: Schema) -> Interval:
+        return 0.0, math.inf
+
+    def applied(self, *values: Any) -> float | None:
+        return float(len(values[0])) if isinstance(values[0], str) else None
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return scope.said(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compiled(scope))
+
+
+@dataclass(frozen=True, slots=True)
 class Contains(Condition):
     """Whether a text starts or ends with a part, or contains it."""
 
@@ -79,15 +114,36 @@ class Contains(Condition):
         return scope.said(lambda name: scope.engine.has(self.where, name, literal), self.inner.compiled(scope))
 
 
+@dataclass(frozen=True, slots=True)
+class Like(Condition):
+    """Whether all of a text matches a pattern of SQL: % is any text, _ any character, no sign escapes another."""
+
+    inner: Node
+    pattern: str
+
+    def applied(self, *values: Any) -> bool | None:
+        (text,) = values
+        if not isinstance(text, str):
+            return None
+        ends = {0}  # how much of the text the pattern so far may have taken
+        for sign in self.pattern:
+            if sign == "%":
+                ends = set(range(min(ends), len(text) + 1)) if ends else ends
+            else:
+                ends = {end + 1 for end in ends if end < len(text) and sign in ("_", text[end])}
+        return len(text) in ends
+
+    def compiled(self, scope: Scope) -> nw.Expr:
+        return scope.said(lambda name: scope.engine.like(name, self.pattern), self.inner.compiled(scope))
+
+
 def like(inner: Node, pattern: str) -> Node:
-    """SQL's LIKE, for a part with % before it, after it, or both."""
+    """SQL's LIKE; a part with % before it, after it, or both is looked for as such, which is quicker."""
     from discreet.tables.conditions import IsIn
 
     part = pattern.strip("%")
     if "%" in part or "_" in part:
-        raise ValueError(
-            f"LIKE {pattern!r} is not supported: there are 'abc%', '%abc', '%abc%' and 'abc', joined by AND and OR."
-        )
+        return Like(inner, pattern)
     before, after = pattern.startswith("%"), pattern.endswith("%")
     if not before and not after:
         return IsIn(inner, (part,))

@@ -57,6 +57,8 @@ def _parts(tree: exp.Expression) -> list[exp.Select]:
     part: Any = tree.unnest()
     if not isinstance(part, exp.Select):
         raise ValueError(f"{type(part).__name__.upper()} is not supported in UNION ALL: {_FORM}.")
+    if part.args.get("group"):
+        raise ValueError(f"GROUP BY is not supported in UNION ALL: for totals write GROUP BY ROLLUP (...), or {_FORM}.")
     nothing_else(part, {"expressions", "from_", "where", "with_", "joins"})
     return [part]
 

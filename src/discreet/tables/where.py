@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from discreet.errors import extra
+from discreet.errors import extra, number
+from discreet.moments import DAY
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression
 from discreet.tables.nodes import Binary, Column, Node, Number, Text
@@ -26,10 +27,11 @@ Lists: TypeAlias = Mapping[str, list[Any]]  # the long lists that were taken out
 
 _COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=="}
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+_LARGEST = 1e300
 _FORMS = (
-    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'abc%', + - * / %, CASE, COALESCE, NULLIF, "
-    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, SQRT, LN, LOWER, UPPER, TRIM, LEFT, SUBSTR, YEAR, QUARTER, MONTH, "
-    "DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
+    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'a_c%', + - * / %, CASE, COALESCE, NULLIF, "
+    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, TRUNC, SIGN, SQRT, LN, LOG, LOWER, UPPER, TRIM, LEFT, SUBSTR, "
+    "||, LENGTH, YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
 )
 
 
@@ -68,13 +70,13 @@ class Reader:
             case exp.Column():
                 return Column(self.column(node))
             case exp.Literal():
-                return Text(node.this) if node.is_string else Number(float(node.this))
+                return Text(node.this) if node.is_string else Number(_constant(node.this))
             case exp.Boolean():
                 return Number(float(bool(node.this)))
             case exp.Paren():
                 return self.node(node.this)
             case exp.Neg(this=exp.Literal() as inner) if not inner.is_string:
-                return Number(-float(inner.this))
+                return Number(-_constant(inner.this))
             case exp.And() | exp.Or():  # a chain is read side by side: its tree is as deep as it is long
                 parts: Iterable[Any] = node.flatten(unnest=False)
                 sides = tuple(self.node(side) for side in parts)
@@ -109,6 +111,13 @@ class Reader:
             raise ValueError(f"{node.sql(dialect='duckdb')} must be a number.")
         return found.constant
 
+    def whole(self, node: exp.Expression, text: str, low: int, high: int) -> int:
+        """A constant whole number, of what ``text`` says."""
+        found = self.number(node)
+        if not low <= found <= high or not found.is_integer():
+            raise ValueError(f"{text} is not supported with {found:g}: give a whole number from {low} to {high}.")
+        return int(found)
+
     def text(self, node: exp.Expression) -> str:
         """A constant text."""
         if not isinstance(node, exp.Literal) or not node.is_string:
@@ -142,8 +151,24 @@ class Reader:
     def _operated(self, node: exp.Expression) -> Node:
         only(node, "this", "expression", "typed", "safe")
         left, right = self.node(node.this), self.node(node.expression)
+        if type(node) in _ARITHMETIC and isinstance(left, Number) and isinstance(right, Number):
+            return _folded(_ARITHMETIC[type(node)], left, right, node)
         if all(isinstance(side, (Number, Text)) for side in (left, right)):
             raise ValueError(f"{node.sql()} does not look at any column.")
         if type(node) in _ARITHMETIC:
             return Binary(_ARITHMETIC[type(node)], left, right)
         return Compare(_COMPARED.get(type(node), "=="), left, right)
+
+
+def _folded(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
+    """Constants computed now; what is added to a date is in days."""
+    if left.moment and (right.moment or sign not in "+-"):
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: to a date, days are added.")
+    found = Binary(sign, left, right).applied(left.constant, right.constant * (DAY if left.moment else 1.0))
+    if found is None or not abs(found) <= _LARGEST or right.moment:
+        raise ValueError(f"{node.sql(dialect='duckdb')} has no value.")
+    return Number(found, left.moment)
+
+
+def _constant(text: str) -> float:
+    return number("A number of the query", float(text), low=-_LARGEST, high=_LARGEST)

@@ -16,6 +16,7 @@ True
 
 from __future__ import annotations
 
+from discreet.workloads.buckets import Adaptive, adaptive
 from discreet.workloads.comparison import Comparison, compare
 from discreet.workloads.explicit import Explicit, four_queries
 from discreet.workloads.inference import Constraints, fitted, project
@@ -30,6 +31,7 @@ from discreet.workloads.strategy import Strategy
 from discreet.workloads.workload import Identity, Workload
 
 __all__ = [
+    "Adaptive",
     "AllRanges",
     "Answers",
     "Comparison",
@@ -46,6 +48,7 @@ __all__ = [
     "Query",
     "Strategy",
     "Workload",
+    "adaptive",
     "all_queries",
     "answer",
     "compare",

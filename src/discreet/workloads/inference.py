@@ -26,6 +26,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 
 from discreet.errors import number
+from discreet.workloads.interior import nearest_nonnegative
 from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Measured
 from discreet.workloads.workload import Floats, Identity, Workload
@@ -104,7 +105,8 @@ def fitted(
 
     Without a workload the norm is that of the measurements; without constraints it is plain least squares.
     No negative counts under ``Prefix`` and ``AllRanges`` is isotonic regression of the running sums, exact in linear
-    time. Otherwise L-BFGS-B on implicit matrices handles bounds; a monotone histogram is written as the running sum of
+    time; on grids with such axes an interior-point method (``workloads.interior``) takes over. Otherwise L-BFGS-B on
+    implicit matrices handles bounds; a monotone histogram is written as the running sum of
     its steps, which turns the order into bounds; a total that must hold beside bounds adds a multiplier, improved
     round by round.
 
@@ -127,6 +129,9 @@ def fitted(
         return project(z, nonnegative=constraints.nonnegative, monotone=constraints.monotone, total=constraints.total)
     if workload is None:
         return _bounded(strategy.gram_apply, strategy.adjoint(y), z, constraints)
+    on_a_grid = nearest_nonnegative(workload, z, constraints.total) if constraints.monotone is None else None
+    if on_a_grid is not None:
+        return on_a_grid
     gram = _on_tables(workload)
     return _bounded(gram, gram(z), z, constraints)
 

@@ -1,0 +1,128 @@
+"""Functions of SQL that look at a date or a time: its parts, the start of its month, differences and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from discreet.errors import extra
+from discreet.tables.calendar import STEPS, Part, Truncated, shifted
+from discreet.tables.nodes import Binary, Node, Number
+from discreet.tables.where import Reader, only
+
+with extra("tables"):
+    from sqlglot import exp
+
+__all__ = ["DATES"]
+
+Read = Callable[[Reader, Any], Node]
+
+_PARTS = {
+    "DAYOFWEEK": "weekday",
+    "DOW": "weekday",
+    "ISODOW": "isoweekday",
+    "DAYOFMONTH": "day",
+    "DOY": "dayofyear",
+    "WEEKOFYEAR": "week",
+} | {name.upper(): name for name in ("year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute")}
+
+
+def _part(name: str) -> Read:
+    def read(reader: Reader, node: exp.Expression) -> Node:
+        only(node, "this")
+        return Part(name, reader.node(node.this))
+
+    return read
+
+
+def _extract(reader: Reader, node: exp.Extract) -> Node:
+    only(node, "this", "expression")
+    return _named_part(node.this.name, reader.node(node.expression), node)
+
+
+def _named_part(name: str, inner: Node, node: exp.Expression) -> Node:
+    if name.upper() not in _PARTS:
+        raise ValueError(
+            f"{node.sql(dialect='duckdb')} is not supported: parts of a date are {', '.join(sorted(_PARTS))}."
+        )
+    return Part(_PARTS[name.upper()], inner)
+
+
+def _truncated(reader: Reader, node: exp.Expression) -> Node:
+    only(node, "this", "unit", "input_type_preserved")
+    step = node.args["unit"].name.lower()
+    if step not in STEPS:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: dates are cut to {', '.join(STEPS)}.")
+    return Truncated(step, reader.node(node.this))
+
+
+def _difference(reader: Reader, node: exp.DateDiff) -> Node:
+    only(node, "this", "expression", "unit", "date_part_boundary")
+    step = node.args["unit"].name.lower() if node.args.get("unit") else "day"
+    size = shifted(step, 1.0) if step in STEPS else shifted("month", 1.0)
+    late, early = (Truncated(step, reader.node(part)) for part in (node.this, node.expression))
+    return Binary("*", Binary("-", late, early), Number(86_400.0 / size))
+
+
+def _interval(reader: Reader, node: exp.Interval) -> Node:
+    """In days, which is what is added to a date."""
+    count = float(node.this.this) if isinstance(node.this, exp.Literal) else reader.number(node.this)
+    return Number(shifted(node.args["unit"].name.lower(), count) / 86_400.0)
+
+
+def _added(reader: Reader, node: exp.DateAdd) -> Node:
+    only(node, "this", "expression")
+    return Binary("+", reader.node(node.this), reader.node(node.expression))
+
+
+def _anonymous(reader: Reader, node: exp.Anonymous) -> Node:
+    if node.name.lower() in ("now", "getdate"):
+        return _now(reader, node)
+    if node.name.lower() == "date_part" and len(node.expressions) == 2:
+        return _named_part(reader.text(node.expressions[0]), reader.node(node.expressions[1]), node)
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: prepare the column in the engine first.")
+
+
+def _now(reader: Reader, node: exp.Expression) -> Node:
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write the date, as DATE '2024-01-31'.")
+
+
+def _spelled(reader: Reader, node: exp.Expression) -> Node:
+    raise ValueError(
+        f"{node.sql(dialect='duckdb')} is not supported: dates are not written out; group by "
+        "date_trunc('month', ...), month(...) or dayofweek(...)."
+    )
+
+
+def _day(reader: Reader, node: exp.Expression) -> Node:
+    only(node, "this")
+    return Truncated("day", reader.node(node.this))
+
+
+DATES: Mapping[type[exp.Expression], Read] = {
+    exp.Year: _part("year"),
+    exp.Quarter: _part("quarter"),
+    exp.Month: _part("month"),
+    exp.Day: _part("day"),
+    exp.DayOfMonth: _part("day"),
+    exp.DayOfWeek: _part("weekday"),
+    exp.DayOfWeekIso: _part("isoweekday"),
+    exp.Hour: _part("hour"),
+    exp.Minute: _part("minute"),
+    exp.Extract: _extract,
+    exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated,
+    exp.Date: _day,
+    exp.DateDiff: _difference,
+    exp.Interval: _interval,
+    exp.Anonymous: _anonymous,
+    exp.CurrentDate: _now,
+    exp.CurrentTimestamp: _now,
+    exp.Week: _part("week"),
+    exp.WeekOfYear: _part("week"),
+    exp.DayOfYear: _part("dayofyear"),
+    exp.DateAdd: _added,
+    exp.TimeToStr: _spelled,
+    exp.Monthname: _spelled,
+    exp.Dayname: _spelled,
+}
