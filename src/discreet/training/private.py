@@ -274,6 +274,7 @@ def prepared(
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     admission.refuse_optimizer(optimizer)
     admission.refuse_modules(model)
+    admission.refuse_plan(optimizer, plan)
     if not isinstance(unverified, str) or not isinstance(debug, bool):
         raise ValueError("unverified must be a reason in words, and debug True or False.")
     plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]

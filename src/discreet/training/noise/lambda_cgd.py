@@ -6,6 +6,7 @@ more. Sixteen bytes are kept, which remove the noise of the last step and no oth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,6 @@ from discreet.training.noise.gaussians import Gaussians
 from discreet.training.participation import Participation
 
 with extra("torch"):
-    import torch
     from torch import Tensor
 
 __all__ = ["LambdaCGD"]
@@ -86,12 +86,13 @@ class _Redrawn(Noise):
         if step.number and self.back:
             last = self._last
             before = last[1] if last is not None and last[0] == step.number - 1 else gaussians.key()
-            given = list(total)
-            torch._foreach_neg_(given)  # noise is only ever added
-            gaussians.keyed(before).add(given, self.back * step.sigma)
-            torch._foreach_neg_(given)
+            gaussians.keyed(before).add(total, self.back * step.sigma, subtract=True)
         gaussians.keyed(key).add(total, step.sigma, 1 / step.divisor)
         self._last = step.number, key
+
+    def spread(self, step: int) -> float:
+        """Two draws, but for the first step."""
+        return math.hypot(1.0, self.back if step else 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Secret: the key of the last draw."""
