@@ -125,7 +125,9 @@ def test_a_file_names_its_noise(said, event, tmp_path, capsys):
     assert event in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("said", ['"Loud"', "3", "{ bands = 2 }", '{ name = "Banded", bads = 2 }', '{ name = ["Tree"] }'])
+@pytest.mark.parametrize(
+    "said", ['"Loud"', "3", "{ bands = 2 }", '{ name = "Banded", bads = 2 }', '{ name = ["Tree"] }']
+)
 def test_a_noise_that_is_not_known_is_refused_in_one_sentence(said, tmp_path, capsys):
     np.savez(tmp_path / "train.npz", x=np.zeros((40, 4)), y=np.zeros(40, np.int64))
     (tmp_path / "run.toml").write_text(f"{TOML}noise = {said}\n")

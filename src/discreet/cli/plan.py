@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,19 +57,19 @@ def plan(
     force: ForceOption = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Plan a private training run from public facts alone: signal over noise by batch size, steps, epsilon and noise."""
+    """Plan a private training run from public facts: signal over noise by batch size, steps, epsilon and noise."""
     from discreet.training import frontier as f
     from discreet.training.noise import Independent
 
     sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
     facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
     facts |= {"vectors": vectors, "clip_norm": clip_norm}
-    noises = f.frontier(records, parameters, epsilons=[epsilon], **facts)
-    drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
-    chosen = noises.suggested(epsilon)
-    if out is not None:
-        with claimed(out, force=force) as path:
+    with nullcontext() if out is None else claimed(out, force=force) as path:
+        noises = f.frontier(records, parameters, epsilons=[epsilon], **facts)
+        drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
+        if path is not None:
             drawn.plot(str(path))
+    chosen = noises.suggested(epsilon)
     expects = _expectations(records, parameters, clip_norm, epsilon, delta, noises.best(epsilon), drawn)
     if json:
         as_json(

@@ -182,7 +182,7 @@ def _noise(asked: Any) -> Any:
     return kind(**facts)
 
 
-def _subclasses(kind: type) -> list[Any]:
+def _subclasses(kind: Any) -> list[Any]:
     return [found for child in kind.__subclasses__() for found in (child, *_subclasses(child))]
 
 

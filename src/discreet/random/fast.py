@@ -121,9 +121,9 @@ def gaussian_noise(
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
     A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With ``add``
-    the noise is added to what a buffer holds, with ``subtract`` taken away from it. What comes out is multiplied by ``scale``. ``team`` lends its threads,
-    for callers whose own would otherwise stand in the way. Read the module's threat model before publishing what this
-    noise protects.
+    the noise is added to what a buffer holds, with ``subtract`` taken away from it. What comes out is multiplied by
+    ``scale``. ``team`` lends its threads, for callers whose own would otherwise stand in the way. Read the module's
+    threat model before publishing what this noise protects.
 
     >>> buffer = np.empty(4, np.float32)
     >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer

@@ -156,9 +156,8 @@ def _dealt(pair: Pair, like: Sampler) -> Sampler:
     return pair[1](like.batch_size, like.dataset_size)
 
 
-def expected(
-    pair: Pair, like: Sampler, clip_norm: float, workload: Workload, epsilon: float, delta: float
-) -> Expected:
+def expected(pair: Pair, like: Sampler, clip_norm: float, workload: Workload, epsilon: float, delta: float) -> Expected:
+    """What one noise with its sampler would do, at this price."""
     noise, sampler, steps = pair[0], _dealt(pair, like), workload.steps
     taking_part = sampler.participation
     multiplier = accounting.calibrate(

@@ -83,7 +83,8 @@ class Frontier:
         lines = [f"{'batch':>8} {'steps':>8} " + " ".join(f"{f'epsilon {e:g}':>13}" for e in rows)]
         for points in zip(*rows.values(), strict=True):
             values = [f"{p.signal_to_noise:.3g}{'*' if p is marked[p.epsilon] else ' '}" for p in points]
-            lines.append(f"{points[0].batch_size:>8} {points[0].steps:>8} " + " ".join(f"{v:>13}" for v in values))
+            line = f"{points[0].batch_size:>8} {points[0].steps:>8} " + " ".join(f"{v:>13}" for v in values)
+            lines.append(line.rstrip())
         return "\n".join(lines)
 
     def plot(self, path: str | None = None, *, ax: Any = None) -> Any:
@@ -98,7 +99,9 @@ class Frontier:
             (line,) = ax.plot([p.batch_size for p in best], [p.signal_to_noise for p in best], marker=".")
             line.set_label(f"ε = {epsilon:g}")
             ax.plot(chosen.batch_size, chosen.signal_to_noise, "*", markersize=14, color=line.get_color())
-        ax.set(xscale="log", yscale="log", xlabel="batch size", ylabel=f"signal to noise, {self.parameters:,} parameters")
+        ax.set(
+            xscale="log", yscale="log", xlabel="batch size", ylabel=f"signal to noise, {self.parameters:,} parameters"
+        )
         sizes = self.best(self.epsilons[0])
         above = ax.secondary_xaxis("top")
         above.set_xticks([p.batch_size for p in sizes], [str(p.steps) for p in sizes])
@@ -136,13 +139,13 @@ def frontier(
 
     Noises are those of ``compare`` that keep at most ``vectors`` vectors, or ``noises``.
 
-    >>> found = frontier(10_000, 1000, epsilons=[1.0, 4.0], delta=1e-6, epochs=2, sizes=[100, 1000, 10_000],
-    ...                  noises=[Independent()])
-    >>> print(found)
+    >>> from discreet.training.noise import LambdaCGD
+    >>> print(frontier(10_000, 1000, epsilons=[1.0, 4.0], delta=1e-6, epochs=40, sizes=[100, 1000, 10_000],
+    ...                noises=[LambdaCGD()]))
        batch    steps     epsilon 1     epsilon 4
-         100      200         6.96          22.9 
-        1000       20         8.13          28.2*
-       10000        2        8.34*          29.3 
+         100     4000         37.9           134
+        1000      400         50.7           180
+       10000       40         61.5*          218*
     """
     whole("records", records, low=1)
     whole("parameters", parameters, low=1)

@@ -80,7 +80,7 @@ class ClippedSum:
         return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
 
     def scale(self, scales: Sequence[Tensor] | None) -> None:
-        """Multiply gradients, coordinate by coordinate, before they are clipped and added up: by public numbers alone."""
+        """Multiply gradients, coordinate by coordinate, before they are clipped: by public numbers alone."""
         self._contraction.scales = scales
 
     def attach(self, model: nn.Module) -> None:

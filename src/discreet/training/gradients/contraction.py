@@ -36,7 +36,9 @@ class Contraction:
             clipping.stability if clipping.factor == "automatic" else norm * share for share in self.shares
         ]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
-        self.scales: Sequence[Tensor] | None = None  # public: what each coordinate is multiplied by before it is measured
+        self.scales: Sequence[Tensor] | None = (
+            None  # public: what each coordinate is multiplied by before it is measured
+        )
         self._names = list(parameters)
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
         self._room = [(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
@@ -86,7 +88,7 @@ class Contraction:
         return gradient if self.scales is None else [g * s for g, s in zip(gradient, self.scales, strict=True)]
 
     def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
-        """Each block's squared norms, never negative: a Gram sum may round below zero. With scales the uses are those of
+        """Each block's squared norms, never negative: a Gram sum may round below zero. With scales, the uses are of
         scaled gradients from here on."""
         found: list[Tensor | None] = [None] * len(self.shares)
         device = self.parameters[0].device

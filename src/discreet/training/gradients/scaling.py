@@ -1,9 +1,10 @@
 r"""Scale, then privatise: coordinates are brought to a like size before a gradient is clipped and noised.
 
-Each record's gradient g is multiplied by a *public* scale s, one number a coordinate, then clipped, added up and noised,
-and what is released is divided by s again. A record moves the scaled sum by at most the clip norm, whatever s is, so the
-price is that of any other run; the noise, of equal size in all coordinates of the scaled sum, is in proportion to 1/s
-in the gradient. It is small where gradients are small, which an adaptive optimiser would otherwise blow up.
+Each record's gradient g is multiplied by a *public* scale s, one number a coordinate, then clipped, added up and
+noised, and what is released is divided by s again. A record moves the scaled sum by at most the clip norm, whatever s
+is, so the price is that of any other run; the noise, of equal size in all coordinates of the scaled sum, is in
+proportion to 1/s in the gradient. It is small where gradients are small, which an adaptive optimiser would otherwise
+blow up.
 
 A scale is made of public facts and of released gradients alone, and never changes within a batch.
 

@@ -29,8 +29,8 @@ class AdamBC(Optimizer):
     :math:`\hat\Phi` is the average of the noise's variance with the weights that :math:`\hat v` has, so that
     :math:`E[\hat v - \hat\Phi]` is that average of :math:`E[g^2]`, whatever schedule the noise follows. The floor f is
     ``floor`` standard errors of the estimate where there is nothing but Gaussian noise, :math:`\hat\Phi\sqrt{2\sum
-    w_i^2}`, and never below ``eps``²: a second moment that cannot be told from noise is not divided by. ``weight_decay``
-    is decoupled, as AdamW's. Without noise it is Adam.
+    w_i^2}`, and never below ``eps``²: a second moment that cannot be told from noise is not divided by.
+    ``weight_decay`` is decoupled, as AdamW's. Without noise it is Adam.
 
     Correlated noise is corrected for by the variance of each step's noise by itself.
 

@@ -1,7 +1,7 @@
 """Averages of the models of a run: less noise than any of them, for nothing.
 
-Attached to an optimiser, an average follows its steps, one by one; while pieces of a batch come it stands still, because
-how many there are is private. With ``DiSK`` it averages the model, not the points ahead of it.
+Attached to an optimiser, an average follows its steps, one by one; while pieces of a batch come it stands still,
+because how many there are is private. With ``DiSK`` it averages the model, not the points ahead of it.
 
 Reference: Polyak and Juditsky (1992); for private training De et al. (2022), Section 3, and Shejwalkar et al. (2022).
 """

@@ -31,9 +31,9 @@ __all__ = ["DiSK"]
 class DiSK(Optimizer):
     r"""An optimiser that is given filtered gradients; ``gain`` is κ, what the newest one counts for.
 
-    Independent noise of variance σ² becomes one of κ/(2-κ)·σ² in the long run (a third at κ = 1/2); for quadratic losses the
-    filter lags behind nothing. Between steps the parameters are *ahead* of the model that is trained: evaluate, save
-    and average within ``settled()``. After the last step of a private run they are the model.
+    Independent noise of variance σ² becomes one of κ/(2-κ)·σ² in the long run (a third at κ = 1/2); for quadratic
+    losses the filter lags behind nothing. Between steps the parameters are *ahead* of the model that is trained:
+    evaluate, save and average within ``settled()``. After the last step of a private run they are the model.
 
     Two vectors of the model's size are kept. Learning rates are the inner optimiser's; a scheduler takes this one.
 
@@ -62,8 +62,8 @@ class DiSK(Optimizer):
         """Refuse, before a run begins, noise whose variance the inner optimiser asks for and a filter makes unknown."""
         if plan.noise.correlated and hasattr(self.base, "check_plan"):
             raise ValueError(
-                f"noise is {type(plan.noise).__name__}, whose steps depend on each other: how much of it a filter leaves "
-                f"is not known, and {type(self.base).__name__} asks for it. Use Independent(), or another optimizer."
+                f"noise is {type(plan.noise).__name__}, whose steps depend on each other: how much of it a filter "
+                f"leaves is not known, and {type(self.base).__name__} asks for it. Use Independent()."
             )
 
     def __repr__(self) -> str:
