@@ -37,7 +37,7 @@ NOISES: dict[str, tuple[noise.Noise, bool]] = {  # and whether the sampler is sa
     "independent, not amplified": (noise.Independent(), True),
 }
 SIZES = (2.0, 6.0)  # that are tried, in runs of half the length
-STEP_SIZES = dict.fromkeys(NOISES, 3.0)
+STEP_SIZES = dict.fromkeys(NOISES, 2.0) | {"banded 4, cyclic Poisson": 6.0}
 
 
 class Characters(nn.Module):
@@ -125,8 +125,8 @@ def main(quick: bool = False) -> None:
 
     rows = []
     for seed in range(seeds):  # one seed after another: a study that is stopped has compared all noises
-        for name in NOISES:
-            for epsilon in epsilons:
+        for epsilon in epsilons:
+            for name in NOISES:
                 key = f"shakespeare-{name}-{epsilon:g}-{seed}"
                 rows.append((name, epsilon, seed, resumed(key, partial(tested, name, epsilon, seed))))
                 print(*rows[-1], flush=True)

@@ -77,6 +77,12 @@ class Gaussians:
         """The noise of a key: the same for the same tensors, however often it is drawn."""
         return Gaussians(Keyed(key, reproducible=self._rng.reproducible), self._secure)
 
+    def again(self) -> Gaussians:
+        """The noise of a key, from its beginning."""
+        assert isinstance(self._rng, Keyed)
+        self._rng.rewind()
+        return self
+
     def number(self, value: float, sigma: float) -> float:
         """A number plus noise."""
         return value + float(gaussian_noise(1, sigma, self._rng, secure=self._secure)[0])
