@@ -151,10 +151,12 @@ def _loss(name: Any) -> Any:
 def _optimizer(name: Any) -> Any:
     import torch
 
-    found = getattr(torch.optim, name, None) if isinstance(name, str) else None
+    from discreet.training.optimisers import AdamBC
+
+    found = AdamBC if name == "AdamBC" else getattr(torch.optim, name, None) if isinstance(name, str) else None
     if not isinstance(found, type) or not issubclass(found, torch.optim.Optimizer):
         raise ValueError(
-            f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'."
+            f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam', or 'AdamBC'."
         )
     return found
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,11 +148,13 @@ def frontier(
     """
     whole("records", records, low=1)
     whole("parameters", parameters, low=1)
+    positive("clip_norm", clip_norm)
+    number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
     pairs = candidates(momentum, 1.0) if noises is None else [(noise, noise.sampler) for noise in noises]
     found = []
     for size in sorted(set(sizes) or batch_sizes(records)):
         like = Poisson(batch_size=size, dataset_size=records)
-        steps = math.ceil(number("epochs", epochs, low=0, high=math.inf, open_low=True) * like.steps_per_pass)
+        steps = math.ceil(epochs * like.steps_per_pass)
         workload = Workload(steps, momentum)
         signal = float(np.sqrt(np.mean(workload.coefficients.cumsum() ** 2)))
         for pair in pairs:
@@ -174,12 +175,9 @@ def mean_error(records: int, dimension: int, *, epsilon: float, delta: float, no
     >>> round(mean_error(10_000, 100, epsilon=1.0, delta=1e-6), 4)
     0.0042
     """
-    sigma = accounting.calibrate(partial(_gaussian), epsilon=epsilon, delta=delta)
+    whole("records", records, low=1)
+    sigma = accounting.calibrate(lambda z: events.Gaussian(noise_multiplier=z), epsilon=epsilon, delta=delta)
     return sigma * positive("norm", norm) * math.sqrt(whole("dimension", dimension, low=1)) / records
-
-
-def _gaussian(z: float) -> events.Event:
-    return events.Gaussian(noise_multiplier=z)
 
 
 def most_excess_loss(point: Point, parameters: int, clip_norm: float = 1.0, distance: float = 1.0) -> float | None:

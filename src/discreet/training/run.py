@@ -278,7 +278,7 @@ class Run:
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
-        self._scales.load_state_dict(state["scale"])
+        self._scales.load_state_dict(state.get("scale", {}))
         self.clipped.scale(self._scales.values)
         order, self._name = state["order"], state["run"]
         self.steps, self.position, self.clip_norm = (
