@@ -4,7 +4,8 @@ A record is a piece of 64 characters; neighbours differ by one. The model sees t
 16, a convolution to 64 channels, a layer to the 65 characters. The first nine tenths of the text train, the last tenth
 tests.
 Step sizes are of ``python -m experiments.shakespeare choose``: for each noise the better of two at epsilon 4 after half
-as many passes, on the last eighth of the *training* part.
+as many passes, on the last eighth of the *training* part; of banded noise, where both were equal, once more at
+epsilon 2.
 
 ``python -m experiments.shakespeare [--quick]``; quick: one epsilon, one seed. Every run is kept in ``build/``, and a
 study that was stopped goes on.
