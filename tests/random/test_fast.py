@@ -64,6 +64,15 @@ def test_noise_is_added_and_the_sum_scaled(dtype):
     np.testing.assert_allclose(gaussian_noise(held.copy(), 2.0, 1, scale=0.125), noise / 8, rtol=rounding)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_noise_that_was_added_is_taken_away_by_the_same_stream(dtype):
+    held = np.arange(1000, dtype=dtype)
+    noisy = gaussian_noise(held.copy(), 2.0, 1, add=True)
+    assert np.abs(noisy - held).max() > 1
+    rounding = 4000 * np.finfo(dtype).eps
+    np.testing.assert_allclose(gaussian_noise(noisy, 2.0, 1, subtract=True), held, atol=rounding)
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
 def test_scale_must_be_positive(scale):
     with pytest.raises(ValueError, match="scale"):

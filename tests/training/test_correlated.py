@@ -97,6 +97,22 @@ def test_steps_that_are_left_out_are_drawn_and_not_shown():
         assert covariance_fits(rows, (inverse @ inverse.T)[np.ix_(kept, kept)])
 
 
+@pytest.mark.parametrize("secure", [True, False])
+def test_what_a_key_has_added_it_takes_away_when_it_is_rewound(secure):
+    """Of small tensors, of large ones that are drawn in lanes, and by another source of the same key."""
+    source = noise.Gaussians(system(), secure)
+    key = source.key()
+    drawn = source.keyed(key)
+    total = [torch.zeros(100), torch.zeros(70_000, dtype=torch.float64)]
+    drawn.add(total, 2.0)
+    assert all(float(part.abs().max()) > 1 for part in total)
+    twin = [part.clone() for part in total]
+    drawn.again().add(total, 2.0, subtract=True)
+    source.keyed(key).add(twin, 2.0, subtract=True)
+    for part in (*total, *twin):
+        assert float(part.abs().max()) < 1e-5
+
+
 # --- prices and pairs ------------------------------------------------------------------------------------------------
 
 

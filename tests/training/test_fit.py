@@ -113,6 +113,29 @@ def test_the_command_trains_what_a_file_says(tmp_path, capsys):
     assert set(torch.load(tmp_path / "m.pt", weights_only=True)) == {"0.weight", "0.bias", "2.weight", "2.bias"}
 
 
+@pytest.mark.parametrize(
+    ("said", "event"),
+    [('"LambdaCGD"', "Gaussian"), ('{ name = "Banded", bands = 2 }', "PoissonSampled"), ('"Independent"', "Poisson")],
+)
+def test_a_file_names_its_noise(said, event, tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    np.savez(tmp_path / "train.npz", x=x, y=(x.sum(1) > 0).astype(np.int64))
+    (tmp_path / "run.toml").write_text(f"{TOML}noise = {said}\n")
+    assert discreet("train", str(tmp_path / "run.toml"), "--out", str(tmp_path / "m.pt"), "--seed", "1", "--quiet") == 0
+    assert event in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "said", ['"Loud"', "3", "{ bands = 2 }", '{ name = "Banded", bads = 2 }', '{ name = ["Tree"] }']
+)
+def test_a_noise_that_is_not_known_is_refused_in_one_sentence(said, tmp_path, capsys):
+    np.savez(tmp_path / "train.npz", x=np.zeros((40, 4)), y=np.zeros(40, np.int64))
+    (tmp_path / "run.toml").write_text(f"{TOML}noise = {said}\n")
+    assert discreet("train", str(tmp_path / "run.toml"), "--out", str(tmp_path / "m.pt"), "--quiet") == 2
+    assert "noise" in capsys.readouterr().err
+    assert not (tmp_path / "m.pt").exists()
+
+
 def test_the_command_charges_the_whole_plan(tmp_path):
     x = np.random.default_rng(0).normal(size=(100, 4))
     np.savez(tmp_path / "train.npz", x=x, y=(x.sum(1) > 0).astype(np.int64))

@@ -123,7 +123,7 @@ def test_a_noise_with_a_state_resumes_bit_for_bit():
 ROWS = [(0.3, -0.2, 0), (0.1, 0.9, 1), (1.0, -1.0, 1)]
 
 
-def trained(rows, given, widen=1.0):
+def trained(rows, given, widen=1.0, **options):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2))
     x, y = torch.tensor([row[:2] for row in rows]), torch.tensor([row[2] for row in rows])
@@ -137,6 +137,7 @@ def trained(rows, given, widen=1.0):
         loss_reduction="sum",
         rng=1,
         noise=given,
+        **options,
     )
     for _ in range(2):
         for a, b in loader:

@@ -1,8 +1,10 @@
-"""``discreet plan``: what noise a private training run would have, before it is spent."""
+"""``discreet plan``: what a private training run can hope for, before anything is spent."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
 
@@ -10,9 +12,15 @@ with extra("cli"):
     import typer
 
 from discreet.cli.help import LEARN
-from discreet.cli.show import as_json, table
+from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.show import as_json, say, table
+
+if TYPE_CHECKING:  # --help must not wait for torch
+    from discreet.training.frontier import Frontier, Point
 
 __all__ = ["plan", "register"]
+
+AROUND = (0.25, 1.0, 4.0)  # times epsilon: the prices that the frontier is drawn for
 
 
 def register(app: typer.Typer) -> None:
@@ -22,33 +30,111 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     records: Annotated[int, typer.Option("--records", min=1, help="The public number of records.")],
-    batch_size: Annotated[
-        list[int], typer.Option("--batch-size", min=1, help="The mean size of a batch; several are compared.")
-    ],
-    epochs: Annotated[float, typer.Option("--epochs", help="Passes over the records.")],
+    epochs: Annotated[float, typer.Option("--epochs", help="What may be computed: passes over the records.")],
     epsilon: Annotated[float, typer.Option("--epsilon", help="The price of the whole run.")],
     delta: Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")],
+    parameters: Annotated[
+        int, typer.Option("--parameters", min=1, help="How many numbers the model trains; 1: noise in one of them.")
+    ] = 1,
+    batch_size: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--batch-size",
+            min=1,
+            help="The mean size of a batch; several are compared. Without it, all records and halves of that.",
+            show_default=False,
+        ),
+    ] = None,
     vectors: Annotated[
         int, typer.Option("--vectors", min=0, help="The most vectors of the model's size that noise may keep.")
     ] = 4,
     momentum: Annotated[float, typer.Option("--momentum", help="The optimiser's momentum.")] = 0.0,
     clip_norm: Annotated[float, typer.Option("--clip-norm", help="The clip norm.")] = 1.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Draw the frontier: a .png, .svg or .pdf file."),
+    ] = None,
+    force: ForceOption = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare noises for a private training run, from public facts alone: how much noise each leaves in the model."""
-    from discreet.training import compare, plan_for
+    """Plan a private training run from public facts: signal over noise by batch size, steps, epsilon and noise."""
+    from discreet.training import frontier as f
+    from discreet.training.noise import Independent
 
-    found = []
-    for size in batch_size:
-        run = plan_for(records, size, epochs=epochs, noise_multiplier=1.0, max_grad_norm=clip_norm)
-        rows = compare(run, delta=delta, epsilon=epsilon, momentum=momentum)
-        found += [(size, run.steps, row) for row in rows if row.vectors <= vectors]
-    # Step sizes are free: what counts is the noise over the gradients summed up, which grow with the number of steps.
-    found.sort(key=lambda each: each[2].error / each[1])
-    names = ("batch", "steps", "noise, sampler", "noise multiplier", "vectors", "noise per step")
-    values = [(s, n, r.name, r.noise_multiplier, r.vectors, r.error / n) for s, n, r in found]
+    sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
+    facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
+    facts |= {"vectors": vectors, "clip_norm": clip_norm}
+    with nullcontext() if out is None else claimed(out, force=force) as path:
+        noises = f.frontier(records, parameters, epsilons=[epsilon], **facts)
+        drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
+        if path is not None:
+            drawn.plot(str(path))
+    chosen = noises.suggested(epsilon)
+    expects = _expectations(records, parameters, clip_norm, epsilon, delta, noises.best(epsilon), drawn)
     if json:
-        as_json([dict(zip(names, row, strict=True)) for row in values])
+        as_json(
+            {
+                "noises": [_facts(p) for p in _ordered(noises)],
+                "frontier": [_facts(p) for p in drawn],
+                "suggested": _facts(chosen),
+                "expected": expects,
+            }
+        )
         return
-    texts = [(str(s), str(n), name, f"{z:.4g}", str(v), f"{e:.3g}") for s, n, name, z, v, e in values]
-    table(f"at epsilon = {epsilon:g}, delta = {delta:g}; the least noise first", names, texts)
+    _show(noises, drawn, chosen, epsilon, delta)
+    for what, value in expects.items():
+        say(f"{what}: {value:.3g}")
+
+
+def _ordered(noises: Frontier) -> list[Point]:
+    return sorted(noises, key=lambda point: -point.signal_to_noise)
+
+
+def _facts(point: Point) -> dict[str, Any]:
+    row = point.expected
+    return {
+        "epsilon": point.epsilon,
+        "batch": point.batch_size,
+        "steps": point.steps,
+        "noise, sampler": row.name,
+        "noise multiplier": row.noise_multiplier,
+        "vectors": row.vectors,
+        "signal to noise": point.signal_to_noise,
+    }
+
+
+def _show(noises: Frontier, drawn: Frontier, chosen: Point, epsilon: float, delta: float) -> None:
+    names = ("batch", "steps", "noise, sampler", "noise multiplier", "vectors", "signal to noise")
+    rows = [_facts(point) for point in _ordered(noises)]
+    texts = [
+        tuple(f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names) for row in rows
+    ]
+    table(f"at epsilon = {epsilon:g}, delta = {delta:g}; the best first", names, texts)
+    heading = "Signal to noise of independent noise with Poisson batches; * is suggested at that epsilon:"
+    say("", heading, *str(drawn).splitlines(), "")
+    row = chosen.expected
+    say(
+        f"Suggested: batches of {chosen.batch_size}, {chosen.steps} steps, {row.name}, noise multiplier "
+        f"{row.noise_multiplier:.4g}: signal to noise {chosen.signal_to_noise:.3g}."
+    )
+
+
+def _expectations(
+    records: int,
+    parameters: int,
+    clip_norm: float,
+    epsilon: float,
+    delta: float,
+    best: list[Point],
+    drawn: Frontier,
+) -> dict[str, float]:
+    """What is known of the accuracy of a mean, and of a convex model."""
+    from discreet.training.frontier import mean_error, most_excess_loss
+
+    losses = [most_excess_loss(p, parameters, clip_norm) for p in (*best, *drawn.best(epsilon))]
+    return {
+        f"Error of a private mean of {parameters} numbers a record, l2, records of norm {clip_norm:g}": mean_error(
+            records, parameters, epsilon=epsilon, delta=delta, norm=clip_norm
+        ),
+        "Excess loss of a convex model at distance 1 from the start, at most": min(x for x in losses if x is not None),
+    }

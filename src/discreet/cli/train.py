@@ -42,6 +42,7 @@ _SECTIONS = {
         "max_grad_norm",
         "clipping",
         "sampler",
+        "noise",
         "dataset_size",
         "unit",
     },
@@ -121,6 +122,8 @@ def _operation(
 
     training, privacy = dict(asked["training"]), dict(asked["privacy"])
     loss, optimizer = _loss(training.pop("loss", "cross_entropy")), _optimizer(training.pop("optimizer", "SGD"))
+    if "noise" in privacy:
+        privacy["noise"] = _noise(privacy["noise"])
     size = privacy.pop("dataset_size", len(records[0]) if isinstance(records, tuple) else len(records))
     return Training(
         model,
@@ -148,12 +151,41 @@ def _loss(name: Any) -> Any:
 def _optimizer(name: Any) -> Any:
     import torch
 
-    found = getattr(torch.optim, name, None) if isinstance(name, str) else None
+    from discreet.training.optimisers import AdamBC
+
+    found = AdamBC if name == "AdamBC" else getattr(torch.optim, name, None) if isinstance(name, str) else None
     if not isinstance(found, type) or not issubclass(found, torch.optim.Optimizer):
         raise ValueError(
-            f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam'."
+            f"training.optimizer is {name!r}, but must be a class of torch.optim, such as 'SGD' or 'Adam', or 'AdamBC'."
         )
     return found
+
+
+def _noise(asked: Any) -> Any:
+    """A noise by name, or a table of its name and its parameters."""
+    from discreet.training import Auto, noise
+
+    if asked == "auto":
+        return asked
+    facts = {"name": asked} if isinstance(asked, str) else dict(asked) if isinstance(asked, dict) else {}
+    kinds = {kind.__name__: kind for kind in (noise.Independent, *_subclasses(noise.Correlated), Auto)}
+    kind = kinds.get(str(facts.pop("name", None)))
+    if kind is None:
+        raise ValueError(
+            f"privacy.noise is {asked!r}, but must be 'auto', one of {', '.join(map(repr, sorted(kinds)))}, or a table "
+            "with such a name and its parameters."
+        )
+    known = getattr(kind, "__dataclass_fields__", {})
+    if unknown := sorted(set(facts) - set(known)):
+        raise ValueError(
+            f"privacy.noise has {unknown[0]!r}, but {kind.__name__} takes {', '.join(known) or 'no parameters'}."
+        )
+    facts = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+    return kind(**facts)
+
+
+def _subclasses(kind: Any) -> list[Any]:
+    return [found for child in kind.__subclasses__() for found in (child, *_subclasses(child))]
 
 
 def _factory(name: Any) -> Callable[[], Any]:

@@ -134,15 +134,16 @@ def gaussian_noise(
     *,
     secure: bool = True,
     add: bool = False,
+    subtract: bool = False,
     scale: float = 1.0,
     team: Team | None = None,
 ) -> NDArray[Any]:
     """Float Gaussian noise of standard deviation ``sigma``: a new double array of a shape, or a buffer filled in place.
 
     A buffer is a C-contiguous float32 or float64 array (``tensor.numpy()`` shares a CPU tensor's memory). With ``add``
-    the noise is added to what a buffer holds. What comes out is multiplied by ``scale``. ``team`` lends its threads,
-    for callers whose own would otherwise stand in the way. Read the module's threat model before publishing what this
-    noise protects.
+    the noise is added to what a buffer holds, with ``subtract`` taken away from it. What comes out is multiplied by
+    ``scale``. ``team`` lends its threads, for callers whose own would otherwise stand in the way. Read the module's
+    threat model before publishing what this noise protects.
 
     >>> buffer = np.empty(4, np.float32)
     >>> gaussian_noise(buffer, sigma=2.0, rng=1) is buffer
@@ -157,7 +158,7 @@ def gaussian_noise(
     def fill(part: NDArray[Any], source: Rng) -> None:
         address = source.address if secure else source.quick()
         with source.lock:
-            kernel(part, sigma, add, scale, *address, *_layers())
+            kernel(part, -sigma if subtract else sigma, add or subtract, scale, *address, *_layers())
 
     in_lanes(fill, buffer.reshape(-1), as_rng(rng), small=_SMALL, team=team)
     return buffer

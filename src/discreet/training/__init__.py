@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
-from discreet.training import noise
+from discreet.training import noise, optimisers
 from discreet.training.admission import replace_batch_norm
 from discreet.training.comparison import Auto, Comparison, compare
 from discreet.training.fit import Progress, Training, fit
-from discreet.training.gradients import Clipping, Handler, Quantile, register, register_layer
+from discreet.training.gradients import (
+    Clipping,
+    Handler,
+    PastGradients,
+    PublicScale,
+    Quantile,
+    register,
+    register_layer,
+)
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private, plan_for
 from discreet.training.refusals import MixedRecords, PrivateTrainingError
@@ -26,8 +34,10 @@ from discreet.training.sampling import (
 )
 from discreet.training.speed import Speed
 from discreet.training.users import PerUser, RecordsPerUser
+from discreet.training.views import Augmented, ManyViews
 
 __all__ = [
+    "Augmented",
     "Auto",
     "BallsInBins",
     "Clipping",
@@ -37,12 +47,15 @@ __all__ = [
     "FixedSize",
     "Handler",
     "KeptBins",
+    "ManyViews",
     "MixedRecords",
+    "PastGradients",
     "PerUser",
     "Poisson",
     "Privacy",
     "PrivateTrainingError",
     "Progress",
+    "PublicScale",
     "Quantile",
     "RecordsPerUser",
     "Sampler",
@@ -54,6 +67,7 @@ __all__ = [
     "fit",
     "make_private",
     "noise",
+    "optimisers",
     "plan_for",
     "register",
     "register_layer",

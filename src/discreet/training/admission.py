@@ -8,7 +8,7 @@ that mix records, optimisers that look at a batch more than once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from discreet.errors import extra, whole
 from discreet.training.refusals import PrivateTrainingError
@@ -23,6 +23,7 @@ __all__ = [
     "refuse_modules",
     "refuse_new_parameters",
     "refuse_optimizer",
+    "refuse_plan",
     "replace_batch_norm",
 ]
 
@@ -110,6 +111,13 @@ def refuse_optimizer(optimizer: Optimizer) -> None:
             "optimizer is LBFGS, but must use a batch once a step: a line search looks at it again and again. Use "
             "SGD, Adam or another first-order optimiser."
         )
+
+
+def refuse_plan(optimizer: Optimizer, plan: Any) -> None:
+    """Let an optimiser that asks for facts of the noise refuse a plan that has none."""
+    check = getattr(optimizer, "check_plan", None)
+    if check is not None:
+        check(plan)
 
 
 def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:

@@ -20,7 +20,7 @@ from discreet.training.noise import BLT, Banded, BandedInverse, Correlated, Inde
 from discreet.training.plan import Plan
 from discreet.training.sampling import KeptBins, Sampler
 
-__all__ = ["Auto", "Comparison", "Expected", "best_of", "candidates", "compare"]
+__all__ = ["Auto", "Comparison", "Expected", "best_of", "candidates", "compare", "expected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _compared(
     pairs: Sequence[Pair], plan: Plan | _Length, workload: Workload, epsilon: float, delta: float
 ) -> Comparison:
     clip_norm = plan.clipping.max_grad_norm if isinstance(plan, Plan) else plan.clip_norm
-    rows = [_expected(pair, plan.sampler, clip_norm, workload, epsilon, delta) for pair in pairs]
+    rows = [expected(pair, plan.sampler, clip_norm, workload, epsilon, delta) for pair in pairs]
     return Comparison(epsilon, delta, tuple(sorted(rows, key=lambda row: row.error)))
 
 
@@ -156,9 +156,8 @@ def _dealt(pair: Pair, like: Sampler) -> Sampler:
     return pair[1](like.batch_size, like.dataset_size)
 
 
-def _expected(
-    pair: Pair, like: Sampler, clip_norm: float, workload: Workload, epsilon: float, delta: float
-) -> Expected:
+def expected(pair: Pair, like: Sampler, clip_norm: float, workload: Workload, epsilon: float, delta: float) -> Expected:
+    """What one noise with its sampler would do, at this price."""
     noise, sampler, steps = pair[0], _dealt(pair, like), workload.steps
     taking_part = sampler.participation
     multiplier = accounting.calibrate(

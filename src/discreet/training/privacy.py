@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet import accounting
+from discreet.errors import extra
 from discreet.events import Event
 from discreet.training.plan import Plan
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run
+
+with extra("torch"):
+    from torch import Tensor
 
 __all__ = ["Privacy"]
 
@@ -110,6 +114,11 @@ class Privacy:
         several ranks each keeps its share."""
         size = sum(p.numel() * max(4, p.element_size()) for p in self._run.clipped.parameters.values())
         return self.plan.noise_vectors * self._run.ranks.largest_share(size)
+
+    def noise_variance(self, parameter: Tensor) -> float | Tensor:
+        """The variance of the noise in the entries of a parameter's gradient, at the last step: public, and what an
+        optimiser for noisy gradients corrects for. A number; with ``Clipping(scale=...)`` one an entry."""
+        return self._run.noise_variance(parameter)
 
     def state_dict(self) -> dict[str, Any]:
         """One checkpoint of model, optimiser, sampler, clip state and account; of correlated noise nothing."""

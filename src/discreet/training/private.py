@@ -286,8 +286,13 @@ def prepared(
         admission.refuse_optimizer(optimizer)
         model = unwrapped(model, ranks)
         admission.refuse_modules(model)
+        admission.refuse_plan(optimizer, plan)
         plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
         trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), checked_speed(speed)
+        if shards and plan.clipping.scale is not None:
+            raise ValueError(
+                "Clipping(scale=...) has a number for each entry of a whole parameter: not with fully_shard."
+            )
     ranks.agree(plan.facts | _facts(loader, loss_reduction, how, trained))
     told: Any = {"unverified": unverified, "debug": debug}
     clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), **told)

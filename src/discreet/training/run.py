@@ -19,6 +19,7 @@ from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
 from discreet.training.gradients import ClippedSum
+from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
@@ -95,6 +96,12 @@ class Run:
         self.at_batches: Callable[[], None] = lambda: None  # what else happens when a batch is handed out
         self.between_pieces = False  # whether the last step was of a piece, and more of its batch will come
         self.clip_norm = plan.clipping.max_grad_norm
+        scale = plan.clipping.scale
+        self._scales = Scales() if scale is None else scale.begun(clipped.parameters)
+        if scale is not None:
+            self._noise.spread(0)  # which scales are made with: refused here, where it is not known
+        clipped.scale(self._scales.values)
+        self._last: tuple[Step, list[Tensor] | None] | None = None  # the last release, and what it was scaled by
         self._pass: tuple[int, Indices | None] = (-1, None)
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
@@ -216,10 +223,26 @@ class Run:
             event=plan.event if correlated else gaussian(step.sigma, step.limit),
             once=self if correlated else None,
         )
+        gradient = added()
+        self._last = step, self._scales.values
+        self._scales.undo(gradient)
+        if plan.clipping.scale is not None:
+            self._scales.learn(gradient, [self.noise_variance(p) for p in self.trained.values()])
+            clipped.scale(self._scales.values)
         if plan.clipping.adaptive is not None:
             self._adapt(gaussians, movement)
         clipped.begin()
-        return added()
+        return gradient
+
+    def noise_variance(self, parameter: Tensor) -> float | Tensor:
+        """The variance of the noise in the entries of a parameter's gradient, at the last step."""
+        if self._last is None:
+            return 0.0
+        (step, scales), places = self._last, [p is parameter for p in self.trained.values()]
+        if True not in places:
+            raise ValueError("The parameter is not one of those that the run trains.")
+        variance = (step.sigma / step.divisor * self._noise.spread(step.number)) ** 2
+        return variance if scales is None else variance / scales[places.index(True)] ** 2
 
     def _adapt(self, gaussians: Gaussians, movement: int) -> None:
         """Let the clip norm follow a noisy count of the units that were within it."""
@@ -254,6 +277,7 @@ class Run:
             "pass": number,
             "order": None if order is None else torch.from_numpy(order),
             "clip_norm": self.clip_norm,
+            "scale": self._scales.state_dict(),
             "noise": {} if self._noise.correlated else self._noise.state_dict(),
             "planned": self.plan.event.to_json(),
             "plan": self.plan.identity,
@@ -296,6 +320,8 @@ class Run:
         self.model.load_state_dict(model)
         self.optimizer.load_state_dict(optimizer)
         self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
+        self._scales.load_state_dict(state.get("scale", {}))
+        self.clipped.scale(self._scales.values)
         order, self._name = state["order"], state["run"]
         self.steps, self.position, self.clip_norm = (
             int(state["steps"]),

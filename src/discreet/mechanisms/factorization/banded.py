@@ -95,6 +95,10 @@ class NormalisedBanded(Strategy):
             return Bound(float(np.sqrt(pattern.participations)) * (1 + 1e-9), True)
         return matrix_sensitivity(self.matrix(), pattern)
 
+    def variances(self) -> Floats:
+        """Those of the banded noise, times the squared norms."""
+        return np.asarray(self.inside.variances() * self.norms**2)
+
     def errors(self, workload: Workload) -> Floats:
         """Of a Toeplitz workload as if no column were cut short, and the last rows anew; otherwise column by column."""
         if workload.is_toeplitz:

@@ -56,6 +56,10 @@ class Strategy(ABC):
         """The sensitivity of one participation, rounded up."""
         return self.sensitivity(Pattern.single(self.steps)).value
 
+    def variances(self) -> Floats:
+        """The variance of the noise of each step, at unit variance of what is drawn."""
+        return squared_rows(streamed(self))
+
     def errors(self, workload: Workload) -> Floats:
         """The variance of the noise in each row of the workload, at unit variance of what is drawn."""
         return squared_rows(workload.apply(streamed(self)))
@@ -88,6 +92,10 @@ class ToeplitzStrategy(Strategy):
     def sensitivity(self, pattern: Pattern) -> Bound:
         """In O(n) where a theorem gives it."""
         return toeplitz_sensitivity(self.coefficients, pattern)
+
+    def variances(self) -> Floats:
+        """The squared coefficients so far."""
+        return np.cumsum(self.inverse_coefficients**2)
 
     def errors(self, workload: Workload) -> Floats:
         """Of a Toeplitz workload the sums of squared coefficients, in O(n log n)."""

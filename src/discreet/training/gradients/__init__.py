@@ -14,5 +14,17 @@ from discreet.training.gradients.calls import register, register_layer
 from discreet.training.gradients.clipped_sum import ClippedSum, Reduction
 from discreet.training.gradients.clipping import Clipping, Quantile
 from discreet.training.gradients.handlers import Handler
+from discreet.training.gradients.scaling import PastGradients, PublicScale, Scale
 
-__all__ = ["ClippedSum", "Clipping", "Handler", "Quantile", "Reduction", "register", "register_layer"]
+__all__ = [
+    "ClippedSum",
+    "Clipping",
+    "Handler",
+    "PastGradients",
+    "PublicScale",
+    "Quantile",
+    "Reduction",
+    "Scale",
+    "register",
+    "register_layer",
+]

@@ -17,7 +17,7 @@ to float rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from discreet.errors import extra
@@ -83,6 +83,10 @@ class ClippedSum:
     def sensitivity(self, clip_norm: float) -> float:
         """The most a record can move the sum, rounding included: that of the coarsest parameter."""
         return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
+
+    def scale(self, scales: Sequence[Tensor] | None) -> None:
+        """Multiply gradients, coordinate by coordinate, before they are clipped: by public numbers alone."""
+        self._contraction.scales = scales
 
     def attach(self, model: nn.Module) -> None:
         """See every call of the model or of one of its modules."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from discreet.errors import extra, number, positive, probability
+from discreet.training.gradients.scaling import Scale
 
 with extra("torch"):
     from torch import Tensor
@@ -81,6 +82,9 @@ class Clipping:
         (Bu, Wang, Zha and Karypis 2022).
     ``adaptive``
         A ``Quantile``, for the flat scope.
+    ``scale``
+        A ``PastGradients`` or a ``PublicScale``: gradients are multiplied by it before they are clipped, and what is
+        released is divided by it. Every record's gradient is formed for it.
 
     >>> Clipping(scope={"features": 3.0, "head": 4.0}).max_grad_norm
     5.0
@@ -91,6 +95,7 @@ class Clipping:
     factor: Literal["abadi", "automatic"] = "abadi"
     stability: float = 0.01
     adaptive: Quantile | None = None
+    scale: Scale | None = None
 
     def __post_init__(self) -> None:
         norm = self.max_grad_norm
@@ -104,6 +109,8 @@ class Clipping:
             raise ValueError(f"factor is {self.factor!r}, but must be 'abadi' or 'automatic'.")
         if self.adaptive is not None and (self.scope != "flat" or self.factor != "abadi"):
             raise ValueError("adaptive is set, but needs scope='flat' and factor='abadi'.")
+        if not isinstance(self.scale, Scale | None):
+            raise ValueError(f"scale is a {type(self.scale).__name__}, but must be a Scale, such as PastGradients().")
         number("stability", self.stability, low=0, high=math.inf, open_low=True, open_high=True)
         object.__setattr__(self, "max_grad_norm", positive("max_grad_norm", norm))
 

@@ -36,6 +36,9 @@ class Contraction:
             clipping.stability if clipping.factor == "automatic" else norm * share for share in self.shares
         ]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
+        self.scales: Sequence[Tensor] | None = (
+            None  # public: what each coordinate is multiplied by before it is measured
+        )
         self._names = list(parameters)
         self.derives = False  # whether a use was of something made of parameters
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
@@ -73,6 +76,7 @@ class Contraction:
         """The uses, with a bias apart from its weight where one may be used again, or is clipped in another block."""
         met = [self._place.get(id(x)) for use in uses for x in (use.target, use.bias) if x is not None]
         again = None in met or len(set(met)) < len(met)  # none: something made of parameters, perhaps of these
+        again = again or self.scales is not None  # which weight and bias have one each of
         return uses + [
             use.without_bias() for use in uses if use.bias is not None and (again or not self._together(use))
         ]
@@ -81,13 +85,21 @@ class Contraction:
         weight, bias = (self.block[self._place[id(x)]] for x in (use.target, use.bias))
         return weight == bias
 
+    def scaled(self, gradient: list[Tensor]) -> list[Tensor]:
+        """A gradient as it is measured and added up."""
+        return gradient if self.scales is None else [g * s for g, s in zip(gradient, self.scales, strict=True)]
+
     def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
-        """Each block's squared norms, never negative: a Gram sum may round below zero."""
+        """Each block's squared norms, never negative: a Gram sum may round below zero. With scales, the uses are of
+        scaled gradients from here on."""
         found: list[Tensor | None] = [None] * len(self.shares)
         device = self.parameters[0].device
         for place, uses in uses_of.items():
             if not uses:
                 continue
+            if self.scales is not None:
+                scaled = sum(use.formed() for use in uses) * self.scales[place]
+                uses[:] = [Use(uses[0].target, Handler(), None, None, scaled)]
             part, block = joint_norms(uses), self.block[place]
             if part.shape[0] != records:
                 raise MixedRecords(

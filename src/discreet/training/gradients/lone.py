@@ -90,7 +90,7 @@ class LoneRuns:
     def gradient(self, tape: LossTape, row: int, records: int, reading: Reading) -> list[Tensor]:
         """The gradient of a record's own loss, by an ordinary backward pass; leaves no trace in the model."""
         with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-            found = self._backward(tape, self.row(tape, row, records, reading), reading)
+            found = self.contraction.scaled(self._backward(tape, self.row(tape, row, records, reading), reading))
             names = self._before.changed_now()
             self.written.append(((row, *reading.others), names, State(self.model) if names else None))
         return found

@@ -79,6 +79,15 @@ class Noise(ABC):
         """How many vectors of the model's size are kept from step to step."""
         return 0
 
+    def spread(self, step: int) -> float:
+        """The standard deviation of the noise of a step, over that of independent noise of the same multiplier."""
+        if self.correlated:
+            raise ValueError(
+                f"{type(self).__name__} does not say how large the noise of one step is, which this optimizer asks "
+                "for: give it a method spread(step)."
+            )
+        return 1.0
+
     @abstractmethod
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """Add the noise of a step to the sum, in place, and divide. Called once for each step, in order."""

@@ -97,6 +97,11 @@ def _found(noise: Correlated, pattern: Pattern) -> Strategy:
     return strategy
 
 
+@lru_cache(maxsize=8)
+def _variances(strategy: Strategy) -> Any:
+    return strategy.variances()
+
+
 class Stream(Noise):
     """The noise of one run, and what it remembers."""
 
@@ -128,6 +133,10 @@ class Stream(Noise):
         self._next = step.number + 1
         noise.add_to(total, step.sigma, step.divisor)
         self._torn = False
+
+    def spread(self, step: int) -> float:
+        """The norm of a row of C⁻¹."""
+        return float(_variances(self.strategy)[step]) ** 0.5
 
     def state_dict(self) -> dict[str, Any]:
         """Secret: the noise that later steps depend on."""

@@ -32,9 +32,9 @@ class Gaussians:
     def __init__(self, rng: Rng, secure: bool = True) -> None:
         self._rng, self._secure = rng, secure
 
-    def add(self, tensors: Sequence[Tensor], sigma: float, scale: float = 1.0) -> None:
-        """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it
-        without."""
+    def add(self, tensors: Sequence[Tensor], sigma: float, scale: float = 1.0, *, subtract: bool = False) -> None:
+        """Each tensor plus noise of standard deviation ``sigma``, times ``scale``; afterwards nothing holds it without.
+        With ``subtract`` the noise is taken away: what the same key has added is gone."""
         small: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
         large = []
         for tensor in tensors:
@@ -46,17 +46,26 @@ class Gaussians:
                 )
         for group in small.values():
             if len(group) == 1:
-                self._add(group[0], sigma, scale)
+                self._add(group[0], sigma, scale, subtract)
                 continue
             together = torch.cat(group)
-            self._add(together, sigma, scale)
+            self._add(together, sigma, scale, subtract)
             torch._foreach_copy_(group, together.split_with_sizes([len(part) for part in group]))
         for tensor in large:
-            self._add(tensor, sigma, scale)
+            self._add(tensor, sigma, scale, subtract)
 
-    def _add(self, tensor: Tensor, sigma: float, scale: float) -> None:
+    def _add(self, tensor: Tensor, sigma: float, scale: float, subtract: bool) -> None:
         here = tensor.cpu()
-        gaussian_noise(here.numpy(), sigma, self._rng, secure=self._secure, add=True, scale=scale, team=torch_threads)
+        gaussian_noise(
+            here.numpy(),
+            sigma,
+            self._rng,
+            secure=self._secure,
+            add=True,
+            subtract=subtract,
+            scale=scale,
+            team=torch_threads,
+        )
         if here is not tensor:
             tensor.copy_(here)
 
@@ -67,6 +76,12 @@ class Gaussians:
     def keyed(self, key: bytes) -> Gaussians:
         """The noise of a key: the same for the same tensors, however often it is drawn."""
         return Gaussians(Keyed(key, reproducible=self._rng.reproducible), self._secure)
+
+    def again(self) -> Gaussians:
+        """The noise of a key, from its beginning."""
+        assert isinstance(self._rng, Keyed)
+        self._rng.rewind()
+        return self
 
     def number(self, value: float, sigma: float) -> float:
         """A number plus noise."""

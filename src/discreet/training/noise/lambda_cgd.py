@@ -6,6 +6,7 @@ more. Sixteen bytes are kept, which remove the noise of the last step and no oth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,6 @@ from discreet.training.noise.gaussians import Gaussians
 from discreet.training.participation import Participation
 
 with extra("torch"):
-    import torch
     from torch import Tensor
 
 __all__ = ["LambdaCGD"]
@@ -68,6 +68,7 @@ class _Redrawn(Noise):
     def __init__(self, noise: LambdaCGD, back: float) -> None:
         self.noise, self.back = noise, back
         self._last: tuple[int, bytes] | None = None
+        self._drawn: Gaussians | None = None  # under the last key: as secret as that, and kept for speed alone
 
     def event(self, participation: Participation, multipliers: Sequence[float]) -> events.Event:
         """As planned."""
@@ -84,14 +85,19 @@ class _Redrawn(Noise):
             raise ValueError("A step comes twice, but its noise was released: the run went back.")
         key = gaussians.key()
         if step.number and self.back:
-            last = self._last
-            before = last[1] if last is not None and last[0] == step.number - 1 else gaussians.key()
-            given = list(total)
-            torch._foreach_neg_(given)  # noise is only ever added
-            gaussians.keyed(before).add(given, self.back * step.sigma)
-            torch._foreach_neg_(given)
-        gaussians.keyed(key).add(total, step.sigma, 1 / step.divisor)
-        self._last = step.number, key
+            self._before(step, gaussians).add(total, self.back * step.sigma, subtract=True)
+        self._drawn, self._last = gaussians.keyed(key), (step.number, key)
+        self._drawn.add(total, step.sigma, 1 / step.divisor)
+
+    def _before(self, step: Step, gaussians: Gaussians) -> Gaussians:
+        """The draw of the step before."""
+        if self._last is None or self._last[0] != step.number - 1:
+            return gaussians.keyed(gaussians.key())
+        return gaussians.keyed(self._last[1]) if self._drawn is None else self._drawn.again()
+
+    def spread(self, step: int) -> float:
+        """Two draws, but for the first step."""
+        return math.hypot(1.0, self.back if step else 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Secret: the key of the last draw."""
@@ -100,4 +106,4 @@ class _Redrawn(Noise):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         last = state["last"]
-        self._last = None if last is None else (int(last[0]), bytes.fromhex(last[1]))
+        self._last, self._drawn = None if last is None else (int(last[0]), bytes.fromhex(last[1])), None
