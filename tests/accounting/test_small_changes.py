@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.atoms import Atoms
 from discreet.accounting.calibration import _bracket
 from discreet.accounting.conversion import rdp_to_delta
 from discreet.accounting.convolution import Composition
@@ -127,6 +128,17 @@ def test_many_small_gaussians_on_a_lattice_are_one_large_one(count):
     """Phases of a transform to the power of so many go round the circle more than once."""
     low, high = LossGrid(((GaussianShift(1 / math.sqrt(count)), count),)).delta_bounds(0.5)
     assert low <= profile_delta(1.0, 0.5) <= high <= 1.0001 * low
+
+
+@pytest.mark.parametrize("count", [3, 7, 20])
+def test_answers_of_two_kinds_on_a_lattice_are_binomial(count):
+    """Every other point of the lattice is empty: the transform is as large at its last phases as at the first."""
+    true = math.e / (1 + math.e)
+    wins = [math.comb(count, k) * true**k * (1 - true) ** (count - k) for k in range(count + 1)]
+    pair = Atoms(np.array([-1.0, 1.0]), np.array([1 - true, true]))
+    low, high = LossGrid(((pair, count),)).delta_bounds(0.5)
+    exact = profile(wins, wins[::-1], 0.5)
+    assert low <= exact <= high <= 1.0001 * low
 
 
 @pytest.mark.parametrize("events", [(1.0, 2.0), (2.0, 1.0), (2.0, 1.0, 0.5)])
