@@ -1,9 +1,10 @@
 """A pytest plugin: the room's tests are collected once, and each change is tried in a fork of that process.
 
 A first fork runs a few cases of every test under coverage, and learns what each costs and which lines it runs. Then,
-for each change, a fork gives the changed functions their new code and runs the tests that reach the line, the cheapest
-first, until one fails: most changes die within a second. What is not inside a function (a constant, a default, a
-decorator) or is compiled by numba is written into the copy instead, and a fresh process runs the same tests.
+for each change, a fork gives the changed functions their new code and runs the tests that reach the line (the file's
+own and the cheapest first) until one fails: most changes die within a second. What is not inside a function (a
+constant, a default, a decorator) or is compiled by numba is written into the copy instead, and a fresh process runs
+the same tests.
 """
 
 from __future__ import annotations
@@ -100,7 +101,8 @@ def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
 
 
 def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, float]]:
-    """The tests that run the line, or the lines that use the name it defines, or the file: the cheapest first."""
+    """The tests that run the line, or the lines that use the name it defines, or the file: the file's own first, and
+    the cheapest of them."""
     of_file: dict[str, list[str]] = known["lines"].get(change["path"], {})
     names = set(of_file.get(str(change["line"]), ()))
     if not names and (defined := re.match(r"\s*(\w+)\s*[:=]", change["before"])):
@@ -112,8 +114,14 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
         names = small | {name for by in of_file.values() for name in by}
     if change["compiled"] or not names:
         names = set(known["seconds"])
-    ordered = sorted(names, key=lambda name: known["seconds"][name])
+    ordered = sorted(names, key=lambda name: (not _own_test(name, Path(change["path"])), known["seconds"][name]))
     return [(name, known["seconds"][name]) for name in ordered]
+
+
+def _own_test(name: str, path: Path) -> bool:
+    """Whether a test is an example in the file, or stands in a file of tests that is named after it, or after this."""
+    file = Path(name.split("::")[0])
+    return file == path or file.stem in (f"test_{path.stem}", "test_small_changes")
 
 
 def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:

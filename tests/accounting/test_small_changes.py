@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting.atoms import Atoms
 from discreet.accounting.calibration import _bracket
 from discreet.accounting.conversion import rdp_to_delta
 from discreet.accounting.convolution import Composition
@@ -14,6 +15,7 @@ from discreet.accounting.grid import LossGrid
 from discreet.accounting.guarantees import _account
 from discreet.accounting.lattice import upper
 from discreet.accounting.leaves.noise import _discrete_gaussian_pair
+from discreet.accounting.leaves.selections import _hull
 from discreet.accounting.outward import growth
 from discreet.accounting.pairs import GaussianShift, chernoff_beyond
 from discreet.accounting.rdp import rdp_curve
@@ -128,6 +130,17 @@ def test_many_small_gaussians_on_a_lattice_are_one_large_one(count):
     assert low <= profile_delta(1.0, 0.5) <= high <= 1.0001 * low
 
 
+@pytest.mark.parametrize("count", [3, 7, 20])
+def test_answers_of_two_kinds_on_a_lattice_are_binomial(count):
+    """Every other point of the lattice is empty: the transform is as large at its last phases as at the first."""
+    true = math.e / (1 + math.e)
+    wins = [math.comb(count, k) * true**k * (1 - true) ** (count - k) for k in range(count + 1)]
+    pair = Atoms(np.array([-1.0, 1.0]), np.array([1 - true, true]))
+    low, high = LossGrid(((pair, count),)).delta_bounds(0.5)
+    exact = profile(wins, wins[::-1], 0.5)
+    assert low <= exact <= high <= 1.0001 * low
+
+
 @pytest.mark.parametrize("events", [(1.0, 2.0), (2.0, 1.0), (2.0, 1.0, 0.5)])
 def test_parallel_parts_cost_what_the_costliest_does_wherever_it_stands(events):
     parts = [ev.PureDP(epsilon=epsilon) for epsilon in events]
@@ -176,6 +189,29 @@ def test_more_atoms_than_fit_are_refused_by_name():
 def test_a_sample_of_nobody_costs_nothing(accountant):
     nobody = ev.PoissonSampled(rate=0.0, event=ev.Gaussian(noise_multiplier=1.0))
     assert dp.epsilon(nobody, delta=1e-6, accountant=accountant) == 0.0
+
+
+@pytest.mark.parametrize("sampler", [ev.PoissonSampled, ev.FixedSizeSampled])
+def test_where_nobody_is_sampled_it_does_not_matter_what_runs_inside_or_who_asks(sampler):
+    """No replace pair of a sampled Laplace is proved, and no group's: there is nothing to prove it of."""
+    nobody = sampler(rate=0.0, event=ev.Laplace(noise_multiplier=1.0))
+    for adjacency in dp.Adjacency:
+        assert dp.epsilon(nobody, delta=0.0, adjacency=adjacency) == 0.0
+    assert dp.epsilon(nobody, delta=0.0, adjacency="replace", group_size=3) == 0.0
+
+
+def test_the_lower_hull_is_convex_made_of_the_points_and_above_none_of_them():
+    """By its definition: at a point's place the hull is the lowest of all chords over it."""
+    coins = np.random.default_rng(3)
+    for _ in range(20):
+        x, y = np.sort(coins.normal(size=12)), coins.uniform(size=12)
+        found = _hull(list(zip(x.tolist(), y.tolist(), strict=True)))
+        chords = [
+            min(y[i] + (y[j] - y[i]) * (at - x[i]) / (x[j] - x[i]) for i in range(12) for j in range(i + 1, 12)
+                if x[i] <= at <= x[j])
+            for at in x
+        ]  # fmt: skip
+        assert np.interp(x, *np.transpose(found)) == pytest.approx(chords)
 
 
 def test_a_bracket_is_looked_for_as_far_as_it_takes():

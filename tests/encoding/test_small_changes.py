@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import date
 
 import pandas as pd
 import polars as pl
@@ -11,9 +12,10 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.containers import UnreadColumn, UnreadRows, row_length
-from discreet.encoding.engines import _watch
+from discreet.encoding.engines import DuckDB, _watch
+from discreet.encoding.features import pair
 from discreet.encoding.sources import open_source
-from discreet.schema import Bounded, Categories, Declaration, Schema
+from discreet.schema import Bounded, Categories, Dates, Declaration, Schema
 from tests.frozen import unfrozen
 
 FACTS = Declaration(Schema(a=Bounded(0, 10), c=Categories([1, 2**53 - 1])), unit="who")
@@ -97,3 +99,22 @@ def test_whole_numbers_are_a_fact_of_columns_whose_type_no_entry_decides():
     schema, data = Schema(c=Categories([1, 2]), a=Bounded(0, 1)), {"c": [1, 2], "a": [0.5, 1.0]}
     whole = {kind: open_source(kind(data), schema, None).whole for kind in (pl.DataFrame, pd.DataFrame)}
     assert whole == {pl.DataFrame: {"c"}, pd.DataFrame: set()}
+
+
+def test_a_relation_is_asked_by_its_own_engine():
+    relation = pytest.importorskip("duckdb").sql("SELECT 1 AS a")
+    assert isinstance(open_source(relation, Schema(a=Bounded(0, 1)), None).engine, DuckDB)
+
+
+def test_numbers_are_no_dates_but_where_pandas_holds_dates_as_objects():
+    schema = Schema(d=Dates("2020-01-01", "2020-12-31"))
+    with pytest.raises(ValueError, match="must hold dates, times or text"):
+        open_source(pl.DataFrame({"d": [1.0]}), schema, None)
+    assert open_source(pd.DataFrame({"d": [date(2020, 5, 1)]}), schema, None).kinds == {"d": "number"}
+
+
+@pytest.mark.parametrize("wrong", [[[1.0], [2.0]], ([1.0],), ([1.0], [2.0], [3.0]), "ab"])
+def test_what_a_model_learns_from_is_a_pair(wrong):
+    assert pair(([1.0], [2.0])) == ([1.0], [2.0])
+    with pytest.raises(ValueError, match="must be the pair"):
+        pair(wrong)

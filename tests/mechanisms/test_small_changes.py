@@ -1,5 +1,6 @@
 """Edges at which one changed operator or constant would go unnoticed elsewhere (``make mutants``)."""
 
+import inspect
 import math
 import sys
 from dataclasses import replace
@@ -32,6 +33,13 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms.canonical import UNKNOWN, canonical
 from discreet.mechanisms.clustered_mean import _weighted_mean
+from discreet.mechanisms.factorization.participation import (
+    _DENSE,
+    Pattern,
+    matrix_sensitivity,
+    toeplitz_sensitivity,
+)
+from discreet.mechanisms.factorization.toeplitz import matrix
 from discreet.mechanisms.grid import in_range, root_above
 from discreet.mechanisms.records import holds_numbers, rows
 from discreet.mechanisms.scores import ScoreGrid
@@ -270,3 +278,43 @@ def test_a_test_costs_itself_and_what_it_lets_through():
     alone = ProposeTestRelease(epsilon=1.0, delta=1e-6, distance=len, base=len)
     base = PureDP(epsilon=0.5)
     assert replace(alone, base_event=base).event == alone.event + base
+
+
+def test_what_a_mechanism_needs_is_stated_by_name():
+    for mechanism, _ in ERRORS:
+        parameters = inspect.signature(type(mechanism)).parameters.values()
+        assert {parameter.kind for parameter in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_a_bin_of_the_stated_size_is_shown_with_the_confidence_and_one_by_half_a_scale_smaller_is_not():
+    """Discrete Laplace noise of ratio p is at most -m with probability p^m/(1 + p)."""
+    histogram = StabilityHistogram(epsilon=0.1, delta=1e-6)
+    ratio, size = math.exp(-1 / histogram.scale), histogram.error(0.9)
+    large, small = math.ceil(size), math.floor(size - histogram.scale / 2)
+    missed = [ratio ** (count - histogram.threshold) / (1 + ratio) for count in (large, small)]
+    assert missed[0] <= 0.1 < missed[1]
+
+
+def test_one_candidate_is_the_best_of_one():
+    assert 0 < NoisyMax(sensitivity=1.0, epsilon=1.0).error(0.9, size=1) < math.inf
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_columns_that_meet_at_the_separation_itself_add_up(regular):
+    """Columns (1, 0, 1, 0) and (0, 0, 1, 0) of a record that is there twice: their sum has the square 5."""
+    pattern = Pattern(4, 2, 2, regular=regular)
+    assert matrix_sensitivity(matrix(np.array([1.0, 0.0, 1.0, 0.0])), pattern).value == pytest.approx(math.sqrt(5))
+
+
+def test_a_series_that_rises_has_a_bound_that_nothing_says_to_be_attained():
+    series = np.zeros(_DENSE + 1)
+    series[:3] = 0.5, 1.0, 0.25
+    found = toeplitz_sensitivity(series, Pattern(len(series), 1, 3))
+    assert not found.exact
+    assert found.value >= np.linalg.norm(np.convolve(series[:3], np.ones(3)))
+
+
+def test_selections_take_every_epsilon_from_2_to_the_minus_40():
+    assert Exponential(sensitivity=1.0, epsilon=2.0**-40).event.epsilon <= 2.0**-40
+    with pytest.raises(ValueError, match="epsilon"):
+        Exponential(sensitivity=1.0, epsilon=2.0**-41).release([0.0, 1.0], rng=1)

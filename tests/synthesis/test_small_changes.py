@@ -14,8 +14,10 @@ from discreet.synthesis import MWEM, QualityCheck, mwem, quality
 from discreet.synthesis.coded_table import CodedTable
 from discreet.synthesis.domain import Domain, PrivateBins
 from discreet.synthesis.drawing import _quantiles
+from discreet.synthesis.raking import Target, rake
 from discreet.synthesis.scores import pair_trends
 from discreet.synthesis.small_db import _log10_multisets
+from discreet.synthesis.trees import junction_tree
 from discreet.workloads import Prefix
 from tests.frozen import unfrozen
 
@@ -86,3 +88,14 @@ def test_a_check_against_a_single_record_is_one():
     assert check.n == 1
     with pytest.raises(ValueError, match="n is 0"):
         QualityCheck(synthetic=synthetic, schema=Schema(a=Categories(["x", "y"])), n=0, epsilon=1.0)
+
+
+def test_what_a_far_clique_knows_reaches_the_root():
+    """A chain of three: the last one's counts of the third column are far more exact than those in the middle."""
+    tree = junction_tree((5, 2, 2, 2), [(0, 1), (1, 2), (2, 3)])
+    assert (tree.cliques, tree.parents) == (((0, 1), (1, 2), (2, 3)), (0, 0, 1))
+    exact = np.array([[40.0, 40.0], [10.0, 10.0]])
+    targets = [Target((0, 1), np.full((5, 2), 10.0), 1.0), Target((1, 2), np.full((2, 2), 25.0), 1e4)]
+    _, middle, last = rake(tree, [*targets, Target((2, 3), exact, 1e-2)], 100.0)
+    assert middle.sum(axis=0) == pytest.approx([80.0, 20.0], abs=2)
+    assert last == pytest.approx(exact, abs=2)
