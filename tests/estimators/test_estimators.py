@@ -19,7 +19,9 @@ from discreet.estimators import (
     DecisionTreeClassifier,
     GaussianNB,
     KMeans,
+    MinMaxScaler,
     RandomForestClassifier,
+    StandardScaler,
     sums,
 )
 from discreet.estimators.kmeans import _nearest
@@ -35,7 +37,12 @@ CLASSIFIERS = {
     "forest": RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2),
 }
 REGRESSORS = {"regression": AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, target_bounds=(-1, 2))}
-UNSUPERVISED = {"components": PCA(bounds=BOUNDS), "k-means": KMeans(2, n_iter=2, bounds=BOUNDS)}
+UNSUPERVISED = {
+    "components": PCA(bounds=BOUNDS),
+    "k-means": KMeans(2, n_iter=2, bounds=BOUNDS),
+    "standard scaler": StandardScaler(bounds=BOUNDS),
+    "range scaler": MinMaxScaler(bounds=BOUNDS),
+}
 EVERY = CLASSIFIERS | REGRESSORS | UNSUPERVISED
 
 entries = st.one_of(awkward_floats(), st.sampled_from([None, "text", 10**400]))
