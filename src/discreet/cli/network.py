@@ -50,7 +50,9 @@ class Network:
 
     def __post_init__(self) -> None:
         if not all(type(size) is int and 1 <= size <= _LARGEST for size in self.hidden):
-            raise ValueError(f"model.hidden is {list(self.hidden)!r}, but must be sizes of layers, whole numbers from 1.")
+            raise ValueError(
+                f"model.hidden is {list(self.hidden)!r}, but must be sizes of layers, whole numbers from 1."
+            )
 
     @property
     def sizes(self) -> list[int]:

@@ -21,7 +21,10 @@ __all__ = ["predict", "register"]
 
 SHOWN = 10  # numbers of lines in a warning
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' or 'discreet train' saved.", show_default=False)]
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A model that 'discreet fit' or 'discreet train' saved.", show_default=False),
+]
 Out = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False),

@@ -137,7 +137,9 @@ def _network(asked: dict[str, dict[str, Any]], folder: Path) -> Network | None:
     if odd := [f"model.{key}" for key in ("layers", "factory") if key in model] + [
         f"data.{key}" for key in ("inputs", "factory") if key in data
     ]:
-        raise ValueError(f"{odd[0]} is given, but data.schema says what the columns are: give model.hidden, or nothing.")
+        raise ValueError(
+            f"{odd[0]} is given, but data.schema says what the columns are: give model.hidden, or nothing."
+        )
     if absent := [key for key in ("path", "target") if not isinstance(data.get(key), str)]:
         raise ValueError(f"data.{absent[0]} is missing: data.schema needs the file, path, and the column, target.")
     from discreet.cli.network import Network

@@ -96,8 +96,8 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         wide = np.maximum(np.abs(low), np.abs(high))
         if not ((wide <= FARTHEST) & (high - low >= 1 / FARTHEST)).all():  # variances are squares of these
             raise ValueError(
-                f"bounds must lie within ±{FARTHEST:g}, each lower one below its upper one by {1 / FARTHEST:g} or more: "
-                "change the units."
+                f"bounds must lie within ±{FARTHEST:g}, each lower one below its upper one by {1 / FARTHEST:g} or "
+                "more: change the units."
             )
         return low, high
 

@@ -64,7 +64,11 @@ class _Moments(Plan):
         mean = np.clip(noisy[1] / counts, -1, 1)
         spread = np.sqrt(np.clip(noisy[2] / counts - mean**2, 1e-4, 1.0))
         half = (self.high - self.low) / 2
-        return {"mean_": mean * half + (self.low + self.high) / 2, "scale_": spread * half, "var_": (spread * half) ** 2}
+        return {
+            "mean_": mean * half + (self.low + self.high) / 2,
+            "scale_": spread * half,
+            "var_": (spread * half) ** 2,
+        }
 
 
 class StandardScaler(_Scaler):
@@ -177,7 +181,9 @@ class MinMaxScaler(_Scaler):
     def _range(self) -> tuple[float, float]:
         low, high = (number("feature_range", side, low=-1e100, high=1e100) for side in self.feature_range)
         if not low < high:
-            raise ValueError(f"feature_range is {self.feature_range!r}, but must be a pair (lower, upper), lower first.")
+            raise ValueError(
+                f"feature_range is {self.feature_range!r}, but must be a pair (lower, upper), lower first."
+            )
         return low, high
 
     def _plan(self, features: int) -> Plan:

@@ -159,7 +159,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.solver_, self.solver_reason_ = choice.name, choice.reason
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
-        self.n_iter_ = int(getattr(choice.solver, "steps", 1))
+        self.n_iter_ = solution.steps
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 

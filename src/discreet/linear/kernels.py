@@ -25,8 +25,11 @@ from numpy.typing import NDArray
 __all__ = [
     "GRID_BITS",
     "HINGE",
+    "INSIDE",
+    "KINDS",
     "LOGISTIC",
     "SQUARED",
+    "VANISHING",
     "clipped_sum",
     "column_sum",
     "exact",
@@ -34,8 +37,11 @@ __all__ = [
     "grid_step",
     "inside_count",
     "place",
+    "residual_of",
     "scores",
     "shift_scores",
+    "small_norm",
+    "square_of",
     "unpacked",
 ]
 
@@ -69,6 +75,7 @@ def scores(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[n
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def square_of(row: Any) -> float:
+    """‖row‖², which underflows for tiny numbers."""
     total = 0.0
     for j in range(len(row)):
         total += row[j] * row[j]
@@ -140,6 +147,7 @@ def exact(totals: NDArray[np.int64], step: float) -> Any:
 
 
 SQUARED, LOGISTIC, HINGE = 0, 1, 2
+KINDS = {"squared": SQUARED, "logistic": LOGISTIC, "huber hinge": HINGE}  # by the name of the loss
 _HALVE, _LOG2_E, _LN_2 = 1.5 * 2.0**52, 1.4426950408889634, 0.6931471805599453
 
 

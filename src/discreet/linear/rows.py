@@ -47,6 +47,14 @@ class Records:
         """Some of the records."""
         return Records(self.rows[chosen], self.targets[chosen], self.usable[chosen])
 
+    def signed(self, loss: str) -> NDArray[np.float64]:
+        """Targets as the kernels of a loss of one score take them: numbers for the squared loss, otherwise -1 and 1 for
+        classes; 0 for a record that is not usable.
+        """
+        labels = loss != "squared" and self.targets.dtype.kind in "iub"
+        values = np.where(self.targets == 1, 1.0, -1.0) if labels else self.targets.astype(np.float64)
+        return np.where(self.usable, values, 0.0)
+
     @property
     def keys(self) -> Sequence[bytes]:
         """Names of the records for sampling coins, made only when somebody asks."""

@@ -2,9 +2,10 @@
 statement.
 
 The target decides the model: categories give ``LogisticRegression``, bounds give ``LinearRegression``. How columns
-become features is ``encoding.design``'s; unlisted columns and the unit's are left out. A missing number counts as the schema says, or blanks
-its record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
-categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
+become features is ``encoding.design``'s; unlisted columns and the unit's are left out. A missing number counts as the
+schema says, or blanks its record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk
+to the norm that the categorical columns alone give them (or the bounded ones, if there is none), so that records weigh
+about the same.
 
 What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows
 without an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from
@@ -18,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from discreet import random

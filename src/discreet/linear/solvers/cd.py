@@ -51,7 +51,6 @@ from discreet.mechanisms.parameters import store
 __all__ = ["CoordinateDescent"]
 
 SMOOTHNESS_SHARE = 0.1  # of the budget, for column sums of squares
-_KINDS = {"squared": kernels.SQUARED, "logistic": kernels.LOGISTIC, "huber hinge": kernels.HINGE}
 _STEEPEST = 2.0**28  # scores beyond it count as that: doubles below it are finer than the hair left for rounding
 _COUNT_WEIGHT = 0.2  # of "how many lie within the clip" beside the derivative, in adaptive clipping
 Array = NDArray[np.float64]
@@ -188,10 +187,8 @@ class _Run:
         self.plan, self.rng, self.public = plan, rng, public
         self.rows, self.columns = records.rows, np.asfortranarray(records.rows)
         loss = plan.problem.loss
-        self.kind = _KINDS.get(loss.name, 3)
-        labels = loss.name != "squared" and records.targets.dtype.kind in "iub"
-        signs = np.where(records.targets == 1, 1.0, -1.0) if labels else records.targets.astype(np.float64)
-        self.raw, self.targets = records.targets, np.where(records.usable, signs, 0.0)
+        self.kind = kernels.KINDS.get(loss.name, 3)
+        self.raw, self.targets = records.targets, records.signed(loss.name)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
         squares = self._squares()
@@ -240,7 +237,9 @@ class _Run:
             if plan.sampling != "greedy":  # greedy steps are few and each large: their last iterate is kept
                 w = total / inner
                 self.scores = kernels.scores(self.rows, w[:, None])[:, 0]
-        return Solution(w[:, None], self.ridge)  # no clip: what clipping coordinates does to probabilities is not known
+        return Solution(
+            w[:, None], self.ridge, steps=plan.steps
+        )  # no clip: what clipping coordinates does to probabilities is not known
 
     def _pick(self, w: Array) -> int:
         plan, p = self.plan, len(w)
