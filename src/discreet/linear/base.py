@@ -114,7 +114,8 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         if (declared := declared_features(self.bounds)) is not None:
             return declared
         if self.delta and (
-            self.solver in ("gd", "sgd", "svrg") or (self.solver == "auto" and self._loss().name != "squared")
+            self.solver in ("gd", "sgd", "svrg")
+            or (self.solver == "auto" and not (self._l1 and self._loss().name == "squared"))
         ):
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")

@@ -2,8 +2,9 @@ r"""Full-batch noisy gradient descent with momentum and averaging: the default w
 
 Each of T steps releases one clipped gradient sum with Gaussian noise; T such steps cost exactly what one costs whose
 noise is √T times smaller. Steps are those of ``_descent``; the mean of the later iterates is returned: of the second
-half, or of more where momentum arrives sooner. Λ is public and by default proportional to the noise (see
-``Problem.ridge``).
+half, or of more where momentum arrives sooner. Λ is proportional to the noise: a quarter of it (``Problem.ridge``), an
+eighth where the curvature is known. For the squared loss it is √p/6 of it, since weights are about 1/√p where noise and
+data meet, and a declared Λ is the least.
 
 What is not asked for follows from public facts and the number of records n, once that is public or counted; with z the
 noise multiplier of the whole budget, n/z says how far the data stand above the noise.
@@ -13,9 +14,10 @@ noise multiplier of the whole budget, n/z says how far the data stand above the 
     a matrix that exceeds the Hessian, as far as the noise lets one tell, so that directions in which the data hardly
     vary do not wait for the others. It is worth its price where n/z is large beside the number of columns.
 ``clip``
-    0.4, and more where n/z is so large that its noise hardly matters: clipped losses have minimisers of their own.
+    0.4·(n/30zp)^0.35 for p columns, 0.4 at least, and at most 2 or what the loss itself bounds: a clipped loss has a
+    minimiser of its own, which costs more than the noise where data are many.
 ``steps``
-    128, or fewer where the curvature is known.
+    128; 64 where the curvature is known and n/zp is above 100; 32 where n/z is above 40·p^1.5.
 
 Guarantee: the event, for any loss. With n fixed, what is released are Gaussians whose costs add up to one Gaussian's,
 whatever the shares, the clips and their number; so the cost is the count's and that Gaussian's, for every n that was
@@ -45,15 +47,19 @@ from discreet.linear import fused, kernels
 from discreet.linear.curvature import second_moments, symmetric
 from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._descent import COUNT_SHARE, Descending, Pace
+from discreet.linear.solvers._descent import CLIP, COUNT_SHARE, Descending, Pace
 from discreet.mechanisms.parameters import store
 
 __all__ = ["GradientDescent"]
 
-STEPS, FEWER = 128, 64
+# Chosen on census records, made-up ones and Adult's training file (docs/decisions/0382).
+STEPS = 128
+FEWER, ENOUGH = 64, 100.0  # fewer steps where the curvature is known and n/zp is above ENOUGH
+FEWEST, PLENTY = 32, 40.0  # and where n/z is above PLENTY·p^1.5, so that the curvature is known well
 SHARE = 0.1  # of the budget, for the curvature
-WORTH = 8.0  # n/z above this many times the columns
-WIDEST = 200  # columns whose second moments are worth a release
+WORTH = 4.0  # which is worth it where n/z is above WORTH·p^1.5: eigenvalues then stand above its noise
+WIDEST = 500  # columns
+NOISY, WIDER, WIDEST_CLIP = 30.0, 0.35, 2.0  # the clip grows as (n/zp)^0.35 from n/zp = 30 on
 Array = NDArray[np.float64]
 
 
@@ -83,13 +89,18 @@ class GradientDescent(Descending):
     def settled(self, size: float) -> GradientDescent:
         """The same with everything decided, for about so many records."""
         problem = self.problem
-        level = size / (problem.scale * problem.changes)  # n/z
-        share = self.curvature
+        p, level = problem.features, size / (problem.scale * problem.changes)  # n/z
+        share, steps, clip = self.curvature, self.steps, self.clip
         if share is None:
-            known = problem.delta > 0 and not self._flat and problem.features <= WIDEST
-            share = SHARE if known and level > WORTH * problem.features else 0.0
-        steps = self.steps if self.steps is not None else (FEWER if share else STEPS)
-        return replace(self, steps=steps, curvature=share, clip=self.bound)
+            known = problem.delta > 0 and not self._flat and p <= WIDEST
+            share = SHARE if known and level > WORTH * p**1.5 else 0.0
+        if steps is None:
+            steps = FEWER if share and level > ENOUGH * p else STEPS
+            steps = FEWEST if share and level > PLENTY * p**1.5 else steps
+        if clip is None:
+            longest = min(WIDEST_CLIP, problem.loss.lipschitz * problem.norm)
+            clip = min(CLIP * max(level / (NOISY * p), 1.0) ** WIDER, max(longest, CLIP)) if problem.delta > 0 else CLIP
+        return replace(self, steps=steps, curvature=share, clip=clip)
 
     # --- what it costs ---------------------------------------------------------------------------------------------
 
@@ -148,9 +159,18 @@ class GradientDescent(Descending):
         loss = self.problem.loss
         if loss.name not in kernels.KINDS:
             return lambda w: self._gradient(records, w)
-        norms, targets = fused.lengths(records.rows), records.signed(loss.name)
+        rows, targets = records.rows.astype(np.float32), records.signed(loss.name)  # however many: each row by itself
+        norms = fused.lengths(rows)
         kind, width = kernels.KINDS[loss.name], float(getattr(loss, "width", 0.0))
-        return lambda w: fused.gradient_sum(kind, records.rows, norms, targets, w[:, 0], width, self.bound)
+        return lambda w: fused.gradient_sum(kind, rows, norms, targets, w[:, 0], width, self.bound)
+
+    def _ridge(self, size: float) -> float:
+        """Λ, once the number of records is known."""
+        problem, asked = self.problem, self.problem.regularization
+        if problem.loss.name == "squared":
+            own = self.spread * math.sqrt(problem.features) / 6
+            return max(problem.steady_ridge(own, self.spread, size) if asked is None else own, asked or 0.0)
+        return self.regularization / 2 if self.curvature and asked is None else self.regularization
 
     def _pace(self, size: float) -> Pace:
         """Heavy-ball momentum for the condition number of the regularised sum, at most 0.95."""
@@ -175,5 +195,6 @@ class GradientDescent(Descending):
         ridge, bend = self._ridge(size), problem.loss.curvature
         most = bend * np.minimum(np.maximum(found, 0.0) + hidden, problem.square * size) + ridge
         least = bend * np.maximum(found - hidden / 2, 0.0) + ridge
-        root = math.sqrt(float((most / least).max()))
+        # the Hessian of a loss that is no square is less than its bound by some factor, taken to be 16 at most
+        root = max(math.sqrt(float((most / least).max())), 1.0 if problem.loss.name == "squared" else 4.0)
         return self._momentum(root, 1.0, ridge, lambda g: vectors @ ((vectors.T @ g) / most[:, None]))
