@@ -64,7 +64,7 @@ def test_a_table_is_learnt_from_and_its_network_predicts(capsys):
     assert capsys.readouterr().out.split() == ["income", "low", "high", "high"]
     assert discreet("predict", "net.pt", "--statement") == 0
     statement = json.loads(capsys.readouterr().out)
-    assert dp.epsilon(dp.events.from_dict(statement["event"]), 1e-5) <= 4.0
+    assert dp.epsilon(dp.events.Event.from_dict(statement["event"]), 1e-5) <= 4.0
 
 
 def test_a_number_is_predicted_within_its_bounds(folder, capsys):
@@ -87,7 +87,7 @@ def test_fit_reads_the_same_gzipped_file_by_the_same_schema(capsys):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('target = "income"', 'target = "absent"', "does not declare it"),
+        ('target = "income"', 'target = "absent"', "is not declared"),
         ('target = "income"', "", "data.target is missing"),
         ("hidden = [6]", "layers = [3, 2]", "model.layers is given"),
         ("hidden = [6]", "hidden = [0]", "model.hidden is [0]"),

@@ -140,7 +140,7 @@ def test_descent_with_curvature_passes_replay_and_releases_what_it_says(model, a
         return Release((made.coef_, made.n_iter_), made.event_)
 
     steps = replay(fitted, data, other, seeded=True).steps
-    assert len(steps) == gd.FEWER + 1 + (adjacency == "add-remove")
+    assert len(steps) == gd.FEWEST + 1 + (adjacency == "add-remove")
 
 
 def test_replay_finds_second_moments_of_rows_that_are_too_long(monkeypatch):

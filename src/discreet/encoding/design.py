@@ -35,8 +35,6 @@ class Design:
     target: str
 
     def __post_init__(self) -> None:
-        if self.target not in self.declaration.schema:
-            raise ValueError(f"target is {self.target!r}, but the schema does not declare it.")
         if not isinstance(self.goal, (Bounded, Categories)):
             raise ValueError(f"target is {self.target!r}, which is unlisted, but must be bounded or have categories.")
         if not self.features:
