@@ -64,8 +64,8 @@ def private(name: str, task: Task, epsilon: float, seed: int) -> Any:
         "tree": lambda: ours.DecisionTreeClassifier(**bounded, bins=[min(16, b) for b in task.bins], **classes),
         "forest": lambda: ours.RandomForestClassifier(**binned, **classes),
         "naive Bayes": lambda: ours.GaussianNB(**bounded, **classes),
-        "components": lambda: ours.PCA(n_components=COMPONENTS, **bounded),
-        "k-means": lambda: ours.KMeans(CLUSTERS, **bounded),
+        "components": lambda: ours.PCA(n_components=COMPONENTS, bounds=(0.0, 1.0), **public),
+        "k-means": lambda: ours.KMeans(CLUSTERS, bounds=(0.0, 1.0), **public),
     }
     return makers[name]()
 

@@ -156,7 +156,7 @@ def test_pairs_that_are_not_proved_are_refused_by_name():
             model.fit(X, Y)
     with pytest.raises(ValueError, match="solver is 'newton', but must be 'auto' or one of"):
         LogisticRegression(solver="newton").fit(X, Y)
-    with pytest.raises(ValueError, match="solver_options has 'speed', but solver 'gd' takes clip, curvature, radius, steps"):
+    with pytest.raises(ValueError, match="'speed', but solver 'gd' takes clip, curvature, radius, steps"):
         LogisticRegression(solver_options={"speed": 9}).fit(X, Y)
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.bounds import per_feature
 from discreet.errors import number
-from discreet.linear import kernels
+from discreet.linear.placing import place
 
 __all__ = ["Map", "Records"]
 
@@ -111,7 +111,7 @@ class Map:
         shift, scale = (
             np.ascontiguousarray(np.broadcast_to(side, (d,)), np.float64) for side in (self.shift, self.scale)
         )
-        kernels.place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
+        place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
         return rows
 
     def inside(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
