@@ -141,7 +141,7 @@ class CoordinateDescent:
         level = size / (problem.scale * problem.changes * problem.features)  # n/zp
         if clip is None:
             longest = min(2.0, problem.loss.lipschitz * problem.norm)
-            clip = min(CLIP * max(level / 30, 1.0) ** 0.35, max(longest, CLIP))
+            clip = min(CLIP * max(level / 30, 1.0) ** 0.42, max(longest, CLIP))
         if passes is None and self.sampling != "greedy":
             passes = PASSES[(level > 30) + (level > 200)]
         return replace(self, passes=passes, clip=clip)

@@ -14,7 +14,7 @@ noise multiplier of the whole budget, n/z says how far the data stand above the 
     a matrix that exceeds the Hessian, as far as the noise lets one tell, so that directions in which the data hardly
     vary do not wait for the others. It is worth its price where n/z is large beside the number of columns.
 ``clip``
-    0.4·(n/30zp)^0.35 for p columns, 0.4 at least, and at most 2 or what the loss itself bounds: a clipped loss has a
+    0.4·(n/30zp)^0.42 for p columns, 0.4 at least, and at most 2 or what the loss itself bounds: a clipped loss has a
     minimiser of its own, which costs more than the noise where data are many.
 ``steps``
     128; 64 where the curvature is known and n/zp is above 100; 32 where n/z is above 40·p^1.5.
@@ -59,7 +59,7 @@ FEWEST, PLENTY = 32, 40.0  # and where n/z is above PLENTY·p^1.5, so that the c
 SHARE = 0.1  # of the budget, for the curvature
 WORTH = 4.0  # which is worth it where n/z is above WORTH·p^1.5: eigenvalues then stand above its noise
 WIDEST = 500  # columns
-NOISY, WIDER, WIDEST_CLIP = 30.0, 0.35, 2.0  # the clip grows as (n/zp)^0.35 from n/zp = 30 on
+NOISY, WIDER, WIDEST_CLIP = 30.0, 0.42, 2.0  # the clip grows as (n/zp)^0.42 from n/zp = 30 on
 Array = NDArray[np.float64]
 
 
