@@ -236,11 +236,11 @@ CONTRACT = [
 
 
 SHAPE = {"check_decision_proba_consistency": "it expects one score a record, which is the shape of two classes"}
-SPARSE = {
-    f"check_estimator_sparse_{form}": "it fits four labels, of which three are declared, and expects probabilities of four"
-    for form in ("array", "matrix")
-}
-CENTRED = {name: "it sets with_mean, which ours does not have" for name in SPARSE}
+SPARSE = dict.fromkeys(
+    ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+    "it fits four labels, of which three are declared",
+)
+CENTRED = dict.fromkeys(SPARSE, "it sets with_mean, which ours does not have")
 
 
 def forbidden(estimator):

@@ -94,8 +94,8 @@ class Forest(Plan):
         noisy = self.noise.draw(np.concatenate(found), rng).reshape(self.trees, -1, k)
         leaves = [shares(counts, self.noise.deviation) for counts in noisy]
         totals = np.maximum(noisy.sum(axis=(0, 1)), self.noise.deviation)
-        found = {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
-        return found | {"class_prior_": totals / totals.sum()}
+        learnt = {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
+        return learnt | {"class_prior_": totals / totals.sum()}
 
     def _drawn(self, public: np.random.Generator) -> Splits:
         """A random feature at each node, and a random threshold within what the path leaves of its range."""
