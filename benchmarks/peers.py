@@ -24,6 +24,7 @@ REQUIREMENTS = {
     "accounting": ("dp-accounting==0.6.0", "prv-accountant==0.2.0", "opacus==1.6.0", "torch==2.13.0", "mpmath==1.3.0"),
     "dpmm": ("dpmm==0.1.9",),
     "linear": ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
+    "models": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "interpret-core==0.7.8", "statsmodels==0.14.5"),
     "noise": ("opendp==0.16.0", "numpy>=2.0", "torch==2.13.0"),
     "sdmetrics": ("sdmetrics==0.32.0",),
     "smartnoise": ("smartnoise-synth==1.0.8", "torch==2.13.0"),

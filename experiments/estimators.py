@@ -1,122 +1,216 @@
-"""The estimators beside a linear model and their non-private twins: accuracy and AUC on Adult and on PUMS, ten seeds.
+"""Every estimator on eight data sets, beside its non-private twin and its peer (diffprivlib, InterpretML's DP-EBM).
 
-Adult is tested on its own test file; PUMS (who is married, Fulton County) on a fixed half. Columns are as the schemas
-declare them: numbers by bounds and 32 bins, categories by their codes. Settings are the defaults, which were chosen on
-parts of the training rows, on PUMS and on made data.
+Classifiers are scored by accuracy, regressors by R², components by the share of variance they keep, k-means by the mean
+squared distance to the nearest centre, in units of the bounds. Settings are the defaults; public facts are those of
+``_tasks``. Peers run in an environment of their own, with the same rows, splits, bounds and epsilons; diffprivlib is
+pure, the others have the delta.
+
+Every score is kept in ``docs/experiments/estimators.json`` as soon as it is found, so that a run that was stopped goes
+on where it was: ``python -m experiments.estimators [--quick] [--seeds N] [--no-peers] [DATA ...]``. ``--quick`` is one
+seed at epsilon 1 without peers, and keeps nothing.
 """
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
+from sklearn import cluster, decomposition, ensemble, linear_model, naive_bayes, svm, tree
 
-from discreet import datasets
-from discreet.encoding import Encoder
-from discreet.estimators import AdditiveClassifier, DecisionTreeClassifier, GaussianNB, RandomForestClassifier
-from discreet.schema import Bounded, Declaration
+from benchmarks import peers
+from benchmarks.peers_models import kept, nearest
+from discreet import estimators as ours
+from discreet import linear
+from experiments import _results
+from experiments._tasks import TASKS, Task
 
-SEEDS = int(os.environ.get("DISCREET_SEEDS", "10"))
-EPSILONS = (0.1, 1.0, 10.0)
-DELTA = 1e-5
-LEFT_OUT = {"income", "fnlwgt", "education"}  # the target, a survey weight, and what education_num says
-PUMS = {"age": (0, 100, 32), "educ": (0.5, 16.5, 16), "income": (0, 200_000, 32)}
-MARKS = ("sex", "latino", "black", "asian", "children", "disability", "militaryservice", "employed", "englishability")
-
-
-@dataclass(frozen=True)
-class Data:
-    """Rows to learn from and to test on, with what is public of their columns."""
-
-    name: str
-    train: tuple[NDArray[np.float64], NDArray[np.int64]]
-    test: tuple[NDArray[np.float64], NDArray[np.int64]]
-    bounds: tuple[list[float], list[float]]
-    bins: list[int]
-    nominal: list[int]
+NAME, EPSILONS, DELTA, SEEDS = "estimators", (0.1, 1.0, 10.0), 1e-5, 10
+COMPONENTS, CLUSTERS = 3, 5
+CLASSIFIERS = ("logistic", "support vectors", "additive", "tree", "forest", "naive Bayes")
+REGRESSORS = ("least squares", "additive")
+UNSUPERVISED = ("components", "k-means")
+PEERS = {
+    **dict.fromkeys(("logistic", "tree", "forest", "naive Bayes", "least squares", *UNSUPERVISED), "diffprivlib"),
+    "additive": "DP-EBM",
+}
+WIDE = ("logistic", "support vectors", "least squares")  # models of one-hot rows; the others take codes
+Scores = dict[str, list[float | None]]
 
 
-def adult() -> Data:
-    """Columns as the shipped schema declares them."""
-    found = datasets.adult()
-    names = [name for name in found.schema if name not in LEFT_OUT]
-    encoder = Encoder(Declaration(found.schema))
-
-    def read(part: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        rows = encoder.read(dict(part))
-        columns = [
-            rows.numbers(name) if isinstance(found.schema[name], Bounded) else rows.codes(name).astype(float)
-            for name in names
-        ]
-        return np.column_stack(columns), rows.codes("income")
-
-    declared = [found.schema[name] for name in names]
-    facts = [
-        (column.low, column.high, 32) if isinstance(column, Bounded) else _codes(len(column.labels))
-        for column in declared
-    ]
-    low, high, bins = (list(side) for side in zip(*facts, strict=True))
-    nominal = [j for j, column in enumerate(declared) if not isinstance(column, Bounded)]
-    return Data("Adult", read(found.train), read(found.test), (low, high), bins, nominal)
+def named(task: Task) -> tuple[str, ...]:
+    """The estimators for a task."""
+    return (*(CLASSIFIERS if task.classes else REGRESSORS), *UNSUPERVISED)
 
 
-def _codes(count: int) -> tuple[float, float, int]:
-    return -0.5, count - 0.5, count
-
-
-def pums() -> Data | None:
-    """Who is married, if the census file is at hand."""
-    try:
-        people = datasets.pums()
-    except FileNotFoundError:
-        return None
-    chosen = [*PUMS, *MARKS]
-    X, y = np.column_stack([people[name].astype(float) for name in chosen]), people["married"]
-    facts = [PUMS.get(name, (-0.5, 1.5, 2)) for name in chosen]
-    low, high, bins = ([float(x) for x in side] for side in zip(*facts, strict=True))
-    half = np.random.default_rng(0).permutation(len(X))
-    train, test = half[: len(X) // 2], half[len(X) // 2 :]
-    return Data("PUMS", (X[train], y[train]), (X[test], y[test]), (low, high), [int(b) for b in bins],
-                list(range(len(PUMS), len(chosen))))  # fmt: skip
-
-
-def models(data: Data, epsilon: float, seed: int) -> dict[str, Any]:
-    """Each estimator at its defaults."""
-    public = {"epsilon": epsilon, "delta": DELTA, "bounds": data.bounds, "random_state": seed}
-    return {
-        "additive": AdditiveClassifier(bins=data.bins, nominal=data.nominal, **public),
-        "forest": RandomForestClassifier(bins=data.bins, **public),
-        "tree": DecisionTreeClassifier(bins=[min(16, b) for b in data.bins], **public),
-        "naive Bayes": GaussianNB(**public),
+def private(name: str, task: Task, epsilon: float, seed: int) -> Any:
+    """Ours, at its defaults."""
+    public: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
+    bounded = public | {"bounds": task.bounds}
+    binned, nominal = bounded | {"bins": task.bins}, {"nominal": task.nominal}
+    rows = public | {"feature_norm": task.wide[1]}
+    classes, target = {"classes": task.classes}, {"target_bounds": task.target}
+    makers: dict[str, Callable[[], Any]] = {
+        "logistic": lambda: linear.LogisticRegression(**rows, **classes),
+        "support vectors": lambda: linear.LinearSVC(**rows, **classes),
+        "least squares": lambda: linear.LinearRegression(**rows, **target),
+        "additive": lambda: (
+            ours.AdditiveClassifier(**binned, **nominal, **classes)
+            if task.classes
+            else ours.AdditiveRegressor(**binned, **nominal, **target)
+        ),
+        "tree": lambda: ours.DecisionTreeClassifier(**bounded, bins=[min(16, b) for b in task.bins], **classes),
+        "forest": lambda: ours.RandomForestClassifier(**binned, **classes),
+        "naive Bayes": lambda: ours.GaussianNB(**bounded, **classes),
+        "components": lambda: ours.PCA(n_components=COMPONENTS, bounds=(0.0, 1.0), **public),
+        "k-means": lambda: ours.KMeans(CLUSTERS, bounds=(0.0, 1.0), **public),
     }
+    return makers[name]()
 
 
-def scored(model: Any, test: tuple[Any, Any]) -> tuple[float, float]:
-    """Accuracy and AUC."""
-    shares = model.predict_proba(test[0])[:, 1]
-    return float(np.mean((shares > 0.5) == test[1])), float(roc_auc_score(test[1], shares))
+def plain(name: str, task: Task) -> Any:
+    """The non-private twin."""
+    boosting = ensemble.HistGradientBoostingClassifier if task.classes else ensemble.HistGradientBoostingRegressor
+    makers: dict[str, Callable[[], Any]] = {
+        "logistic": lambda: linear_model.LogisticRegression(C=100.0, max_iter=2000),
+        "support vectors": lambda: svm.LinearSVC(),
+        "least squares": lambda: linear_model.LinearRegression(),
+        "additive": lambda: boosting(interaction_cst="no_interactions", random_state=0),
+        "tree": lambda: tree.DecisionTreeClassifier(max_depth=6, random_state=0),
+        "forest": lambda: ensemble.RandomForestClassifier(random_state=0),
+        "naive Bayes": lambda: naive_bayes.GaussianNB(),
+        "components": lambda: decomposition.PCA(COMPONENTS),
+        "k-means": lambda: cluster.KMeans(CLUSTERS, n_init=3, random_state=0),
+    }
+    return makers[name]()
+
+
+def scaled(task: Task) -> Any:
+    """Columns from their bounds to [0, 1]."""
+    low, high = task.bounds
+    return (np.clip(task.x, low, high) - low) / (high - low)
+
+
+def score(name: str, task: Task, model: Any, seed: int) -> float:
+    """Of a model fitted to one split. Components and centres are those of columns scaled to [0, 1]."""
+    train, test = task.split(seed)
+    if name in UNSUPERVISED:
+        rows = scaled(task)
+        model.fit(rows[train])
+        return kept(model.components_, rows[test]) if name == "components" else nearest(_centres(model), rows[test])
+    x = task.wide[0] if name in WIDE else task.x
+    return float(model.fit(x[train], task.y[train]).score(x[test], task.y[test]))
+
+
+def _centres(model: Any) -> Any:
+    return model.cluster_centers_
+
+
+class Peer:
+    """One process of the peers' environment, which answers question after question."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.failed = task, ""
+        self.script = peers.ROOT / "benchmarks" / "peers_models.py"
+
+    def scores(self, name: str, epsilon: float, seeds: list[int]) -> Iterator[float | None]:
+        """One a seed; none where the peer fails."""
+        questions = [self._question(name, epsilon, seed) for seed in seeds]
+        for found in peers.stream(peers.python("models"), self.script, questions):
+            self.failed = found.get("failure", self.failed)
+            value = found.get("score")
+            yield None if value is None else (-value if name == "k-means" else value)
+
+    def _question(self, name: str, epsilon: float, seed: int) -> dict[str, Any]:
+        task = self.task
+        train, test = task.split(seed)
+        low, high = task.bounds
+        x, norm = (task.wide[0], task.wide[1]) if name in WIDE else (task.x, 1.0)
+        if name in UNSUPERVISED:
+            x, low, high = scaled(task), np.zeros(len(low)), np.ones(len(high))
+            norm = float(np.sqrt(len(low)))
+        if name == "least squares":
+            low, high = np.full(x.shape[1], -1.0), np.ones(x.shape[1])
+        path = peers.BUILD / f"estimators-{seed}.npz"
+        facts = {"low": low, "high": high, "norm": norm, "classes": np.array(task.classes)}
+        parts = {"x": x[train], "y": task.y[train], "test": x[test], "labels": task.y[test]}
+        np.savez(path, **parts, **facts, target=np.array(task.target or ()))
+        asked = {"data": str(path), "estimator": name, "epsilon": epsilon, "delta": DELTA, "seed": seed}
+        return asked | {
+            "nominal": list(task.nominal),
+            "target": task.target,
+            "components": COMPONENTS if name == "components" else CLUSTERS,
+        }
+
+
+def run(task: Task, found: Scores, seeds: int, epsilons: tuple[float, ...], with_peers: bool, keep: bool) -> None:
+    """Fill in what is missing, and keep it."""
+    for name in named(task):
+        jobs: dict[str, Callable[[int], Iterator[float | None]]] = {
+            f"{task.name}|{name}|not private|": lambda first, name=name: (  # type: ignore[misc]
+                score(name, task, plain(name, task), seed) for seed in range(first, 1 if task.test else seeds)
+            )
+        }
+        for epsilon in epsilons:
+            jobs[f"{task.name}|{name}|discreet|{epsilon:g}"] = lambda first, name=name, epsilon=epsilon: (  # type: ignore[misc]
+                score(name, task, private(name, task, epsilon, seed), seed) for seed in range(first, seeds)
+            )
+            if with_peers and name in PEERS:
+                jobs[f"{task.name}|{name}|peer|{epsilon:g}"] = lambda first, name=name, epsilon=epsilon: (  # type: ignore[misc]
+                    Peer(task).scores(name, epsilon, list(range(first, seeds)))
+                )
+        for key, job in jobs.items():
+            for value in job(len(found.get(key, []))):
+                found.setdefault(key, []).append(None if value is None else round(value, 5))
+                if keep:
+                    _results.save(NAME, found)
+
+
+def cell(found: Scores, key: str) -> str:
+    """The mean of what stands, with the number of seeds if that is not all of them."""
+    values = [value for value in found.get(key, []) if value is not None]
+    if not values:
+        return "fails" if found.get(key) else ""
+    return f"{np.mean(values):.3f}" + (f" ({len(values)})" if len(values) != SEEDS else "")
+
+
+def rows(found: Scores) -> list[list[str]]:
+    """The table: what is not private, then ours and the peer's at each epsilon."""
+    lines = []
+    pairs = dict.fromkeys(tuple(key.split("|")[:2]) for key in found)
+    for task, name in pairs:
+        told = [cell(found, f"{task}|{name}|not private|").split(" ")[0]]
+        for epsilon in EPSILONS:
+            told += [cell(found, f"{task}|{name}|{who}|{epsilon:g}") for who in ("discreet", "peer")]
+        lines.append([task, name, *told])
+    return lines
+
+
+HEADER = ["data", "estimator", "not private", *(f"{who}, ε = {e:g}" for e in EPSILONS for who in ("ours", "peer"))]
 
 
 def main() -> None:
-    """Print a table for each data set."""
-    for data in filter(None, (adult(), pums())):
-        table = Table("estimator", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), title=f"{data.name}: accuracy / AUC")
-        for name in models(data, 1.0, 0):
-            cells = []
-            for epsilon in EPSILONS:
-                runs = [scored(models(data, epsilon, seed)[name].fit(*data.train), data.test) for seed in range(SEEDS)]
-                cells.append("{:.1%} / {:.3f}".format(*np.mean(runs, axis=0)))
-            table.add_row(name, *cells)
-        twin = scored(HistGradientBoostingClassifier(random_state=0).fit(*data.train), data.test)
-        table.add_row("boosting, not private", *[""] * (len(EPSILONS) - 1), "{:.1%} / {:.3f}".format(*twin))
-        Console().print(table)
+    warnings.simplefilter("ignore")
+    words = sys.argv[1:] if sys.argv[0].endswith("estimators.py") else []
+    quick, with_peers = "--quick" in words, not {"--quick", "--no-peers"} & set(words)
+    seeds = int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else SEEDS
+    chosen = [word for word in words if word in TASKS] or list(TASKS)
+    found: Scores = {} if quick else _kept()
+    for name in chosen:
+        run(TASKS[name](), found, seeds, (1.0,) if quick else EPSILONS, with_peers, keep=not quick)
+        if not quick:
+            _results.write_table(NAME, HEADER, rows(found))
+    for line in [HEADER, *rows(found)]:
+        print(" | ".join(line))
+
+
+def _kept() -> Scores:
+    try:
+        return dict(_results.load(NAME))
+    except FileNotFoundError:
+        return {}
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_a_class_is_learned_and_predicted(capsys):
 def test_a_number_is_learned_and_predicted(capsys):
     """Values stay inside the declared bounds."""
     run(*FIT, "--target", "wage", "--json")
-    assert json.loads(capsys.readouterr().out)["solver"] == "statistics"
+    assert json.loads(capsys.readouterr().out)["solver"] == "gd"
     run("predict", "model.json", "data.csv")
     values = [float(line) for line in capsys.readouterr().out.split()[1:]]
     assert all(0 <= value <= 50 for value in values)

@@ -43,7 +43,7 @@ def test_the_largest_model_has_room_for_the_rounding_of_every_entry(clip):
     """Shrunk to _INSIDE of the clip, each of 2^26 entries moved by half a step: at most the clip, exactly."""
     step = Fraction(kernels.grid_step(clip))
     assert Fraction(clip) / 2**33 < step <= Fraction(clip) / 2**32
-    assert Fraction(kernels._INSIDE) * Fraction(clip) + math.isqrt(LARGEST) * step / 2 <= Fraction(clip)
+    assert Fraction(kernels.INSIDE) * Fraction(clip) + math.isqrt(LARGEST) * step / 2 <= Fraction(clip)
 
 
 @pytest.mark.parametrize(

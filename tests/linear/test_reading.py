@@ -81,7 +81,7 @@ def test_one_text_label_does_not_switch_off_ten_thousand():
     y = (x[:, 0] > 0).astype(int).tolist()
     model = classifier(epsilon=10.0, solver_options=None, bounds=([-1.0], 1.0))
     strong = model.fit(x, y).coef_[0, 0]
-    assert model.fit([*x.tolist(), [1.0]], [*y, "x"]).coef_[0, 0] == strong > 20
+    assert model.fit([*x.tolist(), [1.0]], [*y, "x"]).coef_[0, 0] == strong > 5
 
 
 def test_booleans_of_numpy_are_numbers_beside_a_missing_one():

@@ -60,7 +60,7 @@ CLASSIFIERS = {
     "objective, hinge": LinearSVC(solver="objective", epsilon=0.1),
 }
 REGRESSORS = {
-    "statistics": LinearRegression(),
+    "statistics": LinearRegression(solver="statistics"),
     "statistics, pure": LinearRegression(delta=0.0),
     "statistics, lasso": Lasso(alpha=0.5),
     "gd": LinearRegression(solver="gd", solver_options=FEW),

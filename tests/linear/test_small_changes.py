@@ -7,6 +7,7 @@ import discreet as dp
 from discreet.encoding.features import MOST
 from discreet.linear import LinearRegression, LogisticRegression, kernels
 from discreet.linear.losses import Logistic, Squared
+from discreet.linear.placing import place
 from discreet.linear.problem import Problem, clip_norm, noise_multiplier
 from discreet.linear.rows import Map
 from tests.frozen import unfrozen
@@ -66,13 +67,13 @@ def test_without_bounds_features_are_divided_by_their_norm_and_nothing_else():
 
 def test_a_row_of_zeros_stays_one():
     out = np.full((1, 2), np.nan)
-    kernels.place(np.zeros((1, 2)), np.zeros(2), np.ones(2), 1.0, False, 0.5, out)
+    place(np.zeros((1, 2)), np.zeros(2), np.ones(2), 1.0, False, 0.5, out)
     assert out.tolist() == [[0.0, 0.0]]
 
 
 def test_a_row_outside_of_the_ball_is_drawn_to_its_edge_and_one_inside_divided():
     out = np.zeros((2, 3))
-    kernels.place(np.array([[3.0, 4.0], [0.3, 0.4]]), np.zeros(2), np.ones(2), 2.0, False, 0.5, out)
+    place(np.array([[3.0, 4.0], [0.3, 0.4]]), np.zeros(2), np.ones(2), 2.0, False, 0.5, out)
     assert out == pytest.approx(np.array([[0.3, 0.4, 1.0], [0.15, 0.2, 1.0]]))
 
 
@@ -95,7 +96,7 @@ def test_half_a_billion_clipped_gradients_add_up_in_64_bits():
 
 
 def test_the_norm_of_a_tiny_row_is_its_norm():
-    assert kernels._small_norm(np.array([3e-200, -4e-200])) == pytest.approx(5e-200, rel=1e-12)
+    assert kernels.small_norm(np.array([3e-200, -4e-200])) == pytest.approx(5e-200, rel=1e-12)
 
 
 def test_a_record_without_a_residual_adds_nothing_whatever_its_row():

@@ -13,7 +13,9 @@ from discreet.estimators import (
     DecisionTreeClassifier,
     GaussianNB,
     KMeans,
+    MinMaxScaler,
     RandomForestClassifier,
+    StandardScaler,
 )
 from tests.operations.contract import Case, Worst
 from tests.operations.linear import BOUNDS, CORNER, DATA, FEWER, LESS, SpiedList, spied
@@ -50,5 +52,7 @@ OPERATIONS: list[Case] = [
     _case("Fit, additive, three classes", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=1, classes=(0, 1, 2))),
     _case("Fit, additive regression", AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, **TARGETS)),
     _case("Fit, tree", DecisionTreeClassifier(bounds=BOUNDS, bins=4, max_depth=2)),
+    _case("Fit, standard scaler", StandardScaler(bounds=BOUNDS)),
+    _case("Fit, range scaler", MinMaxScaler(bounds=BOUNDS)),
     _case("Fit, forest", RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2)),
 ]

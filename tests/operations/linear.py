@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.linear import LinearRegression, LogisticRegression, PrivateScaler
+from discreet.linear import LinearRegression, LogisticRegression
 from discreet.linear.inference import Inference
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
@@ -55,14 +55,6 @@ def learned(model: Any) -> tuple[Any, ...]:
 
 
 OPERATIONS: list[Case] = [
-    Case(
-        "Moments",
-        lambda: PrivateScaler(bounds=BOUNDS).operation(2),
-        DATA[0],
-        FEWER[0],
-        spy=SpiedList,
-        worst=Worst(CORNER[0], LESS[0]),
-    ),
     Case(
         "Fit, logistic",
         lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}).operation(),

@@ -21,7 +21,10 @@ __all__ = ["predict", "register"]
 
 SHOWN = 10  # numbers of lines in a warning
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that 'discreet fit' saved.", show_default=False)]
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A model that 'discreet fit' or 'discreet train' saved.", show_default=False),
+]
 Out = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False),
@@ -53,7 +56,7 @@ def predict(
     trust_pickle: Trust = False,
 ) -> None:
     """Predict with a saved model: one line a row. Predictions cost nothing more."""
-    loaded = _pickled(model) if trust_pickle else _loaded(model)
+    loaded = _pickled(model) if trust_pickle else _loaded(model)  # of 'fit', or of 'train'
     if statement:
         show.as_json(loaded.statement)
         return
@@ -85,6 +88,10 @@ def _tell_left_out(data: str) -> None:
 def _loaded(path: str) -> Any:
     from discreet.linear.saved import LONGEST, loads
 
+    if Path(f"{path}.json").is_file():  # the statement beside a network's weights
+        from discreet.cli.network import loaded
+
+        return loaded(path)
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST + 1)

@@ -8,7 +8,6 @@ import json
 import sys
 import zipfile
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,17 +21,19 @@ from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.toml import read_sections
 from discreet.errors import extra
 from discreet.release import charged
+from discreet.schema import read_schema
 
 if TYPE_CHECKING:  # --help must not wait for torch: the functions that use it import it
     import torch
 
+    from discreet.cli.network import Network
     from discreet.training import Training
 
 __all__ = ["register", "train"]
 
 _SECTIONS = {
-    "model": {"layers", "factory"},
-    "data": {"path", "inputs", "target", "factory"},
+    "model": {"layers", "hidden", "factory"},
+    "data": {"path", "schema", "inputs", "target", "factory"},
     "training": {"optimizer", "lr", "batch_size", "loss", "loss_reduction"},
     "privacy": {
         "epsilon",
@@ -82,8 +83,8 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train a model privately, as a TOML file says; write its weights and, beside them, its privacy statement as
-    JSON."""
+    """Train a model privately, as a TOML file says, on arrays or on a table with its schema; write its weights and,
+    beside them, its privacy statement as JSON."""
     with extra("torch"):
         import torch
 
@@ -91,11 +92,12 @@ def train(
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
         torch.manual_seed(seed)  # for a data factory; the run has streams of its own
-    model = _model(asked["model"])
-    records = _data(asked["data"], file.parent)
+    network = _network(asked, file.parent)
+    model = _model(asked["model"]) if network is None else network.model
+    records = _data(asked["data"], file.parent) if network is None else network.tensors(_path(asked, file.parent))
     operation = _operation(model, records, asked, progress=False if quiet else "local" if local else True)
     told = out.with_name(f"{out.name}.json")
-    inputs = [file, *([file.parent / asked["data"]["path"]] if "path" in asked["data"] else [])]
+    inputs = [file, *(file.parent / asked["data"][key] for key in ("path", "schema") if key in asked["data"])]
     with (
         claimed(out, force=force, inputs=inputs) as weights,
         claimed(told, force=force, inputs=inputs) as statement,
@@ -109,9 +111,50 @@ def train(
             "reproducible": released.reproducible,
             "charged": payer.head,
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
-        }
+        } | ({} if network is None else {"network": network.to_dict()})
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
+    if seed is not None:
+        show.say("made with a seed: for tests, not private")
+    show.say(_guarantee(operation, float(asked["privacy"].get("delta", 1e-6))))
+
+
+def _guarantee(operation: Training[torch.nn.Module], delta: float) -> str:
+    """What was spent, in a line."""
+    from discreet.accounting import epsilon
+
+    adjacency = operation.plan.adjacency
+    spent = show.ceiling(epsilon(operation.event, delta, adjacency=adjacency), 4)
+    return f"guarantee: epsilon = {spent} at delta = {delta:g} ({adjacency}) for {operation.unit}"
+
+
+def _network(asked: dict[str, dict[str, Any]], folder: Path) -> Network | None:
+    """The network of a table, where the data has a schema; its loss, where none is asked for."""
+    data, model = asked["data"], asked["model"]
+    if "schema" not in data:
+        if "hidden" in model:
+            raise ValueError("model.hidden is given, but belongs to a table: say data.schema, or give model.layers.")
+        return None
+    if odd := [f"model.{key}" for key in ("layers", "factory") if key in model] + [
+        f"data.{key}" for key in ("inputs", "factory") if key in data
+    ]:
+        raise ValueError(
+            f"{odd[0]} is given, but data.schema says what the columns are: give model.hidden, or nothing."
+        )
+    if absent := [key for key in ("path", "target") if not isinstance(data.get(key), str)]:
+        raise ValueError(f"data.{absent[0]} is missing: data.schema needs the file, path, and the column, target.")
+    from discreet.cli.network import Network
+    from discreet.encoding import Design
+
+    hidden = model.get("hidden", [])
+    design = Design(read_schema(str(folder / data["schema"])), data["target"])
+    network = Network(design, tuple(hidden) if isinstance(hidden, list) else (hidden,))
+    asked["training"].setdefault("loss", network.loss)
+    return network
+
+
+def _path(asked: dict[str, dict[str, Any]], folder: Path) -> str:
+    return str(folder / asked["data"]["path"])
 
 
 def _operation(
@@ -201,8 +244,6 @@ def _factory(name: Any) -> Callable[[], Any]:
 def _model(asked: dict[str, Any]) -> Callable[[], torch.nn.Module]:
     if "factory" in asked:
         return _factory(asked["factory"])
-    import torch
-
     sizes = asked.get("layers", [])
     if (
         not isinstance(sizes, list)
@@ -213,14 +254,9 @@ def _model(asked: dict[str, Any]) -> Callable[[], torch.nn.Module]:
             "model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
             "model.factory."
         )
+    from discreet.cli.network import layered
 
-    def made() -> torch.nn.Module:
-        layers: list[torch.nn.Module] = []
-        for before, after in pairwise(sizes):
-            layers += [torch.nn.Linear(before, after), torch.nn.ReLU()]
-        return torch.nn.Sequential(*layers[:-1])
-
-    return made
+    return lambda: layered(sizes)
 
 
 def _data(asked: dict[str, Any], folder: Path) -> Any:

@@ -11,6 +11,7 @@ One schema serves every room: a query, a model and whatever learns from a table 
 
 from __future__ import annotations
 
+from discreet.encoding.design import Design
 from discreet.encoding.encoder import Encoded, Encoder
 
-__all__ = ["Encoded", "Encoder"]
+__all__ = ["Design", "Encoded", "Encoder"]

@@ -72,7 +72,7 @@ class UnreadRows:
     columns: int
 
     def __len__(self) -> int:
-        return len(self.source)
+        return int(self.source.shape[0]) if hasattr(self.source, "tocsr") else len(self.source)
 
     def __repr__(self) -> str:
         return f"UnreadRows({self.columns} columns)"
@@ -82,6 +82,8 @@ class UnreadRows:
         source = self.source
         if framed(source):
             return np.stack([_floats(series) for series in _series(source)], axis=1)
+        if hasattr(source, "tocsr"):
+            return np.asarray(source.toarray(), np.float64)
         if isinstance(source, np.ndarray) and source.dtype != object:
             with np.errstate(all="ignore"):
                 return np.asarray(source, np.float64)

@@ -23,6 +23,7 @@ with extra("sklearn"):
 
 __all__ = ["MOST", "column", "held", "pair", "table"]
 
+DENSEST = 1 << 33  # entries of a sparse table: what no memory holds is found before the charge
 MOST = 1 << 29  # records: so many bounded numbers add up exactly in 64 bits, and certificates are proved for them
 
 _REFUSED = "X has {what}, but must hold real numbers. Encode categories by a public list of levels first."
@@ -33,7 +34,8 @@ _NO_WIDTH = (
 
 
 def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = None) -> UnreadRows:
-    """X, if its types are numeric and its shape is a table's, by scikit-learn's rules; no value is looked at.
+    """X, if its types are numeric and its shape is a table's, by scikit-learn's rules; no value is looked at. A sparse
+    matrix is read as the table that it stands for.
 
     ``declared`` is the number of columns of a list, where something else declares it.
     """
@@ -78,8 +80,14 @@ def _blank(source: Any, declared: int | None) -> Any:
         return source.iloc[:0] if hasattr(source, "iloc") else source.slice(0, 0)
     if isinstance(source, (list, tuple)):
         return np.empty(0 if declared is None else (0, declared))
+    if hasattr(source, "tocsr") and source.ndim == 2:
+        if source.shape[0] * source.shape[1] > DENSEST:
+            raise ValueError(f"X is sparse and becomes a table of its shape, but of at most {DENSEST} entries.")
+        if source.dtype.kind not in "biuf":
+            raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
+        return np.empty((0, source.shape[1]))
     if not isinstance(source, np.ndarray):
-        return source  # sparse: refused by scikit-learn, by name
+        return source
     if source.dtype.kind not in "biufcO":
         raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
     kind = np.complex128 if source.dtype.kind == "c" else np.float64

@@ -10,6 +10,7 @@ from discreet.estimators.additive_models import AdditiveClassifier, AdditiveRegr
 from discreet.estimators.kmeans import KMeans
 from discreet.estimators.naive_bayes import GaussianNB
 from discreet.estimators.pca import PCA
+from discreet.estimators.scaling import MinMaxScaler, StandardScaler
 from discreet.estimators.tree_models import DecisionTreeClassifier, RandomForestClassifier
 
 __all__ = [
@@ -19,5 +20,7 @@ __all__ = [
     "DecisionTreeClassifier",
     "GaussianNB",
     "KMeans",
+    "MinMaxScaler",
     "RandomForestClassifier",
+    "StandardScaler",
 ]

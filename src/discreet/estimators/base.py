@@ -31,6 +31,8 @@ with extra("sklearn"):
 
 __all__ = ["Fit", "Plan", "PrivateEstimator"]
 
+FARTHEST = 1e100
+
 
 class Plan(ABC):
     """What a fit will do, from public facts alone."""
@@ -90,7 +92,14 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.bounds is None:
             raise ValueError("bounds is None, but must be declared: (lower, upper), numbers or one a feature.")
-        return per_feature(self.bounds, features)
+        low, high = per_feature(self.bounds, features)
+        wide = np.maximum(np.abs(low), np.abs(high))
+        if not ((wide <= FARTHEST) & (high - low >= 1 / FARTHEST)).all():  # variances are squares of these
+            raise ValueError(
+                f"bounds must lie within ±{FARTHEST:g}, each lower one below its upper one by {1 / FARTHEST:g} or "
+                "more: change the units."
+            )
+        return low, high
 
     def privacy_event(self, n_features: int | None = None) -> events.Event:
         """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged."""
@@ -124,7 +133,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
 

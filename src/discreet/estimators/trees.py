@@ -93,7 +93,9 @@ class Forest(Plan):
         found = [_counts(tree.reached(codes), targets, tree.leaves, k) for tree in trees]
         noisy = self.noise.draw(np.concatenate(found), rng).reshape(self.trees, -1, k)
         leaves = [shares(counts, self.noise.deviation) for counts in noisy]
-        return {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
+        totals = np.maximum(noisy.sum(axis=(0, 1)), self.noise.deviation)
+        learnt = {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
+        return learnt | {"class_prior_": totals / totals.sum()}
 
     def _drawn(self, public: np.random.Generator) -> Splits:
         """A random feature at each node, and a random threshold within what the path leaves of its range."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from discreet.linear.classifiers import LinearClassifier, LinearSVC, LogisticRegression
 from discreet.linear.losses import CustomLoss
 from discreet.linear.regressors import ElasticNet, Lasso, LinearRegression, LinearRegressor, Ridge
-from discreet.linear.scaling import PrivateScaler
 
 __all__ = [
     "CustomLoss",
@@ -21,6 +20,5 @@ __all__ = [
     "LinearRegressor",
     "LinearSVC",
     "LogisticRegression",
-    "PrivateScaler",
     "Ridge",
 ]

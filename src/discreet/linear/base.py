@@ -114,7 +114,8 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         if (declared := declared_features(self.bounds)) is not None:
             return declared
         if self.delta and (
-            self.solver in ("gd", "sgd", "svrg") or (self.solver == "auto" and self._loss().name != "squared")
+            self.solver in ("gd", "sgd", "svrg")
+            or (self.solver == "auto" and not (self._l1 and self._loss().name == "squared"))
         ):
             return 1  # their cost does not depend on it
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
@@ -159,7 +160,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.solver_, self.solver_reason_ = choice.name, choice.reason
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
-        self.n_iter_ = int(getattr(choice.solver, "steps", 1))
+        self.n_iter_ = solution.steps
         self._solution, self._map = solution, mapping
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
@@ -187,5 +188,5 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags

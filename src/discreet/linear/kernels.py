@@ -25,22 +25,27 @@ from numpy.typing import NDArray
 __all__ = [
     "GRID_BITS",
     "HINGE",
+    "INSIDE",
+    "KINDS",
     "LOGISTIC",
     "SQUARED",
+    "VANISHING",
     "clipped_sum",
     "column_sum",
     "exact",
     "gram_sum",
     "grid_step",
     "inside_count",
-    "place",
+    "residual_of",
     "scores",
     "shift_scores",
+    "small_norm",
+    "square_of",
     "unpacked",
 ]
 
 GRID_BITS = 32
-_INSIDE = 1 - 2.0**-20
+INSIDE = 1 - 2.0**-20
 
 
 def grid_step(clip: float) -> float:
@@ -68,18 +73,19 @@ def scores(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[n
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _square(row: Any) -> float:
+def square_of(row: Any) -> float:
+    """‖row‖², which underflows for tiny numbers."""
     total = 0.0
     for j in range(len(row)):
         total += row[j] * row[j]
     return total
 
 
-_VANISHING = 2.0**-900  # below it squares may have underflowed, each by less than 2^-1022
+VANISHING = 2.0**-900  # below it squares may have underflowed, each by less than 2^-1022
 
 
 @njit(cache=True, nogil=True)
-def _small_norm(row: Any) -> float:
+def small_norm(row: Any) -> float:
     """‖row‖ after division by the largest entry, so that no square vanishes."""
     largest = 0.0
     for j in range(len(row)):
@@ -98,11 +104,11 @@ def _clipped_sum(rows: Any, residuals: Any, clip: float, step: float, totals: An
     block = np.zeros((k, p))
     magic = 1.5 * 2.0**52 * step  # adding and subtracting it rounds to a multiple of the step
     for i in range(n):
-        width, height = _square(rows[i]), _square(residuals[i])
+        width, height = square_of(rows[i]), square_of(residuals[i])
         length = math.sqrt(width) * math.sqrt(height)
-        if width < _VANISHING or height < _VANISHING:
-            length = _small_norm(residuals[i])
-            length = length * _small_norm(rows[i]) if length > 0.0 else 0.0
+        if width < VANISHING or height < VANISHING:
+            length = small_norm(residuals[i])
+            length = length * small_norm(rows[i]) if length > 0.0 else 0.0
         if length > 0.0 and length < math.inf:  # not for NaN
             shrink = min(1.0, clip / length)
             for c in range(k):
@@ -126,7 +132,7 @@ def clipped_sum(rows: NDArray[np.float64], residuals: NDArray[np.float64], clip:
     step = grid_step(clip)
     with np.errstate(over="ignore", invalid="ignore"):
         bounded = np.clip(np.nan_to_num(residuals, nan=0.0, posinf=0.0, neginf=0.0), -1e150, 1e150)
-    _clipped_sum(rows, bounded, clip * _INSIDE, step, totals)
+    _clipped_sum(rows, bounded, clip * INSIDE, step, totals)
     return exact(totals.T, step)
 
 
@@ -140,6 +146,7 @@ def exact(totals: NDArray[np.int64], step: float) -> Any:
 
 
 SQUARED, LOGISTIC, HINGE = 0, 1, 2
+KINDS = {"squared": SQUARED, "logistic": LOGISTIC, "huber hinge": HINGE}  # by the name of the loss
 _HALVE, _LOG2_E, _LN_2 = 1.5 * 2.0**52, 1.4426950408889634, 0.6931471805599453
 
 
@@ -158,7 +165,7 @@ def _sigmoid(t: float) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _residual(kind: int, score: float, target: float, width: float) -> float:
+def residual_of(kind: int, score: float, target: float, width: float) -> float:
     """The derivative of a loss in its score; targets of the classification losses are -1, 1, and 0 for no record."""
     if kind == 0:
         return score - target
@@ -190,7 +197,7 @@ def _column_sum(kind: int, column: Any, scores: Any, targets: Any, width: float,
             total += _whole(scores[i] * column[i], clip, magic, zero)
     else:
         for i in range(len(column)):
-            total += _whole(_residual(kind, scores[i], targets[i], width) * column[i], clip, magic, zero)
+            total += _whole(residual_of(kind, scores[i], targets[i], width) * column[i], clip, magic, zero)
     return total
 
 
@@ -198,7 +205,7 @@ def _column_sum(kind: int, column: Any, scores: Any, targets: Any, width: float,
 def _inside_count(kind: int, column: Any, scores: Any, targets: Any, width: float, clip: float) -> Any:
     total = np.int64(0)
     for i in range(len(column)):
-        r = scores[i] if kind == 3 else _residual(kind, scores[i], targets[i], width)
+        r = scores[i] if kind == 3 else residual_of(kind, scores[i], targets[i], width)
         total += 1 if abs(r * column[i]) <= clip else 0
     return total
 
@@ -216,7 +223,7 @@ def column_sum(
     ``kind`` says which loss; 3 says that ``scores`` are the residuals themselves.
     """
     step = grid_step(clip)
-    total = _column_sum(kind, column, scores, targets, width, clip * _INSIDE, 1.5 * 2.0**52 * step)
+    total = _column_sum(kind, column, scores, targets, width, clip * INSIDE, 1.5 * 2.0**52 * step)
     return exact(np.array([total], np.int64), step)
 
 
@@ -265,35 +272,3 @@ def unpacked(packed: NDArray[np.float64], features: int) -> NDArray[np.float64]:
     matrix = np.zeros((features, features))
     matrix[upper] = packed / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
     return np.asarray(matrix + np.triu(matrix, 1).T)
-
-
-@njit(cache=True, nogil=True)
-def place(features: Any, shift: Any, scale: Any, norm: float, bounded: bool, inside: float, out: Any) -> None:
-    """(x - shift)/scale, cut to [-1, 1] if ``bounded``, shrunk to the ball of radius ``norm`` and divided by it.
-
-    A row with an entry that is not finite becomes NaN. The largest entry is divided out first, so nothing overflows.
-    ``out`` may have one column more, for the intercept, which is set to one.
-    """
-    n, d = features.shape
-    for i in range(n):
-        largest, good = 0.0, True
-        for j in range(d):
-            x = (features[i, j] - shift[j]) / scale[j]
-            x = min(1.0, max(-1.0, x)) if bounded else x
-            good = good and math.isfinite(features[i, j]) and math.isfinite(x)
-            largest = max(largest, abs(x))
-            out[i, j] = x
-        if out.shape[1] > d:
-            out[i, d] = 1.0
-        if not good:
-            for j in range(out.shape[1]):
-                out[i, j] = math.nan
-            continue
-        top = largest if largest > 0.0 else 1.0
-        length = 0.0
-        for j in range(d):
-            length += (out[i, j] / top) * (out[i, j] / top)
-        length = math.sqrt(length)  # between 1 and √d
-        far = top / norm * length > inside
-        for j in range(d):
-            out[i, j] = out[i, j] / top / length * inside if far else out[i, j] / norm

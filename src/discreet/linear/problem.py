@@ -157,13 +157,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Private weights (p × k), and how they were found: the Λ used, and the norm to which gradients were clipped,
-    if any.
+    """Private weights (p × k), and how they were found: the Λ used, the norm to which gradients were clipped, if any,
+    and the number of steps.
     """
 
     weights: NDArray[np.float64]
     regularization: float
     clip: float | None = None
+    steps: int = 1
 
 
 def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> float:

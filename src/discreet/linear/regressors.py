@@ -99,7 +99,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
 
 
 class LinearRegression(_Regressor):
-    r"""Differentially private least squares, by noisy sufficient statistics unless another solver is asked for.
+    r"""Differentially private least squares, by noisy gradient descent unless another solver is asked for.
 
     ``target_bounds=(lower, upper)`` is declared, and targets are cut to it; the other parameters and the guarantee are
     as in ``LogisticRegression``. ``regularization`` is the least Λ; what the noise demands is added where it is larger.
@@ -109,7 +109,7 @@ class LinearRegression(_Regressor):
     >>> model = LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(-4, 6), random_state=0)
     >>> model = model.fit(X, y)
     >>> bool(np.abs(model.coef_ - [3, -1]).max() < 0.2), model.solver_
-    (True, 'statistics')
+    (True, 'gd')
     """
 
 

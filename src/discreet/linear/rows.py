@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.bounds import per_feature
 from discreet.errors import number
-from discreet.linear import kernels
+from discreet.linear.placing import place
 
 __all__ = ["Map", "Records"]
 
@@ -46,6 +46,14 @@ class Records:
     def take(self, chosen: NDArray[Any]) -> Records:
         """Some of the records."""
         return Records(self.rows[chosen], self.targets[chosen], self.usable[chosen])
+
+    def signed(self, loss: str) -> NDArray[np.float64]:
+        """Targets as the kernels of a loss of one score take them: numbers for the squared loss, otherwise -1 and 1 for
+        classes; 0 for a record that is not usable.
+        """
+        labels = loss != "squared" and self.targets.dtype.kind in "iub"
+        values = np.where(self.targets == 1, 1.0, -1.0) if labels else self.targets.astype(np.float64)
+        return np.where(self.usable, values, 0.0)
 
     @property
     def keys(self) -> Sequence[bytes]:
@@ -103,7 +111,7 @@ class Map:
         shift, scale = (
             np.ascontiguousarray(np.broadcast_to(side, (d,)), np.float64) for side in (self.shift, self.scale)
         )
-        kernels.place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
+        place(np.ascontiguousarray(features, np.float64), shift, scale, self.norm, self.bounded, _INSIDE, rows)
         return rows
 
     def inside(self, features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,11 +1,11 @@
 """Linear models of tables: a schema's public facts say how columns become features; the fitted model carries its
 statement.
 
-The target decides the model: categories give ``LogisticRegression``, bounds give ``LinearRegression``. Every other
-declared column is a feature: a bounded one scaled from its bounds to [-1, 1], a categorical one a column of zeros and
-ones for each label; unlisted columns and the unit's are left out. A missing number counts as the schema says, or blanks
-its record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk to the norm that the
-categorical columns alone give them (or the bounded ones, if there is none), so that records weigh about the same.
+The target decides the model: categories give ``LogisticRegression``, bounds give ``LinearRegression``. How columns
+become features is ``encoding.design``'s; unlisted columns and the unit's are left out. A missing number counts as the
+schema says, or blanks its record ("drop"); a category that is not listed goes to ``other``, or nowhere. Rows are shrunk
+to the norm that the categorical columns alone give them (or the bounded ones, if there is none), so that records weigh
+about the same.
 
 What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows
 without an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from
@@ -19,11 +19,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from discreet import random
-from discreet.encoding import Encoded, Encoder
+from discreet.encoding import Design, Encoder
 from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.fitting import Fit
@@ -57,40 +56,34 @@ class TableModel:
     stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from
 
     def __post_init__(self) -> None:
-        goal, width = self.declaration.schema[self.target], self.width
-        if not self.features:
-            raise ValueError(
-                f"target is {self.target!r}, but the schema declares no other bounded or categorical column."
-            )
+        goal = self.design.goal
         Encoder(self.declaration)  # refuses more than one row a unit
         listed = sum(isinstance(column, Categories) for column in self.features.values())
         public = {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "feature_norm": math.sqrt(listed or width),
+            "feature_norm": math.sqrt(listed or self.width),
             "random_state": self.random_state,
         }
         if isinstance(goal, Categories):
             self.estimator = LogisticRegression(classes=tuple(range(len(goal.labels))), **public)
         elif isinstance(goal, Bounded):
             self.estimator = LinearRegression(target_bounds=(goal.low, goal.high), **public)
-        else:
-            raise ValueError(f"target is {self.target!r}, which is unlisted, but must be bounded or have categories.")
+
+    @property
+    def design(self) -> Design:
+        """How columns become features."""
+        return Design(self.declaration, self.target)
 
     @property
     def features(self) -> dict[str, Column]:
         """The columns a prediction needs."""
-        hidden = {self.target, self.declaration.unit}
-        return {
-            name: column
-            for name, column in self.declaration.schema.items()
-            if name not in hidden and isinstance(column, (Bounded, Categories))
-        }
+        return self.design.features
 
     @property
     def width(self) -> int:
         """How many numbers a row becomes."""
-        return sum(map(_width, self.features.values()))
+        return self.design.width
 
     @property
     def event(self) -> Event:
@@ -115,13 +108,7 @@ class TableModel:
 
     def predict(self, data: Any) -> NDArray[Any]:
         """Labels, or values inside the target's bounds, one for each row of columns, a frame or a file."""
-        rows = Encoder(self.declaration, tuple(self.features), one_row_a_unit=False).read(data)
-        found = self.estimator.predict(self._features(rows))
-        goal = self.declaration.schema[self.target]
-        if isinstance(goal, Categories):
-            return np.asarray(np.asarray(goal.labels)[found])
-        assert isinstance(goal, Bounded)
-        return np.asarray(np.clip(found, goal.low, goal.high))
+        return self.design.told(self.estimator.predict(self.design.asked(data)))
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -139,15 +126,6 @@ class TableModel:
             "reproducible": self.random_state is not None,
             "charged": self.charge,
         }
-
-    def _features(self, rows: Encoded) -> NDArray[np.float64]:
-        parts = []
-        for name, column in self.features.items():
-            if isinstance(column, Bounded):
-                parts.append(rows.unit_scaled(name)[:, None] * 2 - 1)
-            elif isinstance(column, Categories):
-                parts.append((rows.codes(name)[:, None] == np.arange(len(column.labels))).astype(np.float64))
-        return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True)
@@ -184,18 +162,14 @@ class TableFit:
             if self.in_place
             else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta, asked.random_state)
         )
-        encoder = Encoder(model.declaration, (*model.features, model.target))
-        read, goal = encoder.prepared(data), model.declaration.schema[model.target]
+        design = model.design
+        read = design.encoder.prepared(data)
         noise = random.from_state(model.random_state if rng is None else rng)
 
         def run() -> Release[TableModel]:
             rows = read()
-            y = rows.codes(model.target) if isinstance(goal, Categories) else rows.numbers(model.target)
-            fitted = Fit(model.estimator, model.width, in_place=True).release((model._features(rows), y), noise)
+            parts = design.matrix(rows), design.targets(rows)
+            fitted = Fit(model.estimator, design.width, in_place=True).release(parts, noise)
             return Release(model, fitted.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
 
         return run
-
-
-def _width(column: Column) -> int:
-    return len(column.labels) if isinstance(column, Categories) else 1

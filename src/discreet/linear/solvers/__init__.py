@@ -95,10 +95,11 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
 def choose(problem: Problem) -> tuple[str, str]:
     """The solver for public facts, and why: the loss, delta, the penalty and the number of features decide."""
     loss, features = problem.loss.name, problem.features
-    if loss == "squared" and features <= 500:
+    if loss == "squared" and features <= 500 and (problem.l1 or problem.delta == 0):
         return "statistics", (
-            f"squared loss with {features} columns: one release of the sufficient statistics solves it, "
-            "whatever the penalty"
+            f"squared loss with {features} columns and "
+            + ("an L1 penalty" if problem.l1 else "delta 0")
+            + ": one release of the sufficient statistics solves it"
         )
     if problem.delta == 0 and loss in ("logistic", "softmax", "huber hinge") and not problem.l1:
         return "objective", "delta is 0: objective perturbation is the strongest pure method for a smooth loss"

@@ -30,6 +30,7 @@ from discreet.random.poisson import poisson_sample
 __all__ = ["COUNT_SHARE", "Descending", "Pace", "drawn", "sampled_noise"]
 
 COUNT_SHARE = 0.01
+CLIP = 0.4  # of gradients of norm up to √2: the noise shrinks more than the signal
 LARGEST = 2.0**15  # weights are kept within this norm, so that no score overflows
 _MARGIN = 1 + 1e-7  # over the calibrated multiplier, for the grid's rounding
 Array = NDArray[np.float64]
@@ -37,12 +38,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Step size, momentum, the step from which iterates are averaged, and the ridge."""
+    """Step size, momentum, the step from which iterates are averaged, the ridge, and what turns a gradient."""
 
     step: float
     momentum: float
     first: float
     ridge: float  # Λ
+    turned: Callable[[Array], Array] = lambda gradient: gradient  # by what is known of the curvature
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +52,24 @@ class Descending(ABC):
     """Clipped gradients and a descent along them; a subclass says which are released, and when."""
 
     problem: Problem
-    clip: float = 0.4
+    clip: float | None = None  # None: the solver's own
     radius: float | None = None  # weights are projected to this ball
 
     def __post_init__(self) -> None:
-        store(self, clip=clip_norm(self.clip))
+        if self.clip is not None:
+            store(self, clip=clip_norm(self.clip))
         if self.radius is not None:
             store(self, radius=positive("radius", self.radius))
 
     @property
+    def bound(self) -> float:
+        """The norm to which gradients are clipped."""
+        return CLIP if self.clip is None else self.clip
+
+    @property
     def regularization(self) -> float:
         """Λ."""
-        return self.problem.ridge(self.clip)
+        return self.problem.ridge(self.bound)
 
     @property
     def counter(self) -> Any:
@@ -100,7 +108,7 @@ class Descending(ABC):
 
     def _gradient(self, records: Records, w: Array) -> Any:
         """Σ of clipped gradients, exactly."""
-        return kernels.clipped_sum(records.rows, self._residuals(records, w), self.clip)
+        return kernels.clipped_sum(records.rows, self._residuals(records, w), self.bound)
 
     def _descend(
         self, gradient: Callable[[Array], Array], steps: int, pace: Pace, within: Callable[[Array], Array] = lambda w: w
@@ -109,7 +117,7 @@ class Descending(ABC):
         ridge, w = pace.ridge, np.zeros(self.problem.shape)
         velocity, total, kept = np.zeros_like(w), np.zeros_like(w), 0
         for t in range(steps):
-            velocity = pace.momentum * velocity - pace.step * (gradient(w) + ridge * w)
+            velocity = pace.momentum * velocity - pace.step * pace.turned(gradient(w) + ridge * w)
             moved = within(self._near(w + velocity, pace.step))
             velocity, w = moved - w, moved
             if t >= pace.first:

@@ -5,7 +5,8 @@ With M_j = c·Σ x_ij² + Λ the smoothness of coordinate j, an update of j is
 .. math:: w_j \leftarrow \mathrm{prox}\Bigl(w_j - \tfrac{1}{M_j}\bigl(\tilde g_j + \Lambda w_j\bigr)\Bigr), \qquad
           \tilde g_j = \sum_i [r_i x_{ij}]_{-C_j}^{C_j} + \mathcal N(0, (z C_j)^2)
 
-``passes`` outer rounds of p updates each; an outer round ends at the mean of its inner iterates. The noise is z times
+``passes`` outer rounds of p updates each (10, 40 or 120, as the number of records stands above the noise, unless it is
+given; so does the clip grow); an outer round ends at the mean of its inner iterates. The noise is z times
 the coordinate's own clip whatever the clips are, so their choice is free:
 
 ``clipping="uniform"``
@@ -33,7 +34,7 @@ utilities to DP-SGD's runs from 1/√p to √p (a talk's 1/p to p is for the str
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -50,8 +51,8 @@ from discreet.mechanisms.parameters import store
 
 __all__ = ["CoordinateDescent"]
 
+CLIP, PASSES = 0.5, (10, 40, 120)  # more of both where n/zp is above 30, above 200
 SMOOTHNESS_SHARE = 0.1  # of the budget, for column sums of squares
-_KINDS = {"squared": kernels.SQUARED, "logistic": kernels.LOGISTIC, "huber hinge": kernels.HINGE}
 _STEEPEST = 2.0**28  # scores beyond it count as that: doubles below it are finer than the hair left for rounding
 _COUNT_WEIGHT = 0.2  # of "how many lie within the clip" beside the derivative, in adaptive clipping
 Array = NDArray[np.float64]
@@ -76,8 +77,8 @@ class CoordinateDescent:
     """Noisy updates of single coordinates."""
 
     problem: Problem
-    passes: int = 10
-    clip: float = 0.5
+    passes: int | None = None
+    clip: float | None = None
     clipping: Literal["uniform", "lipschitz", "adaptive"] = "lipschitz"
     sampling: Literal["uniform", "smoothness", "greedy"] = "uniform"
     updates: int | None = None  # in all; by default passes times columns
@@ -89,8 +90,8 @@ class CoordinateDescent:
     def __post_init__(self) -> None:
         store(
             self,
-            passes=whole("passes", self.passes, low=1),
-            clip=clip_norm(self.clip),
+            passes=None if self.passes is None else whole("passes", self.passes, low=1),
+            clip=None if self.clip is None else clip_norm(self.clip),
             step=positive("step", self.step),
             quantile=number("quantile", self.quantile, low=0, high=1, open_low=True, open_high=True),
         )
@@ -120,12 +121,30 @@ class CoordinateDescent:
     @property
     def steps(self) -> int:
         """Updates in all."""
-        return self.updates if self.updates is not None else self.passes * self.problem.features
+        return self.updates if self.updates is not None else (self.passes or PASSES[0]) * self.problem.features
+
+    @property
+    def bound(self) -> float:
+        """C."""
+        return CLIP if self.clip is None else self.clip
 
     @property
     def regularization(self) -> float:
         """Λ."""
-        return self.problem.ridge(self.clip)
+        return self.problem.ridge(self.bound)
+
+    def settled(self, size: float) -> CoordinateDescent:
+        """The same with clip and passes decided, for about so many records; greedy choices are priced one by one, so
+        that their number is none to be decided here.
+        """
+        problem, passes, clip = self.problem, self.passes, self.clip
+        level = size / (problem.scale * problem.changes * problem.features)  # n/zp
+        if clip is None:
+            longest = min(2.0, problem.loss.lipschitz * problem.norm)
+            clip = min(CLIP * max(level / 30, 1.0) ** 0.42, max(longest, CLIP))
+        if passes is None and self.sampling != "greedy":
+            passes = PASSES[(level > 30) + (level > 200)]
+        return replace(self, passes=passes, clip=clip)
 
     @property
     def _measure(self) -> mechanisms.Gaussian | None:
@@ -168,11 +187,12 @@ class CoordinateDescent:
     @property
     def event(self) -> events.Event:
         """Updates, greedy choices if any, and the columns' squares if they are not public."""
-        # Whatever its clip, an update's noise is at least this multiple of its sensitivity.
-        update: events.Event = events.Gaussian(noise_multiplier=self.noise_multiplier, adjacency=self.problem.adjacency)
-        if self.sampling == "greedy":
-            update = update + self._chooser.event
-        run = update * self.steps
+        # Whatever its clip, an update's noise is at least this multiple of its sensitivity; T updates of multiplier z√T
+        # cost what one of z costs, so that their number need not be known here.
+        multiplier, greedy = self.noise_multiplier, self.sampling == "greedy"
+        multiplier = multiplier if greedy else multiplier / math.sqrt(self.steps) * (1 - 2.0**-40)
+        run: events.Event = events.Gaussian(noise_multiplier=multiplier, adjacency=self.problem.adjacency)
+        run = (run + self._chooser.event) * self.steps if greedy else run
         return run if self._measure is None else run + self._measure.event
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
@@ -185,28 +205,26 @@ class _Run:
     """One descent: the columns, the scores that every update shifts, and what was released so far."""
 
     def __init__(self, plan: CoordinateDescent, records: Records, rng: random.Rng, public: np.random.Generator) -> None:
-        self.plan, self.rng, self.public = plan, rng, public
+        self.rng, self.public = rng, public
         self.rows, self.columns = records.rows, np.asfortranarray(records.rows)
         loss = plan.problem.loss
-        self.kind = _KINDS.get(loss.name, 3)
-        labels = loss.name != "squared" and records.targets.dtype.kind in "iub"
-        signs = np.where(records.targets == 1, 1.0, -1.0) if labels else records.targets.astype(np.float64)
-        self.raw, self.targets = records.targets, np.where(records.usable, signs, 0.0)
+        self.kind = kernels.KINDS.get(loss.name, 3)
+        self.raw, self.targets = records.targets, records.signed(loss.name)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
-        squares = self._squares()
-        spread = plan.noise_multiplier * plan.clip * plan.problem.changes / math.sqrt(plan.steps)
+        squares = self._squares(plan)
+        self.plan = plan = plan.settled(float(squares.max()))
+        spread = plan.noise_multiplier * plan.bound * plan.problem.changes / math.sqrt(plan.steps)
         self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
         self.smooth = loss.curvature * squares + self.ridge
         weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
-        self.clips = plan.clip * np.sqrt(weights / weights.sum())
+        self.clips = plan.bound * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
         adaptive = plan.clipping == "adaptive"
         self.mechanisms = [plan._mechanism(plan._reach if adaptive else float(clip)) for clip in self.clips]
         self.chooser = plan._chooser if plan.sampling == "greedy" else None
 
-    def _squares(self) -> Array:
-        plan = self.plan
+    def _squares(self, plan: CoordinateDescent) -> Array:
         if plan.smoothness is not None:
             return np.array(plan.smoothness)
         measure = plan._measure
@@ -240,7 +258,9 @@ class _Run:
             if plan.sampling != "greedy":  # greedy steps are few and each large: their last iterate is kept
                 w = total / inner
                 self.scores = kernels.scores(self.rows, w[:, None])[:, 0]
-        return Solution(w[:, None], self.ridge)  # no clip: what clipping coordinates does to probabilities is not known
+        return Solution(
+            w[:, None], self.ridge, steps=plan.steps
+        )  # no clip: what clipping coordinates does to probabilities is not known
 
     def _pick(self, w: Array) -> int:
         plan, p = self.plan, len(w)

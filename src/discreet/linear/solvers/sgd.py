@@ -60,7 +60,7 @@ class StochasticGradientDescent(Descending):
             str(problem.adjacency),
             None if counter is None else counter.event,
         )
-        return mechanisms.Gaussian(sensitivity=self.clip, rho=0.5 / z**2, max_size=problem.entries())
+        return mechanisms.Gaussian(sensitivity=self.bound, rho=0.5 / z**2, max_size=problem.entries())
 
     @property
     def spread(self) -> float:
@@ -83,4 +83,4 @@ class StochasticGradientDescent(Descending):
             batch = drawn(records, self.rate, rng)
             return np.asarray(mechanism.release(self._gradient(batch, w), rng).value / self.rate)
 
-        return Solution(self._descend(gradient, self.steps, pace), pace.ridge, self.clip)
+        return Solution(self._descend(gradient, self.steps, pace), pace.ridge, self.bound, self.steps)

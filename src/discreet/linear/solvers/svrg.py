@@ -77,28 +77,30 @@ class VarianceReduced(Descending):
     @property
     def event(self) -> events.Event:
         """Anchors and sampled differences; a count where the number of records is private."""
-        anchor, difference = self._mechanism(self.clip).event, self._mechanism(self.clip * SHARE).event
+        anchor, difference = self._mechanism(self.bound).event, self._mechanism(self.bound * SHARE).event
         step = events.PoissonSampled(rate=self.rate, event=difference)
         return self._counted(self._stated(step) * self.steps + self._stated(anchor) * self.rounds)
 
     @property
     def spread(self) -> float:
         """The standard deviation of an entry of the mean of all estimates."""
-        sigma = float(self._mechanism(self.clip).sigma or 0.0)
+        sigma = float(self._mechanism(self.bound).sigma or 0.0)
         return sigma * math.hypot(1 / math.sqrt(self.rounds), SHARE / self.rate / math.sqrt(self.steps))
 
     @property
     def reach(self) -> float:
         """How far from their anchor weights may go, before most differences would be clipped."""
         loss = self.problem.loss
-        return math.inf if loss.lipschitz < math.inf else 2 * SHARE * self.clip / (loss.curvature * self.problem.square)
+        return (
+            math.inf if loss.lipschitz < math.inf else 2 * SHARE * self.bound / (loss.curvature * self.problem.square)
+        )
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
         size = self._size(records, rng)
         pace = Pace(1 / self._smoothness(size), MOMENTUM, (self.steps - 1) / 2, self._ridge(size))
         run = _Run(self, records, rng)
-        return Solution(self._descend(run.gradient, self.steps, pace, run.within), pace.ridge, self.clip)
+        return Solution(self._descend(run.gradient, self.steps, pace, run.within), pace.ridge, self.bound, self.steps)
 
 
 class _Run:
@@ -106,7 +108,7 @@ class _Run:
 
     def __init__(self, plan: VarianceReduced, records: Records, rng: random.Rng) -> None:
         self.plan, self.records, self.rng, self.done = plan, records, rng, 0
-        self.anchors, self.differences = plan._mechanism(plan.clip), plan._mechanism(plan.clip * SHARE)
+        self.anchors, self.differences = plan._mechanism(plan.bound), plan._mechanism(plan.bound * SHARE)
         self.anchor = self.full = np.zeros(plan.problem.shape)
 
     def gradient(self, w: Array) -> Array:
@@ -118,7 +120,7 @@ class _Run:
         batch = drawn(self.records, plan.rate, self.rng)
         with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
             change = plan._residuals(batch, w) - plan._residuals(batch, self.anchor)
-        noisy = self.differences.release(kernels.clipped_sum(batch.rows, change, plan.clip * SHARE), self.rng).value
+        noisy = self.differences.release(kernels.clipped_sum(batch.rows, change, plan.bound * SHARE), self.rng).value
         return np.asarray(self.full + noisy / plan.rate)
 
     def within(self, w: Array) -> Array:
