@@ -74,11 +74,11 @@ class TablePATE:
 
     def _rows(self, rows: Encoded) -> NDArray[np.float64]:
         facts = self._facts
-        return np.asarray(facts.estimator._mapping(facts.width).inside(facts._features(rows)))
+        return np.asarray(facts.estimator._mapping(facts.width).inside(facts.design.matrix(rows)))
 
     def _asked(self) -> NDArray[np.float64]:
         encoder = Encoder(self.declaration, tuple(self._facts.features), one_row_a_unit=False)
-        rows = self._facts._features(encoder.read(self.public))
+        rows = self._facts.design.matrix(encoder.read(self.public))
         return np.asarray(self._facts.estimator._mapping(rows.shape[1]).inside(np.nan_to_num(rows)))
 
     @property
