@@ -193,7 +193,7 @@ def plot(found: dict[str, Any]) -> None:
         names = ("exact\ncoefficients", "private\n(ε = 1)", "guess:\nthe median")
         values = [max(found["attack"][key], 0.01) for key in ("exact", "private", "guess")]
         right.bar(names, values, color=["#c2571a", "#1f5fa8", "0.6"])
-        right.set(yscale="log", ylabel="how far off one person's income is, dollars")
+        right.set(yscale="log", ylabel="one income is off by, dollars")
 
 
 def main() -> None:
