@@ -69,7 +69,7 @@ class Presentation:
 
     def moments(self, keys: frozenset[str]) -> set[str]:
         """Which of the columns show a point in time: a key that is one, or what is computed of one."""
-        return self.dated | {
+        return set(self.dated) | {
             name
             for place, name in enumerate(self.names)
             if all(isinstance(row[place], Column) and row[place].name in keys for row in self.rows)  # type: ignore[attr-defined]
