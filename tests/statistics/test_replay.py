@@ -248,9 +248,9 @@ def test_one_record_more_is_one_more_point_wherever_heaps_are_spread(counts, pla
 
 
 def test_several_quantiles_miss_by_less_than_as_many_on_their_own():
-    """Nine of 3,000 records at ε = 0.5: ranks are missed by less than half as much, on average over 15 runs.
+    """Nine of 3,000 records at ε = 0.5: ranks are missed by 0.38 times as much, on average over 31 seeds of 15 runs.
 
-    With 30 other seeds the ratio lay below 0.62, against 1 if nothing was gained.
+    The ratio was 0.50 with this seed and 0.29 to 0.47 with the 30 others, against 1 if nothing was gained.
     """
     counts = np.bincount(np.minimum(1023, np.random.default_rng(0).gamma(2, 100, 3000).astype(int)), minlength=1024)
     before, shares, rng = np.append(0, np.cumsum(counts)), tuple(np.arange(1, 10) / 10), seeded(1)

@@ -112,6 +112,10 @@ def test_a_select_is_the_same_plan(people, query, methods):
         ("SELECT CASE WHEN x > 1 THEN 'a' ELSE 2 END AS c, COUNT(*) FROM t GROUP BY c", "different kinds"),
         ("SELECT AVG(LOWER(sex)) FROM t", "text|Categories"),
         ("SELECT COUNT(*) FROM t WHERE sex LIKE 'f' ESCAPE '!'", "is not supported"),
+        ("SELECT COUNT(*) FROM t WHERE x < INTERVAL '3'", "write INTERVAL 3 DAY"),
+        ("SELECT COUNT(*) FROM t WHERE x < INTERVAL 'three' DAY", "write INTERVAL 3 DAY"),
+        ("SELECT COUNT(*) FROM t WHERE x < INTERVAL '1' DAY TO HOUR", "write INTERVAL 3 DAY"),
+        ("SELECT COUNT(*) FROM t WHERE x < INTERVAL '1 day 2 hours'", "write INTERVAL 3 DAY"),
         ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x DESC) FROM t", "take 1 - q"),
         ("SELECT AVG(POWER(x, 9)) FROM t", "powers are 2 and 3"),
         ("SELECT CAST(x AS VARCHAR) AS a, COUNT(*) FROM t GROUP BY a", "there are casts to INTEGER"),
@@ -129,3 +133,19 @@ def test_what_is_not_supported_is_refused_by_name(people, query, message):
 def test_a_select_can_be_explained_first(people):
     """parse gives the question; explain its price."""
     assert "x_mean" in people.parse("SELECT AVG(x) FROM t").explain(epsilon=1.0).errors
+
+
+def test_intervals_in_the_plural_on_keys_and_the_calendars_last_days():
+    """'3 days' is INTERVAL 3 DAY; and 9999-12-31, which often stands for never, has no next day to look for."""
+    days = pd.DataFrame({"d": pd.to_datetime(["2020-01-01", "2020-01-08"])})
+    table = dp.table(days, schema=dp.Schema(d=dp.Dates("2020-01-01", "2020-12-31")))
+    for interval in ("'3 days'", "3 DAYS", "'3' DAY", "3 DAY"):
+        query = f"SELECT COUNT(*) AS n FROM t WHERE d + INTERVAL {interval} > DATE '2020-01-04'"
+        assert table.sql(query, epsilon=1000.0, rng=1).value["n"][0] == 1
+    month = "date_trunc('month', d)"
+    query = f"SELECT {month} + INTERVAL {{}} DAY AS due, COUNT(*) AS n FROM t GROUP BY {month}"
+    assert str(table.sql(query.format(9), epsilon=1.0, rng=1).value["due"][0]) == "2020-01-10"
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        table.sql(query.format(9_000_000), epsilon=1.0)
+    never = dp.table(days, schema=dp.Schema(d=dp.Dates("9999-12-01", "9999-12-31")))
+    assert len(never.sql("SELECT d, COUNT(*) AS n FROM t GROUP BY d", epsilon=1.0, rng=1).value) == 31

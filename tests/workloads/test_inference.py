@@ -14,6 +14,7 @@ from discreet.workloads import (
     Marginals,
     Prefix,
     Product,
+    answer,
     fitted,
     hierarchy,
     optimise,
@@ -225,6 +226,23 @@ def test_on_a_grid_the_nearest_histogram_is_found(workload, seed, scale, known):
     length = np.sqrt((z * workload.gram_apply(z.reshape(-1)).reshape(z.shape)).sum()) + scale
     assert (slope / size).min() >= -1e-4 * length
     assert np.abs((slope / size)[x > 0]).max(initial=0) <= 1e-4 * length
+
+
+@pytest.mark.parametrize(("size", "total"), [(1e10, 100.0), (1e100, 1.0), (1e307, 2.0**53), (1.0, 5e-324)])
+def test_a_total_far_from_the_noise_gives_numbers_or_nothing(size, total):
+    """No cell outweighs its slope, or a product leaves the doubles: neither a division by zero nor NaN."""
+    for seed in range(5):
+        z = size * np.random.default_rng(seed).normal(size=(4, 4))
+        x = nearest_nonnegative(Product((Prefix(4), Prefix(4))), z, total)
+        assert x is None or (x.min() >= 0 and x.sum() == pytest.approx(total))
+
+
+def test_a_known_total_far_below_the_noise_is_met():
+    estimate = [
+        answer(GRIDS[0], np.ones(GRIDS[0].shape, int), epsilon=1e-8, nonnegative=True, total=9, rng=seed).value.estimate
+        for seed in range(3)
+    ]
+    assert [found.sum() for found in estimate] == pytest.approx([9] * 3)
 
 
 def test_a_grid_of_64_by_64_takes_few_factors(monkeypatch):

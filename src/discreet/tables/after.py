@@ -34,6 +34,7 @@ class Presentation:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
+    dated: frozenset[str] = frozenset()  # columns that are computed, and points in time
 
     def shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
         """The columns that are shown, of the answers' columns, which have one entry a group."""
@@ -67,8 +68,8 @@ class Presentation:
         return replace(self, names=tuple(names), rows=tuple(map(tuple, rows)))
 
     def moments(self, keys: frozenset[str]) -> set[str]:
-        """Which of the columns show a key that is a point in time."""
-        return {
+        """Which of the columns show a point in time: a key that is one, or what is computed of one."""
+        return set(self.dated) | {
             name
             for place, name in enumerate(self.names)
             if all(isinstance(row[place], Column) and row[place].name in keys for row in self.rows)  # type: ignore[attr-defined]

@@ -163,10 +163,9 @@ def steps_of(step: str, low: float, high: float) -> Domain:
     if not (high - low) / shortest < MOST_VALUES:
         return None
     longest = {"month": 31, "quarter": 92, "year": 366}.get(step, 0) * DAY or shortest
-    found, at = [], _start(step, low)
-    while at <= high:
-        found.append(at)
-        at = _start(step, at + longest)
+    found = [_start(step, low)]
+    while (after := _start(step, min(found[-1] + longest, high))) > found[-1]:  # never beyond the calendar's last year
+        found.append(after)
     return tuple(found)
 
 

@@ -66,8 +66,14 @@ def _difference(reader: Reader, node: exp.DateDiff) -> Node:
 
 def _interval(reader: Reader, node: exp.Interval) -> Node:
     """In days, which is what is added to a date."""
-    count = float(node.this.this) if isinstance(node.this, exp.Literal) else reader.number(node.this)
-    return Number(shifted(node.args["unit"].name.lower(), count) / 86_400.0)
+    unit, count = node.args.get("unit"), node.this
+    try:
+        if not isinstance(unit, exp.Var):  # none, or a span as DAY TO HOUR
+            raise ValueError
+        many = float(count.this) if isinstance(count, exp.Literal) else reader.number(count)
+    except ValueError:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write INTERVAL 3 DAY.") from None
+    return Number(shifted(unit.name.lower().removesuffix("s"), many) / 86_400.0)
 
 
 def _added(reader: Reader, node: exp.DateAdd) -> Node:

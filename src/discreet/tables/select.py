@@ -218,7 +218,9 @@ class _Select:
             Order(self._fitted(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
             for node, item in orders
         )
-        after = Presentation(tuple(name for name, _ in shown), (fitted,), held, order, limit, offset or 0)
+        names = tuple(name for name, _ in shown)
+        dated = frozenset(name for name, node in zip(names, fitted, strict=True) if _dated(node, schema))
+        after = Presentation(names, (fitted,), held, order, limit, offset or 0, dated)
         return replace(query, after=after)
 
     def _fitted(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
@@ -241,6 +243,13 @@ def _answered(query: TableQuery) -> Schema:
     ends = {key: Column(key).bounds(rows.schema) for key in rows.moments}
     times = {key: Times(moment(low), moment(max(high, low + 1))) for key, (low, high) in ends.items()}
     return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})
+
+
+def _dated(node: Node, schema: Schema) -> bool:
+    """Whether it is computed, and a point in time; refuses what may lie beyond the calendar."""
+    if isinstance(node, Column) or node.kind(schema) != "moment":
+        return False
+    return all(moment(end) for end in node.bounds(schema))
 
 
 def _refuse_lists(query: TableQuery, nodes: list[Node]) -> None:

@@ -133,7 +133,8 @@ def nearest_nonnegative(workload: Workload, z: Floats, total: float | None = Non
         moved = np.transpose(v, back)
         return np.transpose(workload.gram_apply(moved.reshape(-1)).reshape(moved.shape), order)
 
-    x = _Path(inverse, gram, np.transpose(z, order), total).solved()
+    with np.errstate(all="ignore"):  # what is no number is never certified
+        x = _Path(inverse, gram, np.transpose(z, order), total).solved()
     return None if x is None else np.transpose(x, back)
 
 
@@ -156,11 +157,14 @@ class _Path:
 
     def solved(self) -> Floats | None:
         """The end of the path, if it is reached."""
-        for _ in range(_STEPS):
-            if self._certified():
-                return self._rounded()
-            if not self._advanced():
-                return None
+        try:
+            for _ in range(_STEPS):
+                if self._certified():
+                    return self._rounded()
+                if not self._advanced():
+                    return None
+        except (ArithmeticError, np.linalg.LinAlgError):  # numbers beyond what doubles hold, or no factor
+            return None
         return None
 
     def _certified(self) -> bool:
@@ -174,17 +178,17 @@ class _Path:
     def _rounded(self) -> Floats:
         """Cells that are zero in the limit are zero: those whose slope outweighs them."""
         x = np.where(self.x < self.slope * self.middle, 0.0, self.x)
-        return x if self.total is None else x * (self.total / x.sum())
+        if self.total is None:
+            return x
+        x = x if x.any() else self.x  # a total far below the noise: no cell outweighs its slope
+        return np.asarray(x * (self.total / x.sum()))
 
     def _advanced(self) -> bool:
         x, slope, size = self.x, self.slope, self.x.size
         ratio = x / slope
         factor = self.inverse.lower.copy()
         factor[0] += ratio.reshape(-1)
-        try:
-            held = cholesky_banded(factor, lower=True, overwrite_ab=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return False
+        held = cholesky_banded(factor, lower=True, overwrite_ab=True, check_finite=False)
 
         def newton(b: Floats) -> Floats:
             y = cho_solve_banded((held, True), (ratio * b).reshape(-1), check_finite=False).reshape(b.shape)
