@@ -13,8 +13,10 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.random import Rng
-from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
+from discreet.training.collating import FEW, collated_alone, fingerprint, refuse_mixing, zeroed
+from discreet.training.distributed import digest
 from discreet.training.gradients.trees import tensors
+from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices, TruncatedPoisson
 
@@ -27,6 +29,7 @@ with extra("torch"):
 __all__ = ["PrivateLoader", "checked"]
 
 PLACEHOLDER = -1
+COMPARED = 16  # records that ranks compare
 
 
 class _Filled(Dataset[Any]):
@@ -108,6 +111,7 @@ class PrivateLoader:
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
         self._tried = False  # whether the collate function was
+        self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
         if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
             self.records = min(self.records, self.sampler.dataset_size)
@@ -127,6 +131,7 @@ class PrivateLoader:
         return zeroed(self.dataset[0]) if self._placeholder is None else self._placeholder
 
     def __iter__(self) -> Iterator[Any]:
+        self._refuse_other_records()
         steps = self.run.begin_pass()
         try:
             yield from self._batches(steps, self.run.loop)
@@ -164,6 +169,19 @@ class PrivateLoader:
             alone = None if self.collate_fn is default_collate else partial(self._alone, handed.indices, tensors(batch))
             self.run.hand_out(handed, batch, loop, alone)
             yield batch
+
+    def _refuse_other_records(self) -> None:
+        """Refuse ranks that have other records, or another order of them: one would be drawn in two places."""
+        if self._compared:
+            return
+        ranks, places = self.run.ranks, range(0, self.records, -(-self.records // COMPARED) or 1)
+        with ranks.together():
+            found = fingerprint(self.collate_fn, self.dataset, places)
+            if found is None and not self.run.unverified:
+                raise PrivateTrainingError(UNCOMPARED)
+        if not ranks.largest(int(found is None))[0]:
+            ranks.agree({"what loader reads": found})
+        self._compared = True
 
     def _alone(self, indices: Sequence[int], yielded: list[Tensor], row: int) -> list[Tensor] | None:
         """A record of a batch as the collate function collates it alone, where that is not its row."""
@@ -211,9 +229,10 @@ class _Drawn:
         filled = own + [PLACEHOLDER] * (max(1, ranks.largest_share(static)) - len(own))
         size = self.loader._piece or rows
         pieces = [filled[i : i + size] or [PLACEHOLDER] for i in range(0, rows, size)]
+        sample = digest(drawn) if ranks.count > 1 else 0
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real
-            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number)
+            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number, sample)
             self.waiting.append(batch)
             yield piece

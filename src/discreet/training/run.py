@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
-from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
+from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
@@ -45,6 +45,7 @@ class Batch:
     last: bool
     indices: tuple[int, ...] = ()
     number: int = 0  # of the piece
+    sample: int = 0  # the same for the same records, of all ranks together
 
 
 def labelled(label: str, unverified: str, debug: bool) -> str:
@@ -173,7 +174,9 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        with self.ranks.together(step, self.loop, batch.step, batch.number, bits(clip_norm)):
+        alike = likeness(self.model, self.ranks), options(self.optimizer, self.ranks)
+        place = step, self.loop, batch.step, batch.number, batch.sample
+        with self.ranks.together(*place, bits(clip_norm), alike[1], near=alike[0]):
             refuse()
             self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
         self._shards.end()
