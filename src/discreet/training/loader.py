@@ -233,6 +233,8 @@ class _Drawn:
         for number, piece in enumerate(pieces):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece])
             weights = None if bool(real.all()) else real
-            batch = Batch(len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number, sample)
+            batch = Batch(
+                len(piece), weights, step, number == 0, number == len(pieces) - 1, tuple(piece), number, sample
+            )
             self.waiting.append(batch)
             yield piece

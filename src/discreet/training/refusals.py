@@ -42,10 +42,10 @@ UNCOLLATED = (
     "why it should be believed: make_private(..., unverified='reason'), which the account repeats."
 )
 UNCOMPARED = (
-    "Some records were read twice, and were not the same, or could not be collated alone: whether all ranks have the same "
-    "records in the same order is not known, and a record in two places is drawn twice. Let what is random draw from the "
-    "generators of torch, numpy or random; or say why it should be believed: make_private(..., unverified='reason'), "
-    "which the account repeats."
+    "Some records were read twice, and were not the same, or could not be collated alone: whether all ranks have the "
+    "same records in the same order is not known, and a record in two places is drawn twice. Let what is random draw "
+    "from the generators of torch, numpy or random; or say why it should be believed: make_private(..., "
+    "unverified='reason'), which the account repeats."
 )
 SEVERAL = (
     "One record of the batch is in several rows of what model and loss are given: rows were mixed with others (mixup, "
@@ -56,9 +56,10 @@ EARLIER = (
     "step that is not theirs. Compute it from this batch, or from public data."
 )
 MEETING = (
-    "Between batch and step, model or loss ask the other ranks for something (all_gather, all_reduce, ...), so a record "
-    "may be in the gradients of others, and its gradient alone is not known. Leave it out: make_private adds up over the "
-    "ranks in step; or say why it should be believed: make_private(..., unverified='reason'), which the account repeats."
+    "Between batch and step, model or loss ask the other ranks for something (all_gather, all_reduce, ...), so a "
+    "record may be in the gradients of others, and its gradient alone is not known. Leave it out: sums over the ranks "
+    "are made in step; or say why it should be believed: make_private(..., unverified='reason'), which the account "
+    "repeats."
 )
 MIXING_LOSS = (
     "The loss of one record depends on the other records of the batch: a mean over tokens or class weights that "

@@ -78,10 +78,8 @@ class Run:
     ) -> None:
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
-        self._sums, self._shards = (
-            Sums(self.ranks, self.trained),
-            shards if shards is not None else Shards(model, self.ranks),
-        )
+        self._sums = Sums(self.ranks, self.trained)
+        self._shards = shards if shards is not None else Shards(model, self.ranks)
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         # of this run alone: ties a checkpoint and the secret state that belongs to it
@@ -174,9 +172,9 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        alike = likeness(self.model, self.ranks), options(self.optimizer, self.ranks)
-        place = step, self.loop, batch.step, batch.number, batch.sample
-        with self.ranks.together(*place, bits(clip_norm), alike[1], near=alike[0]):
+        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
+        alike = options(self.optimizer, self.ranks)
+        with self.ranks.together(*place, alike, near=likeness(self.model, self.ranks)):
             refuse()
             self.clipped.add(batch.weights, clip_norm / self.plan.sampler.records_per_unit)
         self._shards.end()

@@ -20,16 +20,14 @@ with extra("torch"):
 
 __all__ = ["likeness", "options"]
 
-FIRST = 256  # numbers of a parameter that are looked at
-
 
 def likeness(model: nn.Module, ranks: Ranks) -> float:
-    """The norms of the beginnings of all parameters, added up; shards are parts of one model, and alike as they are."""
+    """The norms of the first rows of all parameters, added up; shards are parts of one model, and alike as they are."""
     if ranks.count == 1:
         return 0.0
     with torch.no_grad():
-        parts = [p.detach().reshape(-1)[:FIRST] for p in model.parameters() if p.numel() and not is_sharded(p)]
-        return sum(float(norm) for norm in torch._foreach_norm([x.float() for x in parts])) if parts else 0.0
+        rows = [(p[0] if p.dim() else p).float() for p in model.parameters() if p.numel() and not is_sharded(p)]
+        return sum(float(norm) for norm in torch._foreach_norm(rows)) if rows else 0.0
 
 
 def options(optimizer: Optimizer, ranks: Ranks) -> int:

@@ -30,10 +30,10 @@ LOST = (
     "checkpoint, on as many of them as you like."
 )
 DIFFERENT = (
-    "The ranks are not at the same place: they are at different batches, drew different records (PerUser's users?), clip "
-    "at different norms, or have different weights or options of the optimizer, such as a learning rate that each finds "
-    "by itself. Let every rank call step for every batch that its loader yields, with the same arguments, and load the "
-    "same checkpoint on all of them."
+    "The ranks do not do the same: they are at different batches, drew different records (PerUser's users?), clip at "
+    "different norms, or have different weights or options of the optimizer, such as a learning rate that each finds "
+    "by itself. Let every rank call step for every batch that its loader yields, with the same arguments, and load "
+    "the same checkpoint on all of them."
 )
 CLOSE = 1 << 39  # in bits of a float: a part in ten thousand, for machines that round differently
 STOPPED = (
