@@ -32,7 +32,7 @@ from discreet.training import (
     make_private,
 )
 from discreet.training.distributed import Ranks, Shards, SharedStreams
-from discreet.training.noise import LambdaCGD
+from discreet.training.noise import BandedInverse, LambdaCGD
 from tests.training.loops import N, data, network, private, step, weights
 from tests.training.ranks import on_ranks
 
@@ -159,6 +159,11 @@ def noisy(count=40, size=2000, **options):
     return torch.stack(found).numpy() * 5 / 6
 
 
+def one_number(noise):
+    """A model that has no part for one of two ranks to draw noise for."""
+    return noisy(noise=noise, epochs=1, count=3, size=1)
+
+
 def mixing(rank):
     """A loss that compares the records of a batch, on rank 1 alone."""
     model, optimizer, loader = private()
@@ -175,6 +180,79 @@ def skipping(rank):
     for number, batch in enumerate(loader):
         if not (rank and number == 1):
             step(model, optimizer, batch)
+
+
+def other_way_round(rank):
+    """The same records in another order on rank 1, where a record would be drawn in two places."""
+    return TensorDataset(*(x.flip(0) if rank else x for x in data().tensors))
+
+
+def other_users(rank):
+    """Users that rank 1 groups in another way, so that it draws other records."""
+    users = np.arange(N) // 3 if rank == 0 else np.arange(N)[::-1] // 3
+    return PerUser(users=users, batch_size=5, dataset_size=20, records_per_user=2)
+
+
+def moved(rank):
+    """Weights that rank 0 alone has loaded: a record that comes or goes moves the others to another model."""
+    model, optimizer, loader = private()
+    if rank == 0:
+        model.load_state_dict(network(seed=5).state_dict())
+    all_of(model, optimizer, loader)
+
+
+class Unsteady(torch.utils.data.Dataset):
+    """Records that are others each time they are read, by a generator of their own."""
+
+    def __init__(self):
+        self.generator = np.random.default_rng(1)
+
+    def __len__(self):
+        return N
+
+    def __getitem__(self, place):
+        return self.generator.normal(size=4).astype("f"), place % 2
+
+
+class Gathering(nn.Module):
+    """Every row has that of the same place on the other rank in it."""
+
+    def __init__(self, rank):
+        super().__init__()
+        self.rank, self.inner = rank, network()
+
+    def forward(self, x):
+        import torch.distributed as dist
+
+        found = self.inner(x)
+        gathered = [torch.empty_like(found) for _ in range(2)]
+        dist.all_gather(gathered, found.detach())
+        return found + gathered[1 - self.rank]
+
+
+class Gathered(torch.autograd.Function):
+    """As torch.distributed.nn does it, in the loss: what fills the tensor is no torch function."""
+
+    @staticmethod
+    def forward(ctx, found):
+        import torch.distributed as dist
+
+        gathered = [torch.empty_like(found) for _ in range(2)]
+        dist.all_gather(gathered, found)
+        return tuple(gathered)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return sum(gradients)
+
+
+def gathering(rank):
+    model, optimizer, loader = private(sampler="fixed-size")
+    for x, y in loader:
+        optimizer.zero_grad()
+        found = model(x)
+        F.cross_entropy(found + Gathered.apply(found)[1 - rank], y).backward()
+        optimizer.step()
 
 
 def halves():
@@ -239,8 +317,9 @@ def everything(rank, count, folder, half):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         make_private(model, optimizer, DataLoader(data(), 10, sampler=DistributedSampler(data())), **options)
 
+    refused = wrapped(network())
     found["refused"] = {
-        "empty book": raised(lambda: private(book=Book(place, refuses=True))),
+        "empty book": raised(lambda: private(refused, book=Book(place, refuses=True))),
         "book elsewhere": raised(lambda: private(book=Book(place) if rank else None)),
         "other noise": raised(lambda: private(noise_multiplier=1.0 + rank)),
         "other data": raised(lambda: private(records=data(N - rank), dataset_size=N)),
@@ -250,10 +329,20 @@ def everything(rank, count, folder, half):
         "sharded late": raised(lambda: all_of(*late)),
         "mixing": raised(lambda: mixing(rank)),
         "skipping": raised(lambda: skipping(rank)),
+        "other users": raised(lambda: all_of(*private(sampler=other_users(rank)))),
+        "other order": raised(lambda: all_of(*private(records=other_way_round(rank)))),
+        "other rate": raised(lambda: all_of(*private(lr=0.1 + rank))),
+        "other weights": raised(lambda: moved(rank)),
+        "unsteady": raised(lambda: all_of(*private(records=Unsteady()))),
+        "gathering in the model": raised(lambda: all_of(*private(Gathering(rank), sampler="fixed-size"))),
+        "gathering in the loss": raised(lambda: gathering(rank)),
     }
+    found["averages as before"] = refused.require_backward_grad_sync
     found["shares"] = shares()
     found["noise"] = noisy()
     found["noise in slices of a seed"] = noisy(rng=4)
+    found["believed"] = raised(lambda: all_of(*private(records=Unsteady(), epochs=0.5, unverified="same seeds")))
+    found["one number"] = [one_number(noise) for noise in (LambdaCGD(back=BACK), BandedInverse(bands=2))]
     found["correlated noise"] = noisy(noise=LambdaCGD(back=BACK), epochs=1, count=20, size=4000)
     return found
 
@@ -367,6 +456,12 @@ def test_correlated_noise_is_drawn_in_shares(two):
     assert abs(together + BACK) < 0.05
 
 
+def test_a_rank_without_a_part_of_the_model_draws_none(two):
+    for one, other in zip(two[0]["one number"], two[1]["one number"], strict=True):
+        assert np.array_equal(one, other)
+        assert np.abs(one).min() > 0
+
+
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
@@ -383,6 +478,13 @@ def test_correlated_noise_is_drawn_in_shares(two):
         ("sharded late", (PrivateTrainingError, "First fully_shard"), (PrivateTrainingError, "First fully_shard")),
         ("skipping", (PrivateTrainingError, "different batches"), (PrivateTrainingError, "different batches")),
         ("mixing", (PrivateTrainingError, "Rank 1 refused"), (PrivateTrainingError, "record")),
+        ("other users", (PrivateTrainingError, "different records"), (PrivateTrainingError, "different records")),
+        ("other order", (ValueError, "what loader reads differs"), (ValueError, "what loader reads differs")),
+        ("other rate", (PrivateTrainingError, "learning rate"), (PrivateTrainingError, "learning rate")),
+        ("other weights", (PrivateTrainingError, "different weights"), (PrivateTrainingError, "different weights")),
+        ("unsteady", (PrivateTrainingError, "read twice"), (PrivateTrainingError, "read twice")),
+        ("gathering in the model", (PrivateTrainingError, "ask the other ranks"), (PrivateTrainingError, "ask the")),
+        ("gathering in the loss", (PrivateTrainingError, "a record"), (PrivateTrainingError, "a record")),
     ],
 )
 def test_what_one_rank_refuses_all_refuse(two, what, first, second):
@@ -391,6 +493,14 @@ def test_what_one_rank_refuses_all_refuse(two, what, first, second):
         assert issubclass(found, kind)
         with pytest.raises(kind, match=text):
             raise kind(message)
+
+
+def test_a_model_that_was_refused_is_as_it_was(two):
+    assert all(answer["averages as before"] for answer in two)
+
+
+def test_what_cannot_be_compared_is_believed_for_a_reason(two):
+    assert [answer["believed"] for answer in two] == [None, None]
 
 
 def dies(rank, count):

@@ -13,9 +13,11 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.random import Rng
-from discreet.training.collating import FEW, collated_alone, refuse_mixing, zeroed
+from discreet.training.collating import FEW, collated_alone, fingerprint, refuse_mixing, zeroed
+from discreet.training.distributed import digest
 from discreet.training.gradients.trees import tensors
 from discreet.training.pieces import PLACEHOLDER, dealt
+from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices, TruncatedPoisson
 
@@ -26,6 +28,8 @@ with extra("torch"):
     from torch.utils.data import DataLoader, Dataset, default_collate
 
 __all__ = ["PrivateLoader", "checked"]
+
+COMPARED = 16  # records that ranks compare
 
 
 class _Filled(Dataset[Any]):
@@ -107,6 +111,7 @@ class PrivateLoader:
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
         self._tried = False  # whether the collate function was
+        self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
         if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
             self.records = min(self.records, self.sampler.dataset_size)
@@ -126,6 +131,7 @@ class PrivateLoader:
         return zeroed(self.dataset[0]) if self._placeholder is None else self._placeholder
 
     def __iter__(self) -> Iterator[Any]:
+        self._refuse_other_records()
         steps = self.run.begin_pass()
         try:
             yield from self._batches(steps, self.run.loop)
@@ -163,6 +169,19 @@ class PrivateLoader:
             alone = None if self.collate_fn is default_collate else partial(self._alone, handed.indices, tensors(batch))
             self.run.hand_out(handed, batch, loop, alone)
             yield batch
+
+    def _refuse_other_records(self) -> None:
+        """Refuse ranks that have other records, or another order of them: one would be drawn in two places."""
+        if self._compared:
+            return
+        ranks, places = self.run.ranks, range(0, self.records, -(-self.records // COMPARED) or 1)
+        with ranks.together():
+            found = fingerprint(self.collate_fn, self.dataset, places)
+            if found is None and not self.run.unverified:
+                raise PrivateTrainingError(UNCOMPARED)
+        if not ranks.largest(int(found is None))[0]:
+            ranks.agree({"what loader reads": found})
+        self._compared = True
 
     def _alone(self, indices: Sequence[int], yielded: list[Tensor], rows: Sequence[int]) -> list[Tensor] | None:
         """Records of a batch as the collate function collates them alone, where those are not their rows."""
@@ -208,8 +227,10 @@ class _Drawn:
         owners = sampler.owners(drawn)
         whose = None if owners is None else owners.tolist()
         cut = dealt(drawn.tolist(), whose, sampler.static_size or 0, self.loader._piece, ranks.rank, ranks.count)
+        sample = digest((drawn.tolist(), whose)) if ranks.count > 1 else 0
         for number, piece in enumerate(cut):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])
             weights, last, indices = None if bool(real.all()) else real, number == len(cut) - 1, tuple(piece.rows)
-            self.waiting.append(Batch(len(indices), weights, step, number == 0, last, indices, piece.owners, number))
+            rest = (indices, piece.owners, number, sample)
+            self.waiting.append(Batch(len(indices), weights, step, number == 0, last, *rest))
             yield piece.rows

@@ -6,9 +6,11 @@ from discreet.errors import DiscreetError
 
 __all__ = [
     "EARLIER",
+    "MEETING",
     "MIXING_LOSS",
     "SEVERAL",
     "UNCOLLATED",
+    "UNCOMPARED",
     "UNEQUAL",
     "UNJUDGED",
     "UNKNOWN",
@@ -39,6 +41,12 @@ UNCOLLATED = (
     "not be run on a few records: whether it keeps records apart is not known. Keep every record in its row; or say "
     "why it should be believed: make_private(..., unverified='reason'), which the account repeats."
 )
+UNCOMPARED = (
+    "Some records were read twice, and were not the same, or could not be collated alone: whether all ranks have the "
+    "same records in the same order is not known, and a record in two places is drawn twice. Let what is random draw "
+    "from the generators of torch, numpy or random; or say why it should be believed: make_private(..., "
+    "unverified='reason'), which the account repeats."
+)
 SEVERAL = (
     "One record of the batch is in several rows of what model and loss are given: rows were mixed with others (mixup, "
     "statistics of the batch), or put in another order for one input than for another. Keep every record in its row."
@@ -46,6 +54,12 @@ SEVERAL = (
 EARLIER = (
     "Model or loss use a tensor that was computed from the records of an earlier batch, so those records would be in a "
     "step that is not theirs. Compute it from this batch, or from public data."
+)
+MEETING = (
+    "Between batch and step, model or loss ask the other ranks for something (all_gather, all_reduce, ...), so a "
+    "record may be in the gradients of others, and its gradient alone is not known. Leave it out: sums over the ranks "
+    "are made in step; or say why it should be believed: make_private(..., unverified='reason'), which the account "
+    "repeats."
 )
 MIXING_LOSS = (
     "The loss of one record depends on the other records of the batch: a mean over tokens or class weights that "

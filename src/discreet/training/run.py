@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import noised
-from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits
+from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
@@ -49,6 +49,7 @@ class Batch:
     indices: tuple[int, ...] = ()
     owners: Owners | None = None
     number: int = 0  # of the piece
+    sample: int = 0  # the same for the same records, of all ranks together
 
 
 def labelled(label: str, unverified: str, debug: bool) -> str:
@@ -81,10 +82,8 @@ class Run:
     ) -> None:
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
-        self._sums, self._shards = (
-            Sums(self.ranks, self.trained),
-            shards if shards is not None else Shards(model, self.ranks),
-        )
+        self._sums = Sums(self.ranks, self.trained)
+        self._shards = shards if shards is not None else Shards(model, self.ranks)
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         # of this run alone: ties a checkpoint and the secret state that belongs to it
@@ -184,7 +183,9 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        with self.ranks.together(step, self.loop, batch.step, batch.number, bits(clip_norm)):
+        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
+        alike = options(self.optimizer, self.ranks)
+        with self.ranks.together(*place, alike, near=likeness(self.model, self.ranks)):
             refuse()
             self.clipped.add(batch.weights, clip_norm, batch.owners)
         self._shards.end()

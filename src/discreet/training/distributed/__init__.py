@@ -7,7 +7,8 @@ under ``DistributedDataParallel``.
 
 from __future__ import annotations
 
-from discreet.training.distributed.ranks import Ranks, bits
+from discreet.training.distributed.likeness import likeness, options
+from discreet.training.distributed.ranks import Ranks, bits, digest
 from discreet.training.distributed.shards import Shards, as_one_process, as_shards, is_sharded
 from discreet.training.distributed.streams import SharedStreams
 from discreet.training.distributed.sums import Sums
@@ -22,6 +23,9 @@ __all__ = [
     "as_one_process",
     "as_shards",
     "bits",
+    "digest",
     "is_sharded",
+    "likeness",
+    "options",
     "unwrapped",
 ]

@@ -45,14 +45,14 @@ class Sums:
         if self.alone:
             return total, lambda: total
         found: list[Tensor] = list(total)
-        own = [part for part in (self._scattered(found, i) for i in self._sharded) if part.numel()]
+        own = [self._scattered(found, i) for i in self._sharded]
         flat = [(places, torch.cat([total[i].reshape(-1) for i in places])) for places in self._groups.values()]
         total.clear()
         for _, vector in flat:
             start, end = (len(vector) * part // self._ranks.count for part in (self._ranks.rank, self._ranks.rank + 1))
             vector[:start] /= divisor
             vector[end:] /= divisor
-            own += [vector[start:end]] * (end > start)
+            own.append(vector[start:end])
 
         def added() -> list[Tensor]:
             for places, vector in flat:

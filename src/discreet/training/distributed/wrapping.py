@@ -21,15 +21,21 @@ __all__ = ["admit_wrapper", "unwrapped"]
 
 
 def unwrapped(model: nn.Module, ranks: Ranks) -> nn.Module:
-    """The model inside ``DistributedDataParallel``, which from now on leaves gradients alone; or the model itself."""
+    """The model inside ``DistributedDataParallel``, if it is one that can be admitted; or the model itself."""
     if not isinstance(model, DistributedDataParallel):
         return model
-    admit_wrapper(model, ranks)
+    _refuse_wrapper(model, ranks)
     return model.module  # type: ignore[no-any-return]
 
 
 def admit_wrapper(wrapper: Any, ranks: Ranks) -> None:
-    """Turn off what ``DistributedDataParallel`` does with gradients, or refuse it."""
+    """Turn off what ``DistributedDataParallel`` does with gradients, or refuse it; at every call of a private model."""
+    _refuse_wrapper(wrapper, ranks)
+    wrapper.require_backward_grad_sync = False
+    wrapper.find_unused_parameters = wrapper.static_graph = False
+
+
+def _refuse_wrapper(wrapper: Any, ranks: Ranks) -> None:
     if wrapper.process_group.size() != ranks.count:
         raise PrivateTrainingError(
             f"The model is in a DistributedDataParallel of {wrapper.process_group.size()} processes, but make_private "
@@ -42,5 +48,3 @@ def admit_wrapper(wrapper: Any, ranks: Ranks) -> None:
             "see the gradients: those of a private step are summed in step. Leave them out; for bfloat16 take "
             "torch.autocast."
         )
-    wrapper.require_backward_grad_sync = False
-    wrapper.find_unused_parameters = wrapper.static_graph = False

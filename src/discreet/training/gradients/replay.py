@@ -27,6 +27,7 @@ with extra("torch"):
 __all__ = ["ancestors", "calls_of_losses", "given_chance", "losses", "recomputed_inputs"]
 
 OVERWRITING = frozenset({"copy_", "fill_", "zero_"})
+EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 
 Run = Callable[[Call, Any, Any], list[Tensor]]
 
@@ -112,6 +113,9 @@ def _made(call: Call, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
         if call.is_module:
             return run(call, args, kwargs)
         output = call.func(*args, **kwargs)
+        if getattr(call.func, "__name__", "") in EMPTY:
+            with torch.no_grad():
+                output.zero_()  # what fills it out of sight must be missed, not hidden by whatever memory holds
         return tensors(output) or [args[0]]  # what writes into a tensor returns nothing
 
 

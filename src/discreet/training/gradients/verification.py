@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.apart import apart
 from discreet.training.gradients.claims import Claim, claims
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.explanation import refuse_written, warn_of_gradients
@@ -161,6 +162,7 @@ class Verification:
                 self._memory.refuse(PrivateTrainingError(UNJUDGED))
                 return
             runs = LoneRuns(self._watch, self._contraction, self._reduction, model, state)
-            Judgement(tape, runs, self._memory, self._draw, records, weights).judge(self._claims)
+            with apart(self._memory.unverified):
+                Judgement(tape, runs, self._memory, self._draw, records, weights).judge(self._claims)
         finally:
             self.end()
