@@ -387,6 +387,14 @@ def test_a_run_resumed_in_the_middle_of_an_epoch_is_the_run_that_went_through(tm
     torch.testing.assert_close(weights(resumed.model), weights(through.model))
 
 
+def test_how_many_numbers_dropout_took_is_in_no_checkpoint(tmp_path):
+    for seed, saved in ((None, False), (1, True)):
+        found = trainer(tmp_path, privacy={"rng": seed})
+        found.get_train_dataloader()
+        found._save_rng_state(str(tmp_path))
+        assert (tmp_path / "rng_state.pth").exists() == saved
+
+
 def test_a_checkpoint_of_another_plan_or_of_none_is_refused_before_the_charge(tmp_path):
     trainer(tmp_path / "a", save_strategy="steps", save_steps=2, max_steps=2).train()
     book, data = dp.Ledger("sqlite://").open("people", epsilon=100.0, delta=1e-2), Texts()

@@ -239,6 +239,11 @@ class PrivateTrainer(Trainer):
         assert self._batches is not None
         torch.save(self._batches.state_dict(), os.path.join(output_dir, SAVED))
 
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Nothing, unless there is a seed: how many numbers dropout took tells how many tokens there were."""
+        if self.privacy.reproducible:
+            super()._save_rng_state(output_dir)
+
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None or self._batches is None:

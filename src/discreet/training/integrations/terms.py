@@ -58,7 +58,8 @@ class Terms:
         Lets training loss, token counts and the like be logged, under names that begin with ``local/``. They are not
         private.
     ``secrets``
-        A folder for what correlated noise remembers, which no checkpoint may hold; needed to resume such a run.
+        A folder for what no checkpoint may hold: what correlated noise remembers, and which batch of a pass each
+        record is in; needed to resume such a run.
     """
 
     def __init__(
@@ -189,9 +190,11 @@ class Batches:
     # --- checkpoints -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside model and optimiser, which the loop saves itself."""
+        """What a checkpoint needs beside model and optimiser, which the loop saves itself; nothing that is secret."""
         state = self.privacy.state_dict()
         secret = self.privacy.secret_state_dict()
+        if state["order"] is not None and not self.privacy.reproducible:  # of each record its batch, and how many
+            secret["order"], state["order"] = state["order"], None
         path = self._secret(state)
         if secret and path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,9 +204,20 @@ class Batches:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint whose model and optimiser were loaded already."""
         path = self._secret(state)
-        secret = torch.load(path, weights_only=True) if path is not None and path.exists() else None
+        secret = torch.load(path, weights_only=True) if path is not None and path.exists() else {}
         loaded = {"model": self.run.model.state_dict(), "optimizer": self.run.optimizer.state_dict()}
-        self.privacy.load_state_dict({**state, **loaded}, secret)
+        order = secret.pop("order", state["order"])
+        if order is None and self._within_pass(state):
+            raise ValueError(
+                "The batches of this run are dealt for a whole pass, and the checkpoint does not hold how, which is "
+                "secret: give secrets=, the folder of the run that saved it."
+            )
+        self.privacy.load_state_dict({**state, **loaded, "order": order}, secret or None)
+
+    def _within_pass(self, state: Mapping[str, Any]) -> bool:
+        """Whether a checkpoint needs what was drawn for a pass: one that goes on, or serves the whole run."""
+        sampler = self.run.plan.sampler
+        return sampler.passes and state["position"] > 0 and (sampler.kept or state["position"] % len(self) > 0)
 
     def _secret(self, state: Mapping[str, Any]) -> Path | None:
         folder = self._terms.secrets
