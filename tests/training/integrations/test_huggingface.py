@@ -282,6 +282,18 @@ def test_an_error_on_private_records_says_nothing_of_them(tmp_path):
 # --- what is seen -------------------------------------------------------------------------------------------------
 
 
+def test_an_error_of_reading_records_says_nothing_of_them(tmp_path):
+    class Ragged(Texts):
+        def __getitem__(self, i):
+            found = super().__getitem__(i)
+            return {name: value[: 5 if i == 17 else LENGTH] for name, value in found.items()}
+
+    with pytest.raises(PrivateTrainingError, match="The message is withheld") as told:
+        trainer(tmp_path, data=Ragged(), privacy={"rng": None}, num_train_epochs=20).train()
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None
+
+
 def test_what_is_made_of_training_records_is_not_logged_and_epsilon_is(tmp_path):
     found = trainer(tmp_path, privacy={"noise_multiplier": None, "epsilon": 4.0, "delta": 1e-3}, save_strategy="epoch")
     answer = found.train()

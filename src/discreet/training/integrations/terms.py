@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from discreet import accounting
 from discreet.errors import extra
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, pay
+from discreet.training.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
@@ -86,7 +88,7 @@ class Terms:
         self.secrets = None if secrets is None else Path(secrets)
         self.book, self.label = book, labelled(label, unverified, debug)
         self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
-        self.debug = debug
+        self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
         self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
         self.plan = plan
 
@@ -163,7 +165,7 @@ class Batches:
             pay(self.run.plan, self._terms.book, self._terms.label)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
-        for piece in self._loader:
+        for piece in self._read(iter(self._loader)):
             batch = self.run.batch
             assert batch is not None
             if not batch.last:
@@ -173,6 +175,22 @@ class Batches:
             left -= 1
             if not left:
                 return
+
+    def _read(self, pieces: Iterator[Any]) -> Iterator[Any]:
+        """The pieces; what a dataset or a collate function says of records that it cannot take may be withheld."""
+        found: list[Any] = []
+
+        def read() -> None:
+            found[:] = islice(pieces, 1)
+
+        try:
+            while True:
+                quietly(read) if self._terms.withholds else read()
+                if not found:
+                    return
+                yield found.pop()
+        finally:
+            pieces.close()  # type: ignore[attr-defined]
 
     def epsilon(self) -> float | None:
         """Epsilon of the steps so far, rounded up to a twentieth of the run; none where no delta was given."""
