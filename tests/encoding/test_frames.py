@@ -219,3 +219,10 @@ def test_arrow_text_in_a_mapping_is_read_entry_by_entry():
     ]
     found = dp.statistics.histogram(spoiled([b"a"] * 9 + [b"\xff"]), categories=["a", "b"], **SHARP)
     assert found.value.tolist() == [9, 0]
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint64])
+def test_identifiers_beyond_doubles_are_told_apart_whatever_their_type(kind):
+    names = [identity(kind(2**60 + i)) for i in range(3)]
+    assert names == [identity(2**60 + i) for i in range(3)]
+    assert len(set(names)) == 3

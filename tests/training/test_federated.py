@@ -244,3 +244,9 @@ def test_a_kept_order_asks_each_client_once_a_pass_in_the_same_round_of_it(sampl
         federation.next_arrays(MODEL, [])
     assert sorted(client for each in asked[:3] for client in each) == list(range(12))
     assert asked[:3] == asked[3:]
+
+
+def test_an_update_of_many_equal_entries_is_measured_in_full():
+    entries, value = 1 << 23, 1 / 3
+    [found] = clipped_update([np.full(entries, value)], 1.0)
+    assert float(found[0]) * math.sqrt(entries) <= 1 + 2.0**-44

@@ -515,6 +515,25 @@ def test_users_who_are_missing_are_one_user_for_the_cap_as_for_the_sampler():
     assert RecordsPerUser(q=0.5, largest=9, epsilon=100.0).release([None] * 6 + ["a"] * 6, rng=1).value == 6
 
 
+def _columns_of_users():
+    """Three users as containers hold them, two whose names are one double, and one who is missing."""
+    names = [2**60, 2**60 + 1, None]
+    yield names
+    yield [np.int64(2**60), np.int64(2**60 + 1), float("nan")]
+    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    yield pandas.Series(names, dtype="Int64")
+    yield polars.Series(names)
+    yield arrow.array(names)
+
+
+def test_a_missing_user_makes_no_two_others_one():
+    for column in _columns_of_users():
+        sampler = PerUser(batch_size=1, dataset_size=3, users=column)
+        assert len(set(sampler.owners(np.arange(3)).tolist())) == 3, type(column)
+    fractions = PerUser(batch_size=1, dataset_size=2, users=torch.tensor([0.123451, 0.123452]))
+    assert len(set(fractions.owners(np.arange(2)).tolist())) == 2
+
+
 @pytest.mark.parametrize("bad", [{"largest": 1}, {"epsilon": 0.0}, {"q": 2.0}, {"name": ""}])
 def test_a_cap_that_makes_no_sense_is_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad)) if bad != {"name": ""} else "unit"):

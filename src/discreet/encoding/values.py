@@ -113,7 +113,7 @@ def _identity(value: Any) -> str | None:
     if isinstance(value, str):
         return f"{_TEXTS}{value}" if value.startswith(KINDS) else str(value)
     if isinstance(value, (Real, Decimal, np.bool_)):
-        return f"{NUMBERS}{_exact(bool(value) if isinstance(value, np.bool_) else value)}"
+        return f"{NUMBERS}{_exact(value)}"
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"{_BYTES}{bytes(value).hex()}"
     if isinstance(value, datetime) and value.tzinfo is not None:  # one instant, whatever its time zone
@@ -123,6 +123,8 @@ def _identity(value: Any) -> str | None:
 
 def _exact(value: Any) -> str:
     """One text for all equal numbers, whatever their types; never long because of an exponent."""
+    if isinstance(value, np.generic):
+        value = value.item()  # NumPy compares a whole number with a double as doubles: two identifiers would be one
     near = number(value)
     if near == value:  # Python compares exactly
         return str(int(near)) if near.is_integer() and abs(near) < _WHOLE else repr(near)

@@ -50,15 +50,11 @@ def clipped_update(update: Arrays, max_norm: float) -> list[NDArray[np.float64]]
     """
     parts = [np.asarray(part, np.float64) for part in update]
     with np.errstate(all="ignore"):  # what overflows is not finite
-        length = math.sqrt(math.fsum(float(np.vdot(part, part)) for part in parts)) if _finite(parts) else math.inf
+        squares = [float(np.square(part.ravel()).sum()) for part in parts]  # in pairs: a long one is not measured short
+    length = math.sqrt(math.fsum(squares)) if all(map(math.isfinite, squares)) else math.inf
     if not math.isfinite(length):
         return [np.zeros_like(part) for part in parts]
     return [part * min(1.0, max_norm / length) for part in parts] if length else parts
-
-
-def _finite(parts: Arrays) -> bool:
-    with np.errstate(all="ignore"):
-        return all(math.isfinite(float(np.vdot(part, part))) for part in parts)
 
 
 class Federation:

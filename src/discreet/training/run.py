@@ -283,8 +283,17 @@ class Run:
             "planned": self.plan.event.to_json(),
             "plan": self.plan.identity,
             "run": self._name,
-            "chance": torch.get_rng_state(),
+            "chance": self._chance(),
         }
+
+    def _chance(self) -> Tensor:
+        """Where torch's own generator goes on: with a seed as it was, otherwise anew, because how many numbers dropout
+        and the like took of it tells how many records there were."""
+        if self.streams.reproducible:
+            return torch.get_rng_state()
+        other = torch.Generator()
+        other.seed()
+        return other.get_state()
 
     def secret_state_dict(self) -> dict[str, Any]:
         """What correlated noise remembers: with it, noise that was released can be taken away."""

@@ -40,8 +40,10 @@ def _check(users: Any) -> None:
 
 def _by_user(users: Any) -> tuple[list[object], Indices, Indices]:
     """The users, their records one user after another, and where each user's begin."""
-    given = users if isinstance(users, (list, tuple)) else np.asarray(users)
-    found = identities(given)  # one by one: no user decides how another is told, and missing ones are one
+    objects = hasattr(users, "tolist") and not hasattr(users, "to_pylist")  # Arrow's are read as such
+    found = identities(
+        users.tolist() if objects else users
+    )  # one by one: no user decides how another is told, and missing ones are one
     names: list[object] = [*sorted(found.words), *([None] if (found.at < 0).any() else [])]
     place = {name: i for i, name in enumerate(names)}
     of = np.array([place[None if at < 0 else found.words[at]] for at in found.at.tolist()], np.int64)

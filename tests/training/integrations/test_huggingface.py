@@ -282,6 +282,18 @@ def test_an_error_on_private_records_says_nothing_of_them(tmp_path):
 # --- what is seen -------------------------------------------------------------------------------------------------
 
 
+def test_an_error_of_reading_records_says_nothing_of_them(tmp_path):
+    class Ragged(Texts):
+        def __getitem__(self, i):
+            found = super().__getitem__(i)
+            return {name: value[: 5 if i == 17 else LENGTH] for name, value in found.items()}
+
+    with pytest.raises(PrivateTrainingError, match="The message is withheld") as told:
+        trainer(tmp_path, data=Ragged(), privacy={"rng": None}, num_train_epochs=20).train()
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None
+
+
 def test_what_is_made_of_training_records_is_not_logged_and_epsilon_is(tmp_path):
     found = trainer(tmp_path, privacy={"noise_multiplier": None, "epsilon": 4.0, "delta": 1e-3}, save_strategy="epoch")
     answer = found.train()
@@ -385,6 +397,14 @@ def test_a_run_resumed_in_the_middle_of_an_epoch_is_the_run_that_went_through(tm
     answer = resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-3"))
     assert (answer.global_step, resumed.privacy.steps) == (8, 8)
     torch.testing.assert_close(weights(resumed.model), weights(through.model))
+
+
+def test_how_many_numbers_dropout_took_is_in_no_checkpoint(tmp_path):
+    for seed, saved in ((None, False), (1, True)):
+        found = trainer(tmp_path, privacy={"rng": seed})
+        found.get_train_dataloader()
+        found._save_rng_state(str(tmp_path))
+        assert (tmp_path / "rng_state.pth").exists() == saved
 
 
 def test_a_checkpoint_of_another_plan_or_of_none_is_refused_before_the_charge(tmp_path):

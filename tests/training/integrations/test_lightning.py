@@ -16,7 +16,9 @@ lightning = pytest.importorskip("lightning.pytorch")
 from lightning.pytorch.callbacks import (  # noqa: E402
     EarlyStopping,
     GradientAccumulationScheduler,
+    LearningRateFinder,
     ModelCheckpoint,
+    ThroughputMonitor,
 )
 
 from discreet.training.integrations.lightning import PrivateTraining  # noqa: E402
@@ -267,6 +269,22 @@ def test_settings_without_a_private_meaning_are_refused_by_name(tmp_path, option
         options = {"task": torch.compile(Task(), backend="eager")}
     with pytest.raises(ValueError, match=f"The trainer has .*{told}"):
         fit(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (lambda: LearningRateFinder(num_training_steps=2), "trains without noise"),
+        (lambda: ThroughputMonitor(len), "counts records"),
+    ],
+)
+def test_callbacks_that_look_at_batches_by_themselves_are_refused_before_they_do(tmp_path, other, told):
+    class Unread(Task):
+        def training_step(self, batch):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match=f"The trainer has .*{told}"):
+        fit(tmp_path, Unread(), callbacks=[other()])
 
 
 def test_loops_by_hand_and_second_fits_are_refused(tmp_path):

@@ -87,6 +87,7 @@ class PrivateTrainer(Trainer):
         self._terms.refuse_set(
             epochs="TrainingArguments (num_train_epochs, max_steps)", max_grad_norm="max_grad_norm of TrainingArguments"
         )
+        self._terms.withholds = not (self._terms.local or self._terms.debug)
         args = TrainingArguments("tmp_trainer") if args is None else args
         _refuse_arguments(args, self._terms)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
@@ -147,7 +148,7 @@ class PrivateTrainer(Trainer):
         def step() -> None:
             found.append(super(PrivateTrainer, self).training_step(self.model, inputs))
 
-        step() if self._terms.local or self._terms.debug else quietly(step)
+        quietly(step) if self._terms.withholds else step()
         return found[0] if self._terms.local else torch.zeros_like(found[0])
 
     def compute_loss_context_manager(self) -> contextlib.ExitStack:
@@ -238,6 +239,11 @@ class PrivateTrainer(Trainer):
         super()._save_optimizer_and_scheduler(output_dir)
         assert self._batches is not None
         torch.save(self._batches.state_dict(), os.path.join(output_dir, SAVED))
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        """Nothing, unless there is a seed: how many numbers dropout took tells how many tokens there were."""
+        if self.privacy.reproducible:
+            super()._save_rng_state(output_dir)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)

@@ -22,7 +22,12 @@ with extra("torch"):
 
 with extra("lightning"):
     from lightning.pytorch import Callback, LightningModule, Trainer
-    from lightning.pytorch.callbacks import GradientAccumulationScheduler
+    from lightning.pytorch.callbacks import (
+        BatchSizeFinder,
+        GradientAccumulationScheduler,
+        LearningRateFinder,
+        ThroughputMonitor,
+    )
     from lightning.pytorch.trainer.call import _call_strategy_hook
 
 __all__ = ["PrivateTraining"]
@@ -56,6 +61,10 @@ class PrivateTraining(Callback):
         return self._batches.privacy
 
     # --- the run ---------------------------------------------------------------------------------------------------
+
+    def setup(self, trainer: Any, pl_module: LightningModule, stage: str) -> None:
+        """Refuse what would train before this callback, or tell of batches beside the module's log."""
+        _refuse_callbacks(trainer.callbacks, self._terms)
 
     def on_fit_start(self, trainer: Any, pl_module: LightningModule) -> None:
         """Make the optimiser private and replace the loader; what is publicly wrong is refused here."""
@@ -169,6 +178,27 @@ class PrivateTraining(Callback):
                 raise ValueError(f"{name} follows {monitored!r}, which is not private: it may be seen, not acted on.")
             if monitored != "epsilon":
                 self._terms.refuse_evaluation(f"{name}, which follows {monitored!r},", DECLARED)
+
+
+def _refuse_callbacks(callbacks: list[Any], terms: Terms) -> None:
+    refused = {
+        "a LearningRateFinder": (
+            LearningRateFinder,
+            "it trains without noise and chooses by the training loss; choose on public data, or by tuning.search",
+        ),
+        "a BatchSizeFinder": (
+            BatchSizeFinder,
+            "it trains without noise; cut batches into pieces with accumulate_grad_batches",
+        ),
+    }
+    if not terms.local:
+        refused["a ThroughputMonitor"] = (
+            ThroughputMonitor,
+            "it counts records; leave it out, or write PrivateTraining(..., local=True)",
+        )
+    for what, (kind, why) in refused.items():
+        if any(isinstance(callback, kind) for callback in callbacks):
+            raise ValueError(f"The trainer has {what}, but {why}.")
 
 
 def _monitors(trainer: Any) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from discreet import accounting
 from discreet.errors import extra
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, pay
+from discreet.training.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
@@ -58,7 +60,8 @@ class Terms:
         Lets training loss, token counts and the like be logged, under names that begin with ``local/``. They are not
         private.
     ``secrets``
-        A folder for what correlated noise remembers, which no checkpoint may hold; needed to resume such a run.
+        A folder for what no checkpoint may hold: what correlated noise remembers, and which batch of a pass each
+        record is in; needed to resume such a run.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class Terms:
         self.secrets = None if secrets is None else Path(secrets)
         self.book, self.label = book, labelled(label, unverified, debug)
         self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
-        self.debug = debug
+        self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
         self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
         self.plan = plan
 
@@ -162,7 +165,7 @@ class Batches:
             pay(self.run.plan, self._terms.book, self._terms.label)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
-        for piece in self._loader:
+        for piece in self._read(iter(self._loader)):
             batch = self.run.batch
             assert batch is not None
             if not batch.last:
@@ -172,6 +175,22 @@ class Batches:
             left -= 1
             if not left:
                 return
+
+    def _read(self, pieces: Iterator[Any]) -> Iterator[Any]:
+        """The pieces; what a dataset or a collate function says of records that it cannot take may be withheld."""
+        found: list[Any] = []
+
+        def read() -> None:
+            found[:] = islice(pieces, 1)
+
+        try:
+            while True:
+                quietly(read) if self._terms.withholds else read()
+                if not found:
+                    return
+                yield found.pop()
+        finally:
+            pieces.close()  # type: ignore[attr-defined]
 
     def epsilon(self) -> float | None:
         """Epsilon of the steps so far, rounded up to a twentieth of the run; none where no delta was given."""
@@ -189,9 +208,11 @@ class Batches:
     # --- checkpoints -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint needs beside model and optimiser, which the loop saves itself."""
+        """What a checkpoint needs beside model and optimiser, which the loop saves itself; nothing that is secret."""
         state = self.privacy.state_dict()
         secret = self.privacy.secret_state_dict()
+        if state["order"] is not None and not self.privacy.reproducible:  # of each record its batch, and how many
+            secret["order"], state["order"] = state["order"], None
         path = self._secret(state)
         if secret and path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -201,9 +222,20 @@ class Batches:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a checkpoint whose model and optimiser were loaded already."""
         path = self._secret(state)
-        secret = torch.load(path, weights_only=True) if path is not None and path.exists() else None
+        secret = torch.load(path, weights_only=True) if path is not None and path.exists() else {}
         loaded = {"model": self.run.model.state_dict(), "optimizer": self.run.optimizer.state_dict()}
-        self.privacy.load_state_dict({**state, **loaded}, secret)
+        order = secret.pop("order", state["order"])
+        if order is None and self._within_pass(state):
+            raise ValueError(
+                "The batches of this run are dealt for a whole pass, and the checkpoint does not hold how, which is "
+                "secret: give secrets=, the folder of the run that saved it."
+            )
+        self.privacy.load_state_dict({**state, **loaded, "order": order}, secret or None)
+
+    def _within_pass(self, state: Mapping[str, Any]) -> bool:
+        """Whether a checkpoint needs what was drawn for a pass: one that goes on, or serves the whole run."""
+        sampler = self.run.plan.sampler
+        return sampler.passes and state["position"] > 0 and (sampler.kept or state["position"] % len(self) > 0)
 
     def _secret(self, state: Mapping[str, Any]) -> Path | None:
         folder = self._terms.secrets
