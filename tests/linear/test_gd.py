@@ -152,6 +152,13 @@ def test_what_no_noise_pays_for_is_refused_before_the_charge(solver, asked, size
         LinearRegression(solver=solver, solver_options=asked, dataset_size=size).privacy_event(3)
 
 
+@pytest.mark.parametrize("solver", ["gd", "cd"])
+def test_no_row_that_vanishes_makes_a_fit_fail_where_numpy_is_told_to_raise(solver):
+    tiny = np.vstack([np.full((1, 3), 1e-300), X[:50]])
+    with np.errstate(all="raise"):
+        LogisticRegression(bounds=(-1, 1), solver=solver, random_state=1).fit(tiny, Y[:51])
+
+
 def test_a_vanishing_ridge_leaves_weights_that_are_numbers():
     model = LogisticRegression(
         bounds=(-1, 1), regularization=1e-310, solver_options={"steps": 2, "curvature": 0.0}
