@@ -126,6 +126,10 @@ def test_a_unit_of_which_one_row_counts_is_not_charged_as_a_row(folder, capsys):
         assert discreet("train", "run.toml", "--out", "net.pt", "--quiet", "--ledger", "b.db") == 2
         assert book.spent().epsilon == 0
     assert "protects the unit 'pay'" in capsys.readouterr().err
+    (folder / "people.toml").write_text('unit = "one record"\n' + SCHEMA)
+    assert discreet("train", "run.toml", "--out", "net.pt", "--quiet", "--ledger", "b.db") == 2
+    assert "rename it" in capsys.readouterr().err
+    (folder / "people.toml").write_text('unit = "pay"\n' + SCHEMA)
     (folder / "run.toml").write_text(RUN + 'unit = "one record"\n')
     assert discreet("train", "run.toml", "--out", "net.pt", "--quiet", "--no-book") == 2
     assert "the schema says 'pay'" in capsys.readouterr().err

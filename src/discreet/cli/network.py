@@ -54,6 +54,8 @@ class Network:
             raise ValueError(
                 f"model.hidden is {list(self.hidden)!r}, but must be sizes of layers, whole numbers from 1."
             )
+        if self.design.declaration.unit == ONE_RECORD:
+            raise ValueError(f"The unit's column is called {ONE_RECORD!r}, which is what books call a row: rename it.")
 
     @property
     def sizes(self) -> list[int]:
