@@ -122,8 +122,8 @@ def probability(name: str, value: object) -> float:
     return number(name, value, low=0, high=1)
 
 
-def whole(name: str, value: object, *, low: int = 0) -> int:
-    """An integer of at least ``low``."""
+def whole(name: str, value: object, *, low: int = 0, high: int | None = None) -> int:
+    """An integer of at least ``low``, and at most ``high`` if that is given."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -132,4 +132,6 @@ def whole(name: str, value: object, *, low: int = 0) -> int:
         raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {low}.") from None
     if result < low:
         raise ValueError(f"{name} is {value!r}, but must be a whole number of at least {low}.")
+    if high is not None and result > high:
+        raise ValueError(f"{name} must be a whole number of at most {high}, but is larger.")
     return result

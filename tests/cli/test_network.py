@@ -1,12 +1,15 @@
 """``train`` on a table: the schema of ``fit``, a line that says what was spent, weights that ``predict`` takes."""
 
 import gzip
+import hashlib
 import json
 
 import pytest
 
 import discreet as dp
 from discreet.cli import main
+from discreet.cli.toml import read_sections
+from discreet.cli.train import _SECTIONS, _network, _operation
 
 torch = pytest.importorskip("torch")
 
@@ -114,3 +117,28 @@ def test_weights_that_are_not_the_statements_are_refused(folder, capsys):
         (folder / "net.pt.json").write_text(text)
         assert discreet("predict", "net.pt", "new.csv.gz") == 2
         assert "holds no network" in capsys.readouterr().err
+
+
+def test_a_unit_of_which_one_row_counts_is_not_charged_as_a_row(folder, capsys):
+    """Without its first row a unit has another: a row's change is two records'."""
+    (folder / "people.toml").write_text('unit = "pay"\n' + SCHEMA)
+    asked = read_sections(folder / "run.toml", _SECTIONS)
+    network = _network(asked, folder)
+    asked["privacy"] = {"noise_multiplier": 9.0, "epochs": 1, "unit": asked["privacy"]["unit"]}
+    assert _operation(network.model, ([0] * 400, [0] * 400), asked, progress=False).unit == "pay"
+    (folder / "run.toml").write_text(RUN + 'unit = "one record"\n')
+    assert discreet("train", "run.toml", "--out", "net.pt", "--quiet", "--no-book") == 2
+    assert "the schema says 'pay'" in capsys.readouterr().err
+    (folder / "people.toml").write_text('unit = "one record"\n' + SCHEMA)
+    assert discreet("train", "run.toml", "--out", "net.pt", "--quiet", "--no-book") == 2
+    assert "rename it" in capsys.readouterr().err
+
+
+def test_a_statement_of_layers_that_no_memory_holds_is_refused(folder, capsys):
+    torch.save({}, folder / "net.pt")
+    network = {"format": "discreet network 1", "target": "income", "hidden": [10**6, 10**6]}
+    network["declaration"] = {"columns": {name: {"bounds": [0, 1]} for name in ("age", "income")}}
+    digest = hashlib.sha256((folder / "net.pt").read_bytes()).hexdigest()
+    (folder / "net.pt.json").write_text(json.dumps({"sha256": digest, "network": network}))
+    assert discreet("predict", "net.pt", "new.csv.gz") == 2
+    assert "do not fit its layers" in capsys.readouterr().err

@@ -60,6 +60,16 @@ def test_a_pass_counts_no_record_for_more_than_the_clip_and_adds_exactly(x, clip
     assert [Fraction(float(g)) for g in total(slice(None))] == sums
 
 
+@pytest.mark.parametrize("kind", sorted(kernels.KINDS.values()))
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_a_pass_at_weights_that_are_no_numbers_counts_no_record_for_more_than_the_clip(kind, weight):
+    """NaN in whole steps would be -2^63 of them: once a block, so that the 513th record would change it all."""
+    x, w = np.full((513, 2), 0.5), np.full(2, weight)
+    sums = [fused.gradient_sum(kind, x[:n], fused.lengths(x[:n]), np.ones(n), w, 0.5, 0.4) for n in (0, 1, 512, 513)]
+    assert np.linalg.norm(sums[1] - sums[0]) <= 0.4
+    assert np.linalg.norm(sums[3] - sums[2]) <= 0.4
+
+
 def test_tiny_rows_have_their_length():
     assert fused.lengths(np.array([[3e-200, 4e-200], [0.0, 0.0], [3.0, 4.0]])) == pytest.approx([5e-200, 0, 5])
 
@@ -125,6 +135,35 @@ def test_whatever_is_decided_costs_no_more_than_what_was_stated(size, n, options
     assert math.fsum(1 / z**2 for z in parts) <= stated
     assert stated <= 1.000001 * math.fsum(1 / z**2 for z in parts)
     assert dp.epsilon(asked.event, 1e-6) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("solver", "asked", "size"),
+    [
+        ("gd", {"steps": 10**400}, None),
+        ("gd", {"curvature": 1e-300}, None),
+        ("gd", {}, 10**308),
+        ("cd", {"passes": 10**300}, None),
+        ("cd", {"step": 1e308}, None),
+    ],
+)
+def test_what_no_noise_pays_for_is_refused_before_the_charge(solver, asked, size):
+    with pytest.raises(ValueError, match=r"must be a (whole )?number|too large"):
+        LinearRegression(solver=solver, solver_options=asked, dataset_size=size).privacy_event(3)
+
+
+@pytest.mark.parametrize("solver", ["gd", "cd"])
+def test_no_row_that_vanishes_makes_a_fit_fail_where_numpy_is_told_to_raise(solver):
+    tiny = np.vstack([np.full((1, 3), 1e-300), X[:50]])
+    with np.errstate(all="raise"):
+        LogisticRegression(bounds=(-1, 1), solver=solver, random_state=1).fit(tiny, Y[:51])
+
+
+def test_a_vanishing_ridge_leaves_weights_that_are_numbers():
+    model = LogisticRegression(
+        bounds=(-1, 1), regularization=1e-310, solver_options={"steps": 2, "curvature": 0.0}
+    ).fit(X, Y)
+    assert np.isfinite(model.coef_).all()
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding import Design
 from discreet.errors import extra
+from discreet.release import ONE_RECORD, Enforced
 from discreet.schema import Bounded, Categories, declaration
 
 if TYPE_CHECKING:
@@ -53,12 +54,22 @@ class Network:
             raise ValueError(
                 f"model.hidden is {list(self.hidden)!r}, but must be sizes of layers, whole numbers from 1."
             )
+        if self.design.declaration.unit == ONE_RECORD:
+            raise ValueError(f"The unit's column is called {ONE_RECORD!r}, which is what books call a row: rename it.")
 
     @property
     def sizes(self) -> list[int]:
         """Of the layers: as many inputs as the columns become, as many outputs as the target has labels."""
         goal = self.design.goal
         return [self.design.width, *self.hidden, len(goal.labels) if isinstance(goal, Categories) else 1]
+
+    @property
+    def unit(self) -> str:
+        """Whom training protects: a row, or the schema's unit, of which the first row counts. Then it is no row's
+        guarantee: without its first row a unit has another, which is two records' change.
+        """
+        name = self.design.declaration.unit
+        return ONE_RECORD if name is None else Enforced(name)
 
     @property
     def loss(self) -> str:
@@ -148,9 +159,12 @@ def loaded(path: str) -> Trained:
         raise ValueError(f"The model {path!r} is not there.")
     if hashlib.sha256(Path(path).read_bytes()).hexdigest() != statement.get("sha256"):
         raise ValueError(_BAD.format(path, "its weights are not those that its statement was made for"))
-    model = network.model()
+    with torch.device("meta"):  # sizes alone: a statement may say any, the file has what memory is needed for
+        model = network.model()
     try:
-        model.load_state_dict(torch.load(path, weights_only=True))  # numbers alone: nothing in the file is run
+        weights = torch.load(path, weights_only=True)  # numbers alone: nothing in the file is run
+        model.load_state_dict(weights, assign=True)
+        model = model.float()
     except Exception:
         raise ValueError(_BAD.format(path, "its weights do not fit its layers")) from None
     return Trained(network, model, statement)

@@ -20,7 +20,7 @@ from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.toml import read_sections
 from discreet.errors import extra
-from discreet.release import charged
+from discreet.release import ONE_RECORD, charged
 from discreet.schema import read_schema
 
 if TYPE_CHECKING:  # --help must not wait for torch: the functions that use it import it
@@ -108,6 +108,7 @@ def train(
         torch.save(released.value.state_dict(), weights)
         facts = {
             "event": released.event.to_dict(),
+            "unit": released.unit,
             "reproducible": released.reproducible,
             "charged": payer.head,
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
@@ -150,6 +151,8 @@ def _network(asked: dict[str, dict[str, Any]], folder: Path) -> Network | None:
     design = Design(read_schema(str(folder / data["schema"])), data["target"])
     network = Network(design, tuple(hidden) if isinstance(hidden, list) else (hidden,))
     asked["training"].setdefault("loss", network.loss)
+    if (unit := asked["privacy"].setdefault("unit", network.unit)) != network.unit and network.unit != ONE_RECORD:
+        raise ValueError(f"privacy.unit is {unit!r}, but the schema says {network.unit!r}: leave one of them out.")
     return network
 
 

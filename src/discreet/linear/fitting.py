@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discreet import events, random
 from discreet.encoding import features
 from discreet.encoding.bounds import declared_features
@@ -75,6 +77,7 @@ class Fit:
         if model.feature_norm is None and model.bounds is None:
             warnings.warn(_UNDECLARED, UserWarning, stacklevel=4)
 
+        @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Any]:
             read, usable = model._read_targets(targets)
             solution = choice.solver.solve(mapping.records(rows.read(), read, usable), noise)

@@ -2,7 +2,7 @@
 
 The same sum as ``kernels.clipped_sum`` of the same residuals, and as exact: a record's score comes from its own row,
 its gradient is shrunk to the clip, rounded to the grid and added in whole steps. Nothing is written beside the totals,
-and a row's length, which the clip needs, is measured once for all passes.
+and a row's length, which the clip needs, is measured once for all passes. Gradients that are not finite count as zero.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _slopes(kind: int, scores: Any, norms: Any, targets: Any, width: float, clip
             out[i] = residual_of(kind, scores[i], targets[i], width)
     for i in range(len(scores)):
         length = norms[i] * abs(out[i])
-        out[i] = out[i] * (clip / length) if length > clip else out[i]
+        shrunk = out[i] * (clip / length) if length > clip else out[i]
+        out[i] = shrunk if length < math.inf else 0.0  # and for NaN: no cast of it to whole steps is bounded
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -94,7 +95,7 @@ def gradient_sum(
     width: float,
     clip: float,
 ) -> Any:
-    """Σ of clipped gradients (p × 1) at ``weights``, for rows and weights whose scores are finite.
+    """Σ of clipped gradients (p × 1) at ``weights``.
 
     Rows may be of single precision, which halves what is read; scores and gradients are doubles.
     ``targets`` are -1, 1 and, for no record, 0; or numbers, for the squared loss. ``norms`` are the rows' ``lengths``.

@@ -99,6 +99,7 @@ class Inference:
         probe._check_targets(targets)
         noise = random.from_state(self.model.random_state if rng is None else rng)
 
+        @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Coefficients]:
             rows, (read, usable) = table.read(), probe._read_targets(targets)
             records, jacobian = (

@@ -21,8 +21,9 @@ from discreet.mechanisms.parameters import store
 if TYPE_CHECKING:
     from discreet.linear.losses import Loss
 
-__all__ = ["Problem", "Solution", "clip_norm", "count", "counting", "noise_multiplier"]
+__all__ = ["MOST", "Problem", "Solution", "clip_norm", "count", "counting", "noise_multiplier"]
 
+MOST = 1 << 53  # records that may be declared, or steps: doubles hold them
 LARGEST = 1 << 26  # weights: for more, rounding each entry of a gradient to its grid could exceed the clip
 _MARGIN = 1 + 1e-9  # what calibrated noise exceeds the smallest by, so that no account's rounding tells them apart
 
@@ -77,7 +78,7 @@ class Problem:
                 f"The model has {math.prod(self.shape)} weights (features times scores), but at most {LARGEST}."
             )
         if self.size is not None:
-            store(self, size=whole("dataset_size", self.size, low=1))
+            store(self, size=whole("dataset_size", self.size, low=1, high=MOST))
         if self.adjacency is Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
 

@@ -43,9 +43,9 @@ from numpy.typing import NDArray
 
 from discreet import accounting, events, mechanisms, random
 from discreet.adjacency import Adjacency
-from discreet.errors import number, positive, whole
+from discreet.errors import number, whole
 from discreet.linear import kernels
-from discreet.linear.problem import Problem, Solution, clip_norm, noise_multiplier
+from discreet.linear.problem import MOST, Problem, Solution, clip_norm, noise_multiplier
 from discreet.linear.rows import Records
 from discreet.mechanisms.parameters import store
 
@@ -90,9 +90,9 @@ class CoordinateDescent:
     def __post_init__(self) -> None:
         store(
             self,
-            passes=None if self.passes is None else whole("passes", self.passes, low=1),
+            passes=None if self.passes is None else whole("passes", self.passes, low=1, high=MOST),
             clip=None if self.clip is None else clip_norm(self.clip),
-            step=positive("step", self.step),
+            step=number("step", self.step, low=2.0**-100, high=2.0**100),
             quantile=number("quantile", self.quantile, low=0, high=1, open_low=True, open_high=True),
         )
         for name, allowed in (
@@ -104,13 +104,13 @@ class CoordinateDescent:
                     f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(map(repr, allowed))}."
                 )
         if self.updates is not None:
-            store(self, updates=whole("updates", self.updates, low=1))
+            store(self, updates=whole("updates", self.updates, low=1, high=MOST))
         if self.box is not None:
             low, high = (number("box", side, low=-math.inf, high=math.inf) for side in self.box)
             if not low < high:
                 raise ValueError(f"box is {self.box!r}, but must be a pair (lower, upper), lower first.")
         if self.smoothness is not None:
-            values = tuple(positive("smoothness", value) for value in self.smoothness)
+            values = tuple(number("smoothness", value, low=2.0**-100, high=2.0**100) for value in self.smoothness)
             if len(values) != self.problem.features:
                 raise ValueError(
                     f"smoothness has {len(values)} entries, but needs {self.problem.features}: one a column, "

@@ -45,7 +45,7 @@ from discreet import events, mechanisms, random
 from discreet.errors import number, whole
 from discreet.linear import fused, kernels
 from discreet.linear.curvature import second_moments, symmetric
-from discreet.linear.problem import Solution
+from discreet.linear.problem import MOST, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._descent import CLIP, COUNT_SHARE, Descending, Pace
 from discreet.mechanisms.parameters import store
@@ -73,13 +73,14 @@ class GradientDescent(Descending):
     def __post_init__(self) -> None:
         Descending.__post_init__(self)
         if self.steps is not None:
-            store(self, steps=whole("steps", self.steps, low=1))
+            store(self, steps=whole("steps", self.steps, low=1, high=MOST))
         if self.curvature is not None:
             store(self, curvature=number("curvature", self.curvature, low=0, high=0.9))
             if self.curvature and (self.problem.delta == 0 or self._flat):
                 raise ValueError(
                     "curvature is given, but takes Gaussian noise (a delta above 0), no L1 penalty and no radius."
                 )
+        _ = self.mechanism, self.moments if self.curvature else None  # what no noise pays for is refused now
 
     @property
     def _flat(self) -> bool:
@@ -179,6 +180,7 @@ class GradientDescent(Descending):
 
     def _momentum(self, root: float, step: float, ridge: float, turned: Any = None) -> Pace:
         """``root``: about how many steps it takes to arrive."""
+        root = min(root, 2.0**100)  # infinity over infinity is no number
         steps, momentum = self.steps or STEPS, min(((root - 1) / (root + 1)) ** 2, 0.95)
         long, first = min(3.0, max(1.0, root / 40)) * step, min((steps - 1) / 2, 1.5 * root)
         return Pace(long, momentum, first, ridge, *([] if turned is None else [turned]))
