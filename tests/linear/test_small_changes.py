@@ -123,3 +123,9 @@ def test_sums_of_products_are_of_all_rows_and_are_unpacked_again():
     packed = np.asarray(kernels.gram_sum(rows, np.ones(3), 1.0, 1.0), float)
     assert kernels.unpacked(packed[:3], 2) == pytest.approx(rows.T @ rows, abs=1e-6)
     assert packed[3:] == pytest.approx(rows.sum(axis=0), abs=1e-6)
+
+
+@pytest.mark.parametrize(("score", "clip", "inside"), [(0.0, 0.6, 1), (0.0, 0.4, 0), (2.0, 0.2, 1), (-2.0, 0.2, 0)])
+def test_the_logistic_loss_pulls_by_the_chance_of_the_other_label(score, clip, inside):
+    one = np.ones(1)
+    assert kernels.inside_count(1, one, np.array([score]), one, 0.5, clip) == inside
