@@ -58,6 +58,8 @@ def test_public_mistakes_are_told(capsys):
     assert "batch-size" in capsys.readouterr().err
     assert run("--parameters", "0") != 0
     assert "parameters" in capsys.readouterr().err
+    assert run("--delta", "0") != 0  # and not searched for without end
+    assert "delta" in capsys.readouterr().err
 
 
 def test_ratios_are_those_of_a_run_that_is_simulated():

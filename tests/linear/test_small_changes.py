@@ -96,7 +96,7 @@ def test_half_a_billion_clipped_gradients_add_up_in_64_bits():
 
 
 def test_the_norm_of_a_tiny_row_is_its_norm():
-    assert kernels.small_norm(np.array([3e-200, -4e-200])) == pytest.approx(5e-200, rel=1e-12)
+    assert kernels.small_norm(np.array([3e-200, -4e-200])) == pytest.approx(5e-200, rel=1e-12, abs=0)
 
 
 def test_a_record_without_a_residual_adds_nothing_whatever_its_row():
@@ -108,3 +108,24 @@ def test_a_record_without_a_residual_adds_nothing_whatever_its_row():
 @pytest.mark.parametrize(("t", "value"), [(0.0, 0.5), (2.0, 0.8807970779778823), (-2.0, 0.1192029220221176)])
 def test_the_sigmoid_has_its_values(t, value):
     assert kernels._sigmoid(t) == pytest.approx(value, rel=1e-12)
+
+
+def test_features_inside_their_bounds_are_left_in_their_units():
+    made = Map.declared(None, ([0.0, 10.0], [4.0, 30.0]), 2, False)
+    assert made.inside(np.array([[1.0, 15.0], [9.0, 20.0]])) == pytest.approx(np.array([[1.0, 15.0], [4.0, 20.0]]))
+
+
+def test_sums_of_products_are_of_all_rows_and_are_unpacked_again():
+    rows = np.array([[0.5, 0.25], [0.25, -0.5], [0.5, 0.5]])
+    for n in (1, 2, 3):
+        found = kernels.clipped_sum(rows[:n], np.ones((n, 1)), 4.0)
+        assert np.asarray(found, float).reshape(-1) == pytest.approx(rows[:n].sum(axis=0), abs=1e-6)
+    packed = np.asarray(kernels.gram_sum(rows, np.ones(3), 1.0, 1.0), float)
+    assert kernels.unpacked(packed[:3], 2) == pytest.approx(rows.T @ rows, abs=1e-6)
+    assert packed[3:] == pytest.approx(rows.sum(axis=0), abs=1e-6)
+
+
+@pytest.mark.parametrize(("score", "clip", "inside"), [(0.0, 0.6, 1), (0.0, 0.4, 0), (2.0, 0.2, 1), (-2.0, 0.2, 0)])
+def test_the_logistic_loss_pulls_by_the_chance_of_the_other_label(score, clip, inside):
+    one = np.ones(1)
+    assert kernels.inside_count(1, one, np.array([score]), one, 0.5, clip) == inside

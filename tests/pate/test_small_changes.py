@@ -14,13 +14,20 @@ sklearn = pytest.importorskip("sklearn")
 from sklearn.linear_model import LogisticRegression, SGDClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 
-from discreet.pate import GNMax, SanitisedCost  # noqa: E402
+from discreet.pate import GNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
 from discreet.pate.classifier import PATEClassifier, _shares  # noqa: E402
 from discreet.pate.confident import _gaussian_test  # noqa: E402
 from discreet.pate.costs import _gaps  # noqa: E402
+from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
+from discreet.pate.g_pate import GPATE  # noqa: E402
+from discreet.pate.generating import GeneratorFit  # noqa: E402
+from discreet.pate.layouts import Images, Table  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402
 from discreet.pate.voting import Teachers, _seeded  # noqa: E402
+from discreet.random import seeded  # noqa: E402
+from discreet.schema import Categories, Declaration, Schema  # noqa: E402
+from discreet.synthesis.domain import Domain  # noqa: E402
 from tests.frozen import unfrozen  # noqa: E402
 
 QUERIES = np.arange(8.0).reshape(4, 2)
@@ -96,3 +103,82 @@ def test_scores_of_two_classes_are_one_row_of_differences_and_of_three_a_row_eac
     assert coefficients.tolist() == [[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]
     assert intercept[1] == 5.0
     assert intercept[2] < -1e6
+
+
+# --- generators ------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_has_the_classes_of_its_target_or_none():
+    domain = Domain(Declaration(Schema(a=Categories([1, 2, 3]), b=Categories([1, 2]))))
+    assert [Table(domain, target).classes for target in (None, "a", "b")] == [0, 3, 2]
+
+
+def test_rows_are_images_as_many_as_there_are():
+    images = Images(shape=(2, 1), bounds=(-1.0, 1.0)).values(np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 1.0]]), seeded(1))
+    assert images[..., 0].tolist() == [[-1, 1], [0, -1], [1, 1]]
+
+
+def test_a_generator_is_pulled_to_what_the_student_takes_for_records(monkeypatch):
+    student = SimpleNamespace(learn=lambda made, labels: None, scores=lambda rows: rows.sum(dim=1))
+    monkeypatch.setattr(pate_gan, "_Student", lambda settings, run: student)
+    entry = torch.zeros(1, requires_grad=True)
+    run = SimpleNamespace(
+        teach=lambda: None,
+        made=lambda size: entry.expand(size, 1),
+        noisy=lambda votes: votes,
+        teachers=SimpleNamespace(votes=lambda made: np.ones((len(made), 2))),
+        optimizer=torch.optim.SGD([entry], lr=1.0),
+    )
+    pate_gan.PATEGAN(steps=1, generator_steps=1, batch_size=2, n_teachers=2).train(run)
+    assert float(entry.detach()) == 0.5  # the slope of softplus at zero
+
+
+def test_coordinates_are_means_of_votes_or_the_bin_of_most():
+    noisy = np.array([[3.0, 1.0], [2.0, 2.0], [0.0, 4.0]])
+    mean, most = (GPATE(n_teachers=4, vote_bins=2, reach=1.0, votes=v, threshold=0.7) for v in ("mean", "max"))
+    assert mean._coordinates(noisy).tolist() == [-0.25, 0.0, 0.5]
+    assert most._coordinates(noisy).tolist() == [-0.5, 0.0, 0.5]
+
+
+def test_a_teacher_without_records_votes_by_its_number():
+    parts = SimpleNamespace(present=torch.tensor([False, True, False, False, False]))
+    teachers = TeacherDiscriminators(parts, 5, 3, 0, 4, 0.1, torch.Generator().manual_seed(1))
+    votes = teachers.pulls(torch.rand(2, 3), 3, torch.eye(3)[:, :2], torch.tensor([-0.5, 0.5]))
+    assert votes.shape == (5, 4)
+    assert votes[[0, 2, 3, 4]].tolist() == [[0] * 4, [2] * 4, [0] * 4, [1] * 4]
+
+
+def test_fits_are_compared_without_who_is_told_of_them():
+    settings, layout = GPATE(projections=2), Images(shape=(2, 2))
+    assert GeneratorFit(settings, layout, print) == GeneratorFit(settings, layout, len)
+
+
+# --- the smooth bound ------------------------------------------------------------------------------------------------
+
+
+def test_the_cost_of_an_answer_is_finite_and_falls_however_teachers_disagree():
+    part = smooth.answers(np.array([-30.0]), 4.0, 10, 8.0)
+    cost = part.cost(np.array([-50.0, -1.0, 0.0, 5.0, 9.0]))
+    assert np.isfinite(cost).all()
+    assert (np.diff(cost) <= 0).all()
+    assert cost[-1] < cost[0]
+
+
+def test_the_smooth_bound_of_a_lone_query_is_its_largest_change_at_a_discount():
+    part = smooth.tests(np.array([20.0]), 4.0, 8.0)
+    most = float(smooth.changes(part).max())
+    assert 0 < smooth.smooth_bound([part], 0.4) < smooth.smooth_bound([part], 0.2) < most
+
+
+def test_a_limit_has_half_of_the_doubt_for_each_of_its_two_draws(monkeypatch):
+    votes = GNMax(sigma=2.0, queries=1)
+    counts = np.array([[9, 0]])
+    operation = SanitisedCost(aggregator=votes, answers=votes.release(counts, rng=1).value, order=8.0, confidence=0.9)
+    asked = []
+    for kind in (type(operation._figure), type(operation._scale)):
+        error = kind.error
+        monkeypatch.setattr(
+            kind, "error", lambda self, at, *a, e=error, **k: (asked.append(at), e(self, at, *a, **k))[1]
+        )
+    operation.release(counts, rng=1)
+    assert asked == pytest.approx([0.95, 0.95])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,16 +11,18 @@ import pytest
 from discreet.encoding import Encoder
 from discreet.random import seeded
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from discreet.synthesis import MWEM, QualityCheck, mwem, quality
+from discreet.synthesis import MWEM, QualityCheck, learning, mwem, quality, small_db
 from discreet.synthesis.coded_table import CodedTable
 from discreet.synthesis.domain import Domain, PrivateBins
 from discreet.synthesis.drawing import _quantiles
 from discreet.synthesis.raking import Target, rake
+from discreet.synthesis.saved import load, save
 from discreet.synthesis.scores import pair_trends
-from discreet.synthesis.small_db import _log10_multisets
+from discreet.synthesis.small_db import SmallDB, _log10_multisets
 from discreet.synthesis.trees import junction_tree
 from discreet.workloads import Prefix
 from tests.frozen import unfrozen
+from tests.synthesis.test_model import model
 
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
@@ -99,3 +102,42 @@ def test_what_a_far_clique_knows_reaches_the_root():
     _, middle, last = rake(tree, [*targets, Target((2, 3), exact, 1e-2)], 100.0)
     assert middle.sum(axis=0) == pytest.approx([80.0, 20.0], abs=2)
     assert last == pytest.approx(exact, abs=2)
+
+
+@pytest.mark.parametrize("wrong", [lambda table: table * np.nan, lambda table: table[..., None]])
+def test_a_saved_table_is_finite_and_of_the_shape_of_its_columns(wrong, tmp_path):
+    save(model(), tmp_path / "model")
+    with np.load(tmp_path / "model") as arrays:
+        kept = dict(arrays)
+    with open(tmp_path / "model", "wb") as file:
+        np.savez(file, **kept | {"table0": wrong(kept["table0"])})
+    with pytest.raises(ValueError, match="a table does not fit"):
+        load(tmp_path / "model")
+
+
+def test_so_many_counts_of_all_small_data_sets_are_held_and_no_more(monkeypatch):
+    counts = SmallDB(workload=Prefix(4), alpha=0.9, epsilon=1.0).candidates * 4
+    monkeypatch.setattr(small_db, "_MOST_COUNTS", counts)
+    assert SmallDB(workload=Prefix(4), alpha=0.9, epsilon=1.0)
+    monkeypatch.setattr(small_db, "_MOST_COUNTS", counts - 1)
+    with pytest.raises(ValueError, match="are enumerated"):
+        SmallDB(workload=Prefix(4), alpha=0.9, epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "last", "measured"), [([(0, 1)], True, {(0, 1)}), ([], True, {(0,)}), ([], False, set())]
+)
+def test_what_is_worth_it_is_measured_and_at_last_what_was_before(chosen, last, measured, monkeypatch):
+    found = set()
+    monkeypatch.setattr(learning, "choose", lambda *_: chosen)
+    monkeypatch.setattr(learning, "weigh", lambda *_: {})
+    monkeypatch.setattr(learning, "divided", lambda sets, *_: dict.fromkeys(sets, 1.0))
+    run = SimpleNamespace(
+        domain=SimpleNamespace(sizes=(2, 2), impossible=()),
+        plan=SimpleNamespace(workload=None, max_cells=100, total=None),
+        evidence=SimpleNamespace(sets=[(0,)], measure=lambda codes, budgets, spending: found.update(budgets)),
+        codes=None,
+        spending=None,
+    )
+    learning._Run.improve(run, {}, 1.0, last=last)
+    assert found == measured

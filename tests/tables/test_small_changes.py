@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import discreet as dp
-from discreet.tables import bounding
+from discreet.tables import bounding, col
 from discreet.tables.bounding import Field
 from tests.frozen import unfrozen
 
@@ -113,6 +113,21 @@ def test_a_choice_by_one_row_is_of_bounded_range_and_by_two_is_not(rows, epsilon
     table = dp.table(FRAME, schema=SCHEMA, unit="who", max_rows_per_unit=rows)
     event = table.median("a", bins=4).operation(rho=0.5).event
     assert event.epsilon == pytest.approx(epsilon, rel=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(1, 2.0), (2, 1.0)])
+def test_several_choices_by_one_row_are_of_bounded_range_and_by_two_are_not(rows, epsilon):
+    """Three quantiles are two choices, each of half of the price: as above."""
+    table = dp.table(FRAME, schema=SCHEMA, unit="who", max_rows_per_unit=rows)
+    event = table.quantiles("a", (0.25, 0.5, 0.75), bins=4).operation(rho=1.0).event
+    assert event.count == 2
+    assert event.event.epsilon == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_a_date_before_the_first_or_after_the_last_is_missing():
+    days = pd.to_datetime(["2019-12-31", "2020-01-01", "2020-12-31", "2021-01-01"])
+    table = dp.table(pd.DataFrame({"day": days}), schema=dp.Schema(day=dp.Dates("2020-01-01", "2020-12-31")))
+    assert answers(table.filter(~col("day").is_missing()).count(), "count") == [2]
 
 
 def test_a_choice_is_made_with_an_epsilon_of_2_to_the_minus_30_at_least():

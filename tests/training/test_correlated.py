@@ -325,6 +325,14 @@ def test_a_key_draws_the_same_again_and_is_never_copied():
         Keyed(b"short")
 
 
+@pytest.mark.parametrize("kind", [noise.LambdaCGD, noise.Banded, noise.BandedInverse, noise.BLT, noise.SquareRoot])
+def test_a_workload_that_is_none_is_refused_by_name(kind):
+    """Where the noise is made: a search for a price would only say that it found none."""
+    for name, wrong in (("momentum", "x"), ("momentum", 1.0), ("decay", -1.0), ("error", "most")):
+        with pytest.raises(ValueError, match=f"^{name} is"):
+            kind(**{name: wrong})
+
+
 def test_noise_is_drawn_by_a_run_alone():
     with pytest.raises(TypeError, match="begun"):
         noise.BLT().release(Step(number=0, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0), [], None)

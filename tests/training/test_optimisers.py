@@ -215,6 +215,22 @@ def test_averages_are_of_the_model_and_not_of_the_points_ahead_of_it():
     assert torch.allclose(found, torch.stack(seen).mean(0), atol=1e-6)
 
 
+@pytest.mark.parametrize("speed", [None, Speed(max_physical_batch_size=2)])
+def test_what_follows_the_inner_optimiser_of_a_filter_follows_its_steps(speed):
+    """An average and a scheduler of it: of the model, and not of pieces."""
+    model, optimizer, loader = private(
+        optimizer=lambda p, lr: DiSK(torch.optim.SGD(p, lr=lr), gain=0.4), epochs=1, speed=speed
+    )
+    inner, outer = TailAverage(optimizer.base), TailAverage(optimizer)
+    slower = torch.optim.lr_scheduler.ExponentialLR(optimizer.base, 0.5)
+    for batch in loader:
+        step(model, optimizer, batch)
+        slower.step()
+    assert inner.steps == outer.steps == slower.last_epoch
+    for a, b in zip(inner.values, outer.values, strict=True):
+        assert torch.allclose(a, b, atol=1e-6)
+
+
 # --- all together ----------------------------------------------------------------------------------------------------
 
 MADE = {

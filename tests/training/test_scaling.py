@@ -14,6 +14,7 @@ from discreet.auditing import ReplayError, replay
 from discreet.training import Clipping, MixedRecords, PastGradients, PublicScale, make_private, noise
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scale, Scales
+from discreet.training.gradients.units import Owners
 from tests.training.loops import network, private, run, step, weights
 from tests.training.test_noise import ROWS, trained
 
@@ -180,6 +181,30 @@ def test_scaled_runs_are_verified():
 
     with pytest.raises(MixedRecords):
         mixed()
+
+
+def test_a_unit_in_parts_is_scaled_as_one_in_one_piece():
+    """Its sum is divided by the scales as all others are, so it must have been multiplied by them."""
+    torch.manual_seed(0)
+    first, x = network(), torch.randn(4, 4)
+
+    def summed(pieces):
+        model = copy.deepcopy(first)
+        clipped = ClippedSum(dict(model.named_parameters()), Clipping(max_grad_norm=0.1), "sum")
+        clipped.scale(list(scales(model).values()))
+        clipped.attach(model)
+        clipped.begin()
+        for rows, owners in pieces:
+            clipped.expect(len(rows), (rows,), None, owners)
+            model(rows).square().sum().backward()
+            clipped.add(None, 0.1, owners)
+        return clipped.total
+
+    two = torch.zeros(2, dtype=torch.long)
+    whole = summed([(x, Owners(torch.zeros(4, dtype=torch.long)))])
+    parts = summed([(x[:2], Owners(two, part_of=0, open=True)), (x[2:], Owners(two, part_of=0))])
+    for a, b in zip(whole, parts, strict=True):
+        assert torch.allclose(a, b, atol=1e-6)
 
 
 def test_public_mistakes_are_refused():

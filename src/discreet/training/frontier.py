@@ -149,6 +149,7 @@ def frontier(
     whole("records", records, low=1)
     whole("parameters", parameters, low=1)
     positive("clip_norm", clip_norm)
+    number("delta", delta, low=0, high=1, open_low=True, open_high=True)  # at zero a search would have no end
     number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
     pairs = candidates(momentum, 1.0) if noises is None else [(noise, noise.sampler) for noise in noises]
     found = []

@@ -154,8 +154,9 @@ class UnitInParts:
 
     def clipped(self, clip_norm: float) -> tuple[list[Tensor], Tensor]:
         """The whole gradient, block by block at most the clip norm long, and its first block's squared norm."""
-        found, self._sum = self._sum, None
-        assert found is not None
+        whole, self._sum = self._sum, None
+        assert whole is not None
+        found = self._contraction.scaled(whole)
         norms = [float(norm) for norm in torch._foreach_norm([part.double() for part in found])]
         blocks, shares = self._contraction.block, self._contraction.shares
         squares = torch.zeros(len(shares), dtype=torch.float64)

@@ -42,6 +42,11 @@ class Correlated(Noise):
     decay: float = 1.0
     error: Measure = "mean"
 
+    def __post_init__(self) -> None:
+        self.workload(1)  # refuses a momentum or a decay that none is
+        if self.error not in ("mean", "max"):
+            raise ValueError(f"error is {self.error!r}, but must be 'mean' or 'max'.")
+
     @abstractmethod
     def found(self, pattern: Pattern) -> Strategy:
         """The matrix for records that take part so."""

@@ -42,6 +42,7 @@ class LambdaCGD(Correlated):
     back: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.back is not None:
             number("back", self.back, low=0, high=1, open_high=True)
 

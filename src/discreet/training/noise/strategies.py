@@ -54,6 +54,7 @@ class Banded(Correlated):
     bands: int = 16
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("bands", self.bands, low=1)
 
     def found(self, pattern: Pattern) -> Strategy:
@@ -79,6 +80,7 @@ class BandedInverse(Correlated):
     optimised: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("bands", self.bands, low=1)
 
     def found(self, pattern: Pattern) -> Strategy:
@@ -98,6 +100,7 @@ class BLT(Correlated):
     buffers: int = 3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("buffers", self.buffers, low=1)
 
     def found(self, pattern: Pattern) -> Strategy:

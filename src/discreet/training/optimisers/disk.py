@@ -146,6 +146,12 @@ class _Filtered:
     def __init__(self, outer: DiSK) -> None:
         self._outer = outer
 
+    @property
+    def between_pieces(self) -> bool:
+        """As of the filter: schedulers and averages of the inner optimiser ask."""
+        privacy = getattr(self._outer, "privacy", None)
+        return privacy is not None and bool(privacy.between_pieces)
+
     def noise_variance(self, p: Tensor) -> Any:
         """After the filter."""
         return self._outer.state[p]["variance"]
