@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.distributed import Ranks
 from discreet.training.fit import quietly
 from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
 from discreet.training.privacy import Privacy
@@ -89,10 +90,18 @@ class PrivateTrainer(Trainer):
         )
         args = TrainingArguments("tmp_trainer") if args is None else args
         _refuse_arguments(args, self._terms)
+        self._ranks = Ranks.found(args.device)
+        refuse_processes(max(args.world_size, args.n_gpu, 1), self._ranks)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
         self._batches: Batches | None = None
         self._evaluated: set[str] = set()  # prefixes of metrics of public data
         super().__init__(model, _whole_batches(args), *others, **options)
+        if self.is_fsdp_enabled or self.is_deepspeed_enabled or self.is_distributed_loading_by_transformers:
+            raise ValueError(
+                "The Trainer is to put the model in shards (FSDP, DeepSpeed or a distributed_config), but has to leave "
+                "it whole: on several processes every rank has all of it. For shards, call fully_shard and "
+                "make_private in a loop of your own."
+            )
         if self.eval_dataset is not None:
             self._refuse_evaluation("eval_dataset")
         self._refuse_loss()
@@ -116,7 +125,7 @@ class PrivateTrainer(Trainer):
         args, collate = self.args, self._get_collator_with_removed_columns(self.data_collator, "Training")
         loader: Any = DataLoader(
             self.train_dataset,
-            batch_size=args.per_device_train_batch_size,
+            batch_size=args.per_device_train_batch_size * self._ranks.count,
             collate_fn=collate,
             num_workers=args.dataloader_num_workers,
             pin_memory=args.dataloader_pin_memory and args.device.type == "cuda",
@@ -129,6 +138,7 @@ class PrivateTrainer(Trainer):
             self.optimizer,
             loader,
             self._add_piece,
+            ranks=self._ranks,
             epochs=float(args.num_train_epochs),
             max_steps=args.max_steps if args.max_steps > 0 else None,
             pieces=self._pieces,
@@ -141,7 +151,8 @@ class PrivateTrainer(Trainer):
         self.optimizer.step()
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """The Trainer's own, on the model itself and not on a compiled one; its loss is for local eyes."""
+        """The Trainer's own, on the model itself, not on a compiled one or in ``DistributedDataParallel``, whose
+        averaging begins with a call of it; its loss is for local eyes."""
         found: list[Tensor] = []
 
         def step() -> None:
@@ -237,24 +248,33 @@ class PrivateTrainer(Trainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         assert self._batches is not None
-        torch.save(self._batches.state_dict(), os.path.join(output_dir, SAVED))
+        state = self._batches.state_dict()  # on every rank, each of which may have secrets to keep
+        if self.args.should_save:
+            torch.save(state, os.path.join(output_dir, SAVED))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None or self._batches is None:
             return
         path = os.path.join(checkpoint, SAVED)
-        if not os.path.isfile(path):
-            raise ValueError(f"The checkpoint has no {SAVED}: it is of an ordinary run, or saved with save_only_model.")
-        self._batches.load_state_dict(torch.load(path, weights_only=True))
+        with self._ranks.together():
+            if not os.path.isfile(path):
+                raise ValueError(
+                    f"The checkpoint has no {SAVED}: it is of an ordinary run, or saved with save_only_model."
+                )
+            self._batches.load_state_dict(torch.load(path, weights_only=True))
 
 
 def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
     """Refuse settings that have no private meaning, each with what to write."""
-    refuse_processes(max(args.world_size, args.n_gpu))
     refused = {
         "fp16=True": (args.fp16, "a scaled loss has scaled gradients; take bf16=True, which needs no scaling"),
         "deepspeed": (bool(args.deepspeed), "it makes gradients by itself; leave it out"),
+        "fsdp": (bool(args.fsdp), "it is set up too late; call fully_shard and make_private in a loop of your own"),
+        "parallelism_config": (
+            getattr(args, "parallelism_config", None) is not None,
+            "records are shared out among all processes, and the model is whole on each; leave it out",
+        ),
         "auto_find_batch_size=True": (
             args.auto_find_batch_size,
             "how large a batch was is private; cut batches into pieces with gradient_accumulation_steps",
