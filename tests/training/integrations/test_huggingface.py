@@ -433,12 +433,16 @@ def test_settings_without_a_private_meaning_are_refused_by_name(tmp_path, settin
         trainer(tmp_path, **setting)
 
 
-def test_several_processes_and_scaled_losses_are_refused_by_name(tmp_path, monkeypatch):
+def test_processes_that_do_not_meet_shards_and_scaled_losses_are_refused_by_name(tmp_path, monkeypatch):
     several = arguments(tmp_path)
     monkeypatch.setattr(type(several), "world_size", property(lambda self: 2))
-    with pytest.raises(ValueError, match="2 processes or devices"):
+    with pytest.raises(ValueError, match="2 processes or devices, but a private run has 1"):
         PrivateTrainer(gpt2(), several, train_dataset=Texts(), compute_loss_func=causal_lm_loss, privacy=PRIVATE)
     monkeypatch.undo()
+    sharded = arguments(tmp_path)
+    sharded.fsdp = True
+    with pytest.raises(ValueError, match=r"fsdp.*fully_shard"):
+        PrivateTrainer(gpt2(), sharded, train_dataset=Texts(), compute_loss_func=causal_lm_loss, privacy=PRIVATE)
     scaled = arguments(tmp_path)
     scaled.fp16 = True
     with pytest.raises(ValueError, match=r"fp16=True.*bf16=True"):

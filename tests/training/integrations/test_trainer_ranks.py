@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 
 import pytest
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from discreet.training import Speed
 from discreet.training.distributed import Ranks
 from discreet.training.integrations.terms import Terms
+from discreet.training.noise import Banded
 from tests.training.ranks import on_ranks
 
 QUIET = {"noise_multiplier": 1e-9, "rng": 1}
@@ -31,14 +33,13 @@ class Book:
 # --- the batches of any such loop -----------------------------------------------------------------------------------
 
 
-def looped(rank, count):
-    """A bare loop of another's: one batch a step, pieces added before it is met."""
+def arranged(rank, **privacy):
+    """A model, its batches, and what a loop does with one."""
     torch.manual_seed(rank)  # rank 0's model is everybody's
-    model = nn.Linear(3, 2)
+    model, met = nn.Linear(3, 2), []
     x = torch.randn(RECORDS, 3, generator=torch.Generator().manual_seed(0))
     loader = DataLoader(TensorDataset(x, (x[:, 0] > 0).long()), batch_size=8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    book, met = Book(), []
 
     def added(batch):
         met.append(len(batch[0]))
@@ -46,23 +47,53 @@ def looped(rank, count):
         nn.functional.cross_entropy(model(batch[0]), batch[1]).backward()
         optimizer.step()
 
-    terms = Terms(**QUIET, book=book, speed=Speed(max_physical_batch_size=2))
-    batches = terms.arranged(model, optimizer, loader, added, ranks=Ranks.found(), epochs=2)
-    steps = 0
+    terms = Terms(rng=1, speed=Speed(max_physical_batch_size=2), **privacy)
+    return model, met, added, terms.arranged(model, optimizer, loader, added, ranks=Ranks.found(), epochs=2)
+
+
+def looped(rank, count, folder):
+    """A bare loop of another's: one batch a step, pieces added before it is met."""
+    book, steps = Book(), 0
+    model, met, added, batches = arranged(rank, noise_multiplier=1e-9, book=book)
     for _ in range(2):
         for batch in batches:
             added(batch)
             steps += 1
-    return steps, max(met), batches.privacy.steps, book.charges, [p.detach() for p in model.parameters()]
+    found = steps, max(met), batches.privacy.steps, book.charges, [p.detach() for p in model.parameters()]
+    return *found, *(remembered(rank, folder / str(count)) if count > 1 else ())
 
 
-def test_a_loop_of_another_s_on_two_ranks_is_the_loop_of_one_process_and_charged_once():
-    alone = looped(0, 1)
-    first, second = on_ranks(2, looped)
+def remembered(rank, folder):
+    """A pass with correlated noise; and one that is left after two steps, saved, and gone on with."""
+    given = {"noise": Banded(bands=2), "noise_multiplier": 1.0, "secrets": folder}
+    through, _, added, batches = arranged(rank, **given)
+    for batch in batches:
+        added(batch)
+    model, _, added, batches = arranged(rank, **given)
+    for step, batch in enumerate(batches):
+        added(batch)
+        if step == 1:
+            break
+    state, before = batches.state_dict(), copy.deepcopy(model.state_dict())
+    model, _, added, batches = arranged(rank, **given)
+    model.load_state_dict(before)
+    batches.load_state_dict(state)
+    for batch in batches:
+        added(batch)
+    return [p.detach() for p in through.parameters()], [p.detach() for p in model.parameters()], state["noise"]
+
+
+def test_a_loop_of_another_s_on_two_ranks_is_the_loop_of_one_process_and_charged_once(tmp_path):
+    alone = looped(0, 1, tmp_path)
+    first, second = on_ranks(2, looped, tmp_path)
     assert alone[:3] == first[:3] == second[:3] == (10, 2, 10)
     assert (alone[3], first[3], second[3]) == (1, 1, 0)
     torch.testing.assert_close(first[4], second[4], rtol=0, atol=0)
     torch.testing.assert_close(first[4], alone[4], rtol=1e-4, atol=1e-6)
+    for through, resumed, public in (first[5:], second[5:]):
+        torch.testing.assert_close(resumed, through)
+        assert public == {}
+    assert len(list((tmp_path / "2").iterdir())) == 2  # each rank's part of what the noise remembers
 
 
 # --- the Trainer ----------------------------------------------------------------------------------------------------
@@ -70,7 +101,10 @@ def test_a_loop_of_another_s_on_two_ranks_is_the_loop_of_one_process_and_charged
 
 def tuned(rank, count, folder):
     """Two epochs, saved after five steps and at the end; then once more from the fifth, on the same ranks."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count)} if count > 1 else {}
+    if count > 1:  # what torchrun says
+        places = {name: str(rank) for name in ("RANK", "LOCAL_RANK")}
+        counts = {name: str(count) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")}
+        os.environ |= places | counts | {"MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
     from tests.training.integrations.test_huggingface import Texts, gpt2, trainer, weights
 
     book = Book()

@@ -91,16 +91,16 @@ class PrivateTrainer(Trainer):
         args = TrainingArguments("tmp_trainer") if args is None else args
         _refuse_arguments(args, self._terms)
         self._ranks = Ranks.found(args.device)
-        refuse_processes(max(args.world_size, args.n_gpu, 1), self._ranks)
+        refuse_processes(args.world_size * max(args.n_gpu, 1), self._ranks)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
         self._batches: Batches | None = None
         self._evaluated: set[str] = set()  # prefixes of metrics of public data
         super().__init__(model, _whole_batches(args), *others, **options)
-        if self.is_fsdp_enabled or self.is_deepspeed_enabled or self.is_distributed_loading_by_transformers:
+        sharded = ("is_fsdp_enabled", "is_deepspeed_enabled", "is_distributed_loading_by_transformers")
+        if any(getattr(self, name, False) for name in sharded):
             raise ValueError(
-                "The Trainer is to put the model in shards (FSDP, DeepSpeed or a distributed_config), but has to leave "
-                "it whole: on several processes every rank has all of it. For shards, call fully_shard and "
-                "make_private in a loop of your own."
+                "The Trainer is to put the model in shards (accelerate's configuration, or a distributed_config), but "
+                "every rank must have all of it. For shards call fully_shard and make_private in a loop of your own."
             )
         if self.eval_dataset is not None:
             self._refuse_evaluation("eval_dataset")
