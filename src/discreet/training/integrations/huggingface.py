@@ -7,7 +7,6 @@ of what it logs only that remains which is not made of training records.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import os
@@ -161,13 +160,6 @@ class PrivateTrainer(Trainer):
         step() if self._terms.local or self._terms.debug else quietly(step)
         return found[0] if self._terms.local else torch.zeros_like(found[0])
 
-    def compute_loss_context_manager(self) -> contextlib.ExitStack:
-        """Mixed precision around model and loss; inside the model, verification would take outputs for exact."""
-        stack = super().compute_loss_context_manager()
-        if self.args.bf16:
-            stack.enter_context(torch.autocast(self.args.device.type, dtype=torch.bfloat16))
-        return stack
-
     def num_examples(self, dataloader: Any) -> int:
         """Of the training data, the number that was declared public."""
         if isinstance(dataloader, Batches):
@@ -298,9 +290,9 @@ def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
 
 
 def _whole_batches(args: TrainingArguments) -> TrainingArguments:
-    """The arguments as they are meant here: accumulated batches are whole, none is skipped when a run is resumed, and
-    mixed precision is ours."""
+    """The arguments as they are meant here: accumulated batches are whole, and none is skipped when a run is
+    resumed."""
     args = copy.copy(args)
     args.per_device_train_batch_size *= args.gradient_accumulation_steps
-    args.gradient_accumulation_steps, args.ignore_data_skip, args.mixed_precision = 1, True, "no"
+    args.gradient_accumulation_steps, args.ignore_data_skip = 1, True
     return args
