@@ -60,7 +60,22 @@ def looped(rank, count, folder):
             added(batch)
             steps += 1
     found = steps, max(met), batches.privacy.steps, book.charges, [p.detach() for p in model.parameters()]
-    return *found, *(remembered(rank, folder / str(count)) if count > 1 else ())
+    return *found, *((*remembered(rank, folder / str(count)), astray(rank)) if count > 1 else ())
+
+
+def astray(rank):
+    """One rank alone goes on from a checkpoint: what is said, and what was charged."""
+    book = Book()
+    _, _, added, batches = arranged(rank, noise_multiplier=1.0)
+    for batch in batches:
+        added(batch)
+    state = batches.state_dict()
+    *_, batches = arranged(rank, noise_multiplier=1.0, book=book)
+    if rank:
+        batches.load_state_dict(state)
+    with pytest.raises(ValueError, match="the checkpoint differs between the ranks"):
+        next(iter(batches))
+    return book.charges
 
 
 def remembered(rank, folder):
@@ -90,7 +105,8 @@ def test_a_loop_of_another_s_on_two_ranks_is_the_loop_of_one_process_and_charged
     assert (alone[3], first[3], second[3]) == (1, 1, 0)
     torch.testing.assert_close(first[4], second[4], rtol=0, atol=0)
     torch.testing.assert_close(first[4], alone[4], rtol=1e-4, atol=1e-6)
-    for through, resumed, public in (first[5:], second[5:]):
+    assert first[8] == second[8] == 0
+    for through, resumed, public in (first[5:8], second[5:8]):
         torch.testing.assert_close(resumed, through)
         assert public == {}
     assert len(list((tmp_path / "2").iterdir())) == 2  # each rank's part of what the noise remembers

@@ -249,12 +249,9 @@ class PrivateTrainer(Trainer):
         if checkpoint is None or self._batches is None:
             return
         path = os.path.join(checkpoint, SAVED)
-        with self._ranks.together():
-            if not os.path.isfile(path):
-                raise ValueError(
-                    f"The checkpoint has no {SAVED}: it is of an ordinary run, or saved with save_only_model."
-                )
-            self._batches.load_state_dict(torch.load(path, weights_only=True))
+        if not os.path.isfile(path):
+            raise ValueError(f"The checkpoint has no {SAVED}: it is of an ordinary run, or saved with save_only_model.")
+        self._batches.load_state_dict(torch.load(path, weights_only=True))
 
 
 def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
