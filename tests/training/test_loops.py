@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import discreet as dp
-from discreet.training import Clipping, Speed, make_private
+from discreet.training import Clipping, MixedRecords, Speed, make_private
 from tests.training.loops import data, network, private, run, weights
 from tests.training.oracle import agree, close, naive, ours
 
@@ -171,6 +172,29 @@ def test_mixed_precision_keeps_the_clip_bound():
         out.backward()
         optimizer.step()
     assert optimizer.privacy.steps == 6
+
+
+class Casting(nn.Module):
+    """Half precision inside, single outside: as accelerate prepares a model."""
+
+    def __init__(self, inner, mixes):
+        super().__init__()
+        self.inner, self.mixes = inner, mixes
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = self.inner(x)
+        return (out - 0.2 * out.mean(0)).float() if self.mixes else out.float()
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_half_precision_inside_the_model_is_seen_where_its_outputs_are_single(mixes):
+    torch.manual_seed(0)
+    wide = nn.Sequential(nn.Linear(4, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 3))
+    model, optimizer, loader = private(Casting(wide, mixes))
+    with pytest.raises(MixedRecords) if mixes else nullcontext():
+        run(model, optimizer, loader)
+    assert mixes or optimizer.privacy.steps == 12
 
 
 class Wrapper(nn.Module):

@@ -33,3 +33,11 @@ def test_the_guides_script_runs_under_torchrun(tmp_path):
 def test_accelerate_runs_under_torchrun(tmp_path):
     pytest.importorskip("accelerate")
     assert re.search(r"epsilon (2\.9\d|3\.00) after 10 steps", launched(tmp_path, "with_accelerate"))
+
+
+@pytest.mark.slow(sibling="test_the_guides_script_runs_under_torchrun")
+def test_the_trainer_runs_under_torchrun(tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    monkeypatch.chdir(tmp_path)
+    assert re.search(r"epsilon (2\.9\d|3\.00) after 10 steps", launched(tmp_path, "with_trainer"))

@@ -218,6 +218,8 @@ def test_settings_of_precision_memory_and_speed_change_nothing_but_that(tmp_path
     other.train()
     close = 0.02 if setting == "bf16" else 1e-5
     torch.testing.assert_close(weights(plain.model), weights(other.model), rtol=close, atol=close)
+    if setting == "bf16":
+        assert not torch.allclose(weights(plain.model), weights(other.model), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow(sibling="test_a_language_model_is_trained_to_the_last_step_of_its_plan")
@@ -453,12 +455,16 @@ def test_settings_without_a_private_meaning_are_refused_by_name(tmp_path, settin
         trainer(tmp_path, **setting)
 
 
-def test_several_processes_and_scaled_losses_are_refused_by_name(tmp_path, monkeypatch):
+def test_processes_that_do_not_meet_shards_and_scaled_losses_are_refused_by_name(tmp_path, monkeypatch):
     several = arguments(tmp_path)
     monkeypatch.setattr(type(several), "world_size", property(lambda self: 2))
-    with pytest.raises(ValueError, match="2 processes or devices"):
+    with pytest.raises(ValueError, match="2 processes or devices, but a private run has 1"):
         PrivateTrainer(gpt2(), several, train_dataset=Texts(), compute_loss_func=causal_lm_loss, privacy=PRIVATE)
     monkeypatch.undo()
+    sharded = arguments(tmp_path)
+    sharded.fsdp = True
+    with pytest.raises(ValueError, match=r"fsdp.*fully_shard"):
+        PrivateTrainer(gpt2(), sharded, train_dataset=Texts(), compute_loss_func=causal_lm_loss, privacy=PRIVATE)
     scaled = arguments(tmp_path)
     scaled.fp16 = True
     with pytest.raises(ValueError, match=r"fp16=True.*bf16=True"):

@@ -268,4 +268,5 @@ def _coarseness(tape: LossTape, gradient: Sequence[Tensor]) -> float:
     """The unit in the last place of the coarsest numbers that take part."""
     kinds = {g.dtype for g in gradient} | {call.casts[1] for call in tape.calls if call.casts[0]}
     kinds |= {x.dtype for call in tape.calls if call.is_module for x in call.outputs if x.is_floating_point()}
+    kinds |= tape.halves  # autocast inside forward, and outputs that were cast back
     return max(torch.finfo(kind).eps for kind in kinds)

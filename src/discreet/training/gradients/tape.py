@@ -52,6 +52,8 @@ READS = frozenset(
 RAGGED = frozenset({"argwhere", "masked_select", "nonzero", "unique", "unique_consecutive"})
 """Torch functions whose result has as many entries as the values say."""
 
+HALVES = frozenset({torch.bfloat16, torch.float16})
+
 MUCH = 4 << 20  # numbers
 LONGEST = 5_000  # calls that are written down
 
@@ -119,6 +121,7 @@ class LossTape(TorchFunctionMode):
         self.finished = self.paused = False
         self.alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None  # records as they are collated alone
         self.unjudged = ""  # why nothing can be said, if so
+        self.halves: set[torch.dtype] = set()  # half precisions that the model computed in, whatever it gave back
         self._inside: Call | None = None
         self._in_backward = False
 
@@ -174,7 +177,9 @@ class LossTape(TorchFunctionMode):
         if self.finished or self.paused:
             return func(*args, **kwargs)
         if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
-            return drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
+            found = drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
+            self.halves |= {found.dtype} & HALVES if isinstance(found, Tensor) else set()
+            return found
         if func is Tensor.backward or func is torch.autograd.backward:
             return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
         if func == _GRAD and self.backwards and id(args[0]) in self._parameters:

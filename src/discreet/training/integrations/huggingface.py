@@ -7,7 +7,6 @@ of what it logs only that remains which is not made of training records.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import math
 import os
@@ -15,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.distributed import Ranks
 from discreet.training.fit import quietly
 from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
 from discreet.training.privacy import Privacy
@@ -90,10 +90,18 @@ class PrivateTrainer(Trainer):
         self._terms.withholds = not (self._terms.local or self._terms.debug)
         args = TrainingArguments("tmp_trainer") if args is None else args
         _refuse_arguments(args, self._terms)
+        self._ranks = Ranks.found(args.device)
+        refuse_processes(args.world_size * max(args.n_gpu, 1), self._ranks)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
         self._batches: Batches | None = None
         self._evaluated: set[str] = set()  # prefixes of metrics of public data
         super().__init__(model, _whole_batches(args), *others, **options)
+        sharded = ("is_fsdp_enabled", "is_deepspeed_enabled", "is_distributed_loading_by_transformers")
+        if any(getattr(self, name, False) for name in sharded):
+            raise ValueError(
+                "The Trainer is to put the model in shards (accelerate's configuration, or a distributed_config), but "
+                "every rank must have all of it. For shards call fully_shard and make_private in a loop of your own."
+            )
         if self.eval_dataset is not None:
             self._refuse_evaluation("eval_dataset")
         self._refuse_loss()
@@ -117,7 +125,7 @@ class PrivateTrainer(Trainer):
         args, collate = self.args, self._get_collator_with_removed_columns(self.data_collator, "Training")
         loader: Any = DataLoader(
             self.train_dataset,
-            batch_size=args.per_device_train_batch_size,
+            batch_size=args.per_device_train_batch_size * self._ranks.count,
             collate_fn=collate,
             num_workers=args.dataloader_num_workers,
             pin_memory=args.dataloader_pin_memory and args.device.type == "cuda",
@@ -130,6 +138,7 @@ class PrivateTrainer(Trainer):
             self.optimizer,
             loader,
             self._add_piece,
+            ranks=self._ranks,
             epochs=float(args.num_train_epochs),
             max_steps=args.max_steps if args.max_steps > 0 else None,
             pieces=self._pieces,
@@ -142,7 +151,8 @@ class PrivateTrainer(Trainer):
         self.optimizer.step()
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
-        """The Trainer's own, on the model itself and not on a compiled one; its loss is for local eyes."""
+        """The Trainer's own, on the model itself, not on a compiled one or in ``DistributedDataParallel``, whose
+        averaging begins with a call of it; its loss is for local eyes."""
         found: list[Tensor] = []
 
         def step() -> None:
@@ -150,13 +160,6 @@ class PrivateTrainer(Trainer):
 
         quietly(step) if self._terms.withholds else step()
         return found[0] if self._terms.local else torch.zeros_like(found[0])
-
-    def compute_loss_context_manager(self) -> contextlib.ExitStack:
-        """Mixed precision around model and loss; inside the model, verification would take outputs for exact."""
-        stack = super().compute_loss_context_manager()
-        if self.args.bf16:
-            stack.enter_context(torch.autocast(self.args.device.type, dtype=torch.bfloat16))
-        return stack
 
     def num_examples(self, dataloader: Any) -> int:
         """Of the training data, the number that was declared public."""
@@ -238,7 +241,9 @@ class PrivateTrainer(Trainer):
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
         assert self._batches is not None
-        torch.save(self._batches.state_dict(), os.path.join(output_dir, SAVED))
+        state = self._batches.state_dict()  # on every rank, each of which may have secrets to keep
+        if self.args.should_save:
+            torch.save(state, os.path.join(output_dir, SAVED))
 
     def _save_rng_state(self, output_dir: str) -> None:
         """Nothing, unless there is a seed: how many numbers dropout took tells how many tokens there were."""
@@ -257,10 +262,14 @@ class PrivateTrainer(Trainer):
 
 def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
     """Refuse settings that have no private meaning, each with what to write."""
-    refuse_processes(max(args.world_size, args.n_gpu))
     refused = {
         "fp16=True": (args.fp16, "a scaled loss has scaled gradients; take bf16=True, which needs no scaling"),
         "deepspeed": (bool(args.deepspeed), "it makes gradients by itself; leave it out"),
+        "fsdp": (bool(args.fsdp), "it is set up too late; call fully_shard and make_private in a loop of your own"),
+        "parallelism_config": (
+            getattr(args, "parallelism_config", None) is not None,
+            "records are shared out among all processes, and the model is whole on each; leave it out",
+        ),
         "auto_find_batch_size=True": (
             args.auto_find_batch_size,
             "how large a batch was is private; cut batches into pieces with gradient_accumulation_steps",
@@ -284,9 +293,9 @@ def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
 
 
 def _whole_batches(args: TrainingArguments) -> TrainingArguments:
-    """The arguments as they are meant here: accumulated batches are whole, none is skipped when a run is resumed, and
-    mixed precision is ours."""
+    """The arguments as they are meant here: accumulated batches are whole, and none is skipped when a run is
+    resumed."""
     args = copy.copy(args)
     args.per_device_train_batch_size *= args.gradient_accumulation_steps
-    args.gradient_accumulation_steps, args.ignore_data_skip, args.mixed_precision = 1, True, "no"
+    args.gradient_accumulation_steps, args.ignore_data_skip = 1, True
     return args

@@ -18,7 +18,8 @@ from typing import Any, Literal
 from discreet import accounting
 from discreet.errors import extra
 from discreet.random import RngLike, Streams
-from discreet.release import Chargeable, pay
+from discreet.release import Chargeable
+from discreet.training.distributed import Ranks, SharedStreams
 from discreet.training.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
@@ -41,12 +42,14 @@ LOCAL = "local/"
 POINTS = 20  # of a run at which the logged epsilon is computed; accounts take a moment each
 
 
-def refuse_processes(count: int) -> None:
-    """Refuse a loop of several processes or devices, of which each would clip and noise by itself."""
-    if count > 1:
+def refuse_processes(count: int, ranks: Ranks) -> None:
+    """Refuse a loop that counts other processes or devices than those that carry out the run together, each of which
+    would clip and noise a part by itself."""
+    if count != ranks.count:
         raise ValueError(
-            f"The trainer has {count} processes or devices, but a private run has one here: each would clip and noise "
-            "a part by itself. Start one process on one device, and let large batches come in pieces."
+            f"The trainer has {count} processes or devices, but a private run has {ranks.count} here: each would clip "
+            "and noise a part by itself. Start one process a device, all with torchrun where the trainer can have "
+            "several, or one alone, and let large batches come in pieces."
         )
 
 
@@ -114,28 +117,37 @@ class Terms:
         loader: Any,
         add_piece: Callable[[Any], None],
         *,
+        ranks: Ranks | None = None,
         epochs: float | None = None,
         max_steps: int | None = None,
         pieces: int | None = None,
         **plan: Any,
     ) -> Batches:
-        """The batches of a run of so many epochs or steps, in pieces of at most so many rows; nothing is read."""
-        data: DataLoader[Any] = checked(loader)
-        records, batch_size = len(data.dataset), data.batch_size or 1  # type: ignore[arg-type]
-        if pieces is not None and self.speed.max_physical_batch_size is not None:
-            raise ValueError("Accumulated batches and max_physical_batch_size both cut a batch: say it in one place.")
-        if max_steps is not None:
-            epochs = (max_steps - 0.5) / self.steps_per_pass(data)  # exactly so many steps, whatever rounding does
-        found = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
-        size = self.speed.max_physical_batch_size if pieces is None else pieces
+        """The batches of a run of so many epochs or steps, in pieces of at most so many rows; nothing is read.
+
+        ``loader`` has the batch size of all ranks together; ``pieces`` are of each rank.
+        """
+        ranks = ranks or Ranks()
+        with ranks.together():
+            data: DataLoader[Any] = checked(loader)
+            records, batch_size = len(data.dataset), data.batch_size or 1  # type: ignore[arg-type]
+            if pieces is not None and self.speed.max_physical_batch_size is not None:
+                raise ValueError(
+                    "Accumulated batches and max_physical_batch_size both cut a batch: say it in one place."
+                )
+            if max_steps is not None:
+                epochs = (max_steps - 0.5) / self.steps_per_pass(data)  # exactly so many, whatever rounding does
+            found = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
+            size = self.speed.max_physical_batch_size if pieces is None else pieces
         run, private = prepared(
             model,
             optimizer,
             data,
             found,
             self._reduction,
-            Streams(self._rng),
+            Streams(self._rng) if ranks.count == 1 else SharedStreams(self._rng, ranks),
             speed=replace(self.speed, max_physical_batch_size=size),
+            ranks=ranks,
             **self._shown,
         )
         start(run)
@@ -162,7 +174,8 @@ class Batches:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
-            pay(self.run.plan, self._terms.book, self._terms.label)
+            self.run.ranks.agree({"the checkpoint": self.run.steps})
+            self.run.ranks.pay(self.run.plan, self._terms.book, self._terms.label)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
         for piece in self._read(iter(self._loader)):
@@ -239,4 +252,6 @@ class Batches:
 
     def _secret(self, state: Mapping[str, Any]) -> Path | None:
         folder = self._terms.secrets
-        return None if folder is None else folder / f"{state['run']}-{int(state['steps'])}.pt"
+        ranks = self.run.ranks  # each remembers its part of the noise
+        part = f"-{ranks.rank}-of-{ranks.count}" if ranks.count > 1 else ""
+        return None if folder is None else folder / f"{state['run']}-{int(state['steps'])}{part}.pt"
