@@ -69,13 +69,15 @@ def extra(name: str) -> Iterator[None]:
     Traceback (most recent call last):
     ...
     discreet.errors.MissingExtra: This needs an optional dependency: pip install "discreet[ledger]"
+    (in a clone: -e ".[ledger]")
     """
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("discreet"):
             raise
-        raise MissingExtra(f'This needs an optional dependency: pip install "discreet[{name}]"') from error
+        line = f'pip install "discreet[{name}]" (in a clone: -e ".[{name}]")'
+        raise MissingExtra(f"This needs an optional dependency: {line}") from error
 
 
 def number(

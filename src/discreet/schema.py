@@ -73,7 +73,7 @@ class Bounded:
         low, high = (number(name, end, low=-1e150, high=1e150) for name, end in ends.items())
         if not high - low >= 1e-290:  # closer, and a grid between them would need steps below the smallest double
             raise ValueError(
-                f"low is {self.low!r} and high {self.high!r}, but low must be below high, by 1e-290 or more."
+                f"low is {self.low!r} and high {self.high!r}, but low must be below high (by 1e-290 at least)."
             )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -258,17 +258,28 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     _known("The schema file", data, _FILE_KEYS)
     columns = data.get("columns")
     if not isinstance(columns, dict) or not columns:
-        raise ValueError("The schema file has no [columns], but needs at least one column.")
+        raise ValueError(
+            "The schema file has no [columns], but needs at least one column: take the # away from its line."
+        )
     groups, rows = data.get("max_groups_per_unit"), data.get("max_rows_per_unit", 1)
     unit = data.get("unit")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     return Declaration(
-        Schema({name: _column(name, facts) for name, facts in columns.items()}),
+        Schema({name: _named(name, facts) for name, facts in columns.items()}),
         unit,
         "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
     )
+
+
+def _named(name: str, facts: Any) -> Column:
+    """A column as it is declared; what is wrong with it names it."""
+    try:
+        return _column(name, facts)
+    except ValueError as error:
+        said = str(error)
+        raise ValueError(said if repr(name) in said else f"Column {name!r}: {said}") from None
 
 
 def _column(name: str, facts: Any) -> Column:

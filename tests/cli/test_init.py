@@ -44,10 +44,13 @@ def test_what_is_answered_is_a_schema(people):
     assert 'odd "name"' not in schema
 
 
-def test_an_answer_that_is_no_schema_leaves_no_file(people):
-    found = run("people.csv", "--ask", answers="number\n9\n1\nnone\nnone\nnone\nnone\n")
-    assert isinstance(found.exception, ValueError)
-    assert not (people / "schema.toml").exists()
+def test_an_answer_that_is_no_declaration_is_asked_for_again(people):
+    said = "nubmer\nnumber\n9\n1\nnumber\n1\n9\nnone\nnone\nnone\nnone\n"
+    found = run("people.csv", "--ask", answers=said)
+    assert found.exit_code == 0
+    assert "'nubmer' is none of these" in found.output
+    assert "'age': low is 9.0 and high 1.0" in found.output
+    assert read_schema(people / "schema.toml").schema["age"] == Bounded(1, 9)
 
 
 def test_types_of_parquet_suggest_the_form(people):

@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.containers import UnreadColumn, UnreadRows, row_length
-from discreet.encoding.engines import DuckDB, _watch
+from discreet.encoding.duckdb import DuckDB, _watch
 from discreet.encoding.features import pair
 from discreet.encoding.sources import open_source
 from discreet.schema import Bounded, Categories, Dates, Declaration, Schema

@@ -401,5 +401,5 @@ def test_a_container_says_whether_it_holds_numbers(make):
     """By its type alone: numbers and truth values are read, text is refused."""
     for numbers in ([1, 2], [0.5, 1.5], [True, False]):
         assert column(make(numbers)).tolist() == numbers
-    with pytest.raises(ValueError, match="must hold integers or floats"):
+    with pytest.raises(ValueError, match="must hold numbers: integers or floats"):
         column(make(["1", "2"]) if make is not pd.Series else pd.Series(["1", "2"], dtype="string"))

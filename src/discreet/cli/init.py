@@ -41,6 +41,7 @@ _FORMS = {
     "time": '{ dates = ["YYYY-MM-DD", "YYYY-MM-DD"] }',
     "": "{ ... }",
 }
+_KINDS = ("number", "category", "date", "private", "none")
 _ASKED = "number, category, date, private or none"
 
 Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where the schema goes, as TOML.")]
@@ -65,7 +66,7 @@ def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOpti
     columns = declared_types(data)
     asking = sys.stdin.isatty() if ask is None else ask
     with claimed(out, force=force, inputs=[data]) as file:
-        answers = {name: _answer(name) for name in columns} if asking else {}
+        answers = {name: _checked(name) for name in columns} if asking else {}
         text = draft(data, columns, answers)
         if any(answers.values()):
             parse_schema(text)  # what was said must be a schema
@@ -111,12 +112,30 @@ def _quoted(sign: str) -> str:
     return sign if sign.isprintable() else f"\\U{ord(sign):08X}"
 
 
+def _checked(name: str) -> str:
+    """An answer that is a declaration, asked for until it is one."""
+    from discreet.schema import parse_schema
+
+    while True:
+        answer = _answer(name)
+        try:
+            parse_schema(f"[columns]\n{_key(name)} = {answer}\n") if answer else None
+        except ValueError as error:
+            typer.echo(f"  {show.clean(str(error))} Once more, please.", err=True)
+            continue
+        return answer
+
+
 def _answer(name: str) -> str:
     """What somebody knows of a column, as TOML; nothing where it is left out."""
     shown = show.clean(name)
     kind = typer.prompt(f"{shown}: {_ASKED}", default="none").strip().lower()
+    while not any(word.startswith(kind) for word in _KINDS):
+        kind = (
+            typer.prompt(f"  {show.clean(kind)!r} is none of these. {shown}: {_ASKED}", default="none").strip().lower()
+        )
     match kind[:1]:
-        case "n" if kind != "none":
+        case "n" if kind not in ("no", "non", "none"):
             low, high = (typer.prompt(f"  {end} bound of {shown}", type=float) for end in ("lower", "upper"))
             return f"{{ bounds = [{low!r}, {high!r}] }}"
         case "c":

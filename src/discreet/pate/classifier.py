@@ -118,6 +118,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return _shares(self.student_, features.table(self, X), len(self.classes_))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # read as a table
+        return tags
+
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
         return {name: value for name, value in state.items() if name not in _PRIVATE}

@@ -115,7 +115,7 @@ class Quantiles(Statistic):
 
     >>> operation = Quantiles(q=(0.25, 0.5, 0.75), bounds=(0, 100), epsilon=1.0)
     >>> operation.levels, round(operation.error(confidence=0.95), 1)
-    (2, 254.6)
+    (2, 95.5)
     >>> operation.release(np.linspace(0, 80, 100_000), rng=1).value.round()
     array([20., 40., 60.])
     """

@@ -118,8 +118,8 @@ def nearest_nonnegative(workload: Workload, z: Floats, total: float | None = Non
 
     >>> from discreet.workloads import Prefix, Product
     >>> nearest_nonnegative(Product((Prefix(2), Prefix(2))), np.array([[-1.0, 2.0], [3.0, 1.0]])).round(3)
-    array([[0.   , 1.333],
-           [2.333, 1.333]])
+    array([[0., 1.],
+           [2., 2.]])
     """
     found = bands(workload)
     if found is None or (total is not None and not total > 0):
