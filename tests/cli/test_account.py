@@ -213,4 +213,5 @@ def test_a_missing_extra_is_one_sentence(discreet, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "typer", None)
     code, _, err = discreet("epsilon", "gaussian(4)", "--delta", "1e-5")
     assert code == 2
-    assert err.strip().endswith('pip install "discreet[cli]"')
+    assert 'pip install "discreet[cli]"' in err
+    assert len(err.strip().splitlines()) == 1
