@@ -76,7 +76,7 @@ $(STAMPS)/experiments: $(STAMPS)/test
 $(FLOWER)/stamp: pyproject.toml constraints.txt
 	@echo "Setting up Flower's environment ..."
 	$(PYTHON) -m venv $(FLOWER)
-	grep -vE '^(alembic|click|cryptography|grpcio|httpx|packaging|protobuf|rich|starlette|typer|uvicorn)[=-]' constraints.txt > $(FLOWER)/constraints.txt
+	grep -E '^(flwr|hypothesis|llvmlite|numba|numpy|pytest|randomgen|ray|scipy|sqlalchemy|torch)==' constraints.txt > $(FLOWER)/constraints.txt
 	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(FLOWER)/constraints.txt --editable ".[flower,ledger]" pytest hypothesis
 	@touch $@
 
