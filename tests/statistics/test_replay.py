@@ -265,3 +265,10 @@ def test_several_quantiles_miss_by_less_than_as_many_on_their_own():
     ours = [missed([point >> 12 for point in nested.choose(fine, rng)]) for _ in range(15)]
     theirs = [missed([one.choose(plain, rng) for one in apart]) for _ in range(15)]
     assert np.mean(ours) < 0.75 * np.mean(theirs)
+
+
+def test_nested_choices_are_refused_where_a_record_is_in_two_of_a_level():
+    """Whoever asks: under replace a record leaves one part and enters another."""
+    with pytest.raises(ValueError, match="proved under 'add-remove' only"):
+        NestedChoices((0.25, 0.75), 0, 9, 0.5, Adjacency.REPLACE)
+    assert NestedChoices((0.5,), 0, 9, 0.5, Adjacency.REPLACE).levels == 1

@@ -25,6 +25,7 @@ from discreet.training import (
     Clipping,
     PerUser,
     PrivateTrainingError,
+    PublicScale,
     Quantile,
     Speed,
     TruncatedPoisson,
@@ -121,6 +122,8 @@ COMMON = {
     "tied": lambda wrap: trained(wrap(Tied()), records=tokens(), optimizer=MOMENTUM),
     "made of parameters": lambda wrap: trained(wrap(Tied(making=True)), records=tokens()),
 }
+
+SCALED = {"clipping": Clipping(scale=PublicScale(values={"0.weight": 3.0, "2.bias": 0.5}))}
 
 
 def later(model):
@@ -297,6 +300,7 @@ def everything(rank, count, folder, half):
 
     found = {
         "wrapped": {name: act(wrapped) for name, act in COMMON.items()},
+        "scaled": trained(wrapped(network()), **SCALED),
         "bare": trained(network(seed=rank)),  # rank 0's weights are taken
         "later": later(network()),
         "sharded": {name: kept_whole(act) for name, act in COMMON.items()},
@@ -371,6 +375,12 @@ def close(one, other):
 def test_two_ranks_end_where_one_process_does(two, kind, name):
     alone = COMMON[name](lambda model: model)
     assert all(close(alone, answer[kind][name]) for answer in two)
+
+
+def test_scales_are_taken_off_the_sum_of_all_ranks(two):
+    alone = trained(network(), **SCALED)
+    assert not np.allclose(alone, trained(network()), atol=1e-3)  # they make a difference
+    assert all(close(alone, answer["scaled"]) for answer in two)
 
 
 def test_a_sharded_model_is_whole_only_where_records_are_run_alone(two):

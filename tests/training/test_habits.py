@@ -17,7 +17,7 @@ from torch.distributed.tensor import DTensor, Shard, distribute_tensor
 from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
-from discreet.training import PrivateTrainingError, Speed, make_private
+from discreet.training import Clipping, PrivateTrainingError, PublicScale, Speed, make_private
 from discreet.training.distributed import admit_wrapper
 from discreet.training.gradients.calls import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
@@ -182,6 +182,13 @@ def test_a_policy_of_fully_shard_that_was_never_tried_is_refused(alone):
     fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
     with pytest.raises(ValueError, match="mixed-precision or an offload policy"):
         private(model)
+
+
+def test_scales_of_whole_parameters_are_refused_for_shards(alone):
+    model = network()
+    fully_shard(model, mesh=init_device_mesh("cpu", (1,)))
+    with pytest.raises(ValueError, match=r"scale=.*not with fully_shard"):
+        private(model, clipping=Clipping(scale=PublicScale(values={})))
 
 
 def test_shards_in_which_a_record_has_no_gradient_of_its_own_are_refused(alone, monkeypatch):

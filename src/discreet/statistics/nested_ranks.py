@@ -57,6 +57,14 @@ class NestedChoices:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     records: int = 1  # of one unit, at most
 
+    def __post_init__(self) -> None:
+        """A record that is replaced is in two choices of a level, which the proof does not cover."""
+        if self.adjacency is Adjacency.REPLACE and len(self.shares) > 1:
+            raise ValueError(
+                "adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
+                "that, and read the event's epsilon with adjacency='replace'."
+            )
+
     @property
     def levels(self) -> int:
         """In how many choices a record takes part."""

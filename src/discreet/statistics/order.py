@@ -130,11 +130,6 @@ class Quantiles(Statistic):
         self._check()
         store(self, q=rising(self.q))
         _check_grid(self)
-        if self._replace and len(self.q) > 1:
-            raise ValueError(
-                "adjacency is 'replace', but several quantiles are proved under 'add-remove' only: ask for "
-                "that, and read the event's epsilon with adjacency='replace'."
-            )
         _ = self.event
 
     @property
