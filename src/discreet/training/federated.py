@@ -153,8 +153,8 @@ class Federation:
         sampler = self.plan.sampler
         if found < sampler.dataset_size:
             raise ValueError(
-                f"{found} clients are connected, but clients is {sampler.dataset_size}, and the share that a round "
-                "asks is priced for so many: wait for them, or declare fewer."
+                f"Fewer clients are connected than the {sampler.dataset_size} that clients says, and the share that a "
+                "round asks is priced for so many: wait for them, or declare fewer."
             )
         sampler.check(found)
 
