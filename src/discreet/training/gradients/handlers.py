@@ -178,10 +178,16 @@ class Rows(Handler):
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """A whole table a record."""
-        records, rows, merged = self._merged(activations[:3], output_gradients)
-        result = merged.new_zeros(activations[3], *self.shape)
-        result[records, rows] = merged
-        return result
+        return self.add_instances(
+            activations, output_gradients, output_gradients.new_zeros(activations[3], *self.shape)
+        )
+
+    def add_instances(self, activations: Any, output_gradients: Tensor, out: Tensor) -> Tensor:
+        """The same, added to what is there, [records, *shape] in this order in memory."""
+        records, rows, coefficients = activations[:3]
+        values = output_gradients if coefficients is None else output_gradients * coefficients[:, None]
+        out.view(-1, values.shape[1]).index_add_(0, records * self.shape[0] + rows, values)
+        return out
 
 
 class Spread(Handler):

@@ -30,9 +30,23 @@ def joint_norms(uses: list[Use]) -> Tensor:
         return joint_norms(uses)
     if (small := _tied(uses)) is not None:  # a tensor, whose truth is another question
         return small
-    merged = sum(use.formed() for use in uses)
-    uses[:] = [Use(uses[0].target, Handler(), None, None, merged)]  # type: ignore[arg-type]
+    uses[:] = [Use(uses[0].target, Handler(), None, None, _merged(uses))]
     return joint_norms(uses)
+
+
+def _merged(uses: list[Use]) -> Tensor:
+    """Each record's gradient, of all uses: rows of a table are added where an output layer's gradients lie, which are
+    nobody else's."""
+    looked_up = [type(use.handler) is Rows and use.instances is None for use in uses]
+    others = [use for use, table in zip(uses, looked_up, strict=True) if not table]
+    if len(others) != 1 or not isinstance(others[0].handler, Outer):
+        return sum(use.formed() for use in uses)  # type: ignore[return-value]
+    found = others[0].formed()
+    for use in (use for use, table in zip(uses, looked_up, strict=True) if table):
+        assert isinstance(use.handler, Rows)
+        assert use.gradients is not None
+        use.handler.add_instances(use.activations, use.gradients, found)
+    return found
 
 
 class _Joined(Outer):
