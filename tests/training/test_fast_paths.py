@@ -230,6 +230,15 @@ def test_weights_that_got_one_gradient_are_measured_as_one(monkeypatch, apart):
     assert len(joined) == (0 if apart else 6)  # three clip norms
 
 
+def test_two_biases_that_get_one_gradient_are_added_up_once(monkeypatch):
+    """Those of an LSTM; each layer's anew, though one gradient may come to lie where another was."""
+    monkeypatch.setattr(outer.Outer, "prefers_instances", lambda *_: False)
+    summed = counted(monkeypatch, handlers.Bias, "instantiate")
+    torch.manual_seed(15)
+    agree(nn.LSTM(3, 4, 2, batch_first=True), (torch.randn(B, 5, 3),), lambda m, x: m(x)[0].square().sum())
+    assert len(summed) == 3 * 2  # clip norms times layers, of two biases each
+
+
 def test_a_scaled_gradient_is_not_measured_with_another(monkeypatch):
     """Each weight has scales of its own."""
     joined = counted(monkeypatch, contraction, "side_by_side")

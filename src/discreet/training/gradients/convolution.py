@@ -146,10 +146,8 @@ class ConvolutionWeight(Handler):
 
     def _formed_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Norms of gradients that are formed, a few records at a time, and not kept."""
-        found = []
-        for a, g in zip(
-            *(in_parts(x, PART // self.shape.numel()) for x in (activations, output_gradients)), strict=True
-        ):
+        found, each = [], PART // self.shape.numel()
+        for a, g in zip(in_parts(activations, each), in_parts(output_gradients, each), strict=True):
             # a number is in as many windows as the kernel has places, at most
             lengths = [squares(x.flatten(1)).sqrt_() for x in (a, g)]
             terms = lengths[0] * lengths[1] * math.sqrt(self.shape[2:].numel())

@@ -12,7 +12,7 @@ from discreet.errors import extra
 from discreet.training.gradients.calls import Folded
 from discreet.training.gradients.handlers import KEPT, Handler, Rows
 from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
-from discreet.training.gradients.uses import Use
+from discreet.training.gradients.uses import Use, at
 
 with extra("torch"):
     import torch
@@ -98,14 +98,11 @@ def _tied(uses: list[Use]) -> Tensor | None:
 
 def received(uses: list[Use]) -> Any:
     """Where the output gradients of a weight that was used once are: the same for weights that share them. None where
-    they do not matter, because its gradients are formed or it is not a linear layer's.
-
-    Numbers that are held at the same place in the same order are the same numbers.
-    """
+    they do not matter, because its gradients are formed or it is not a linear layer's."""
     if len(uses) != 1 or type(uses[0].handler) is not LinearWeight or uses[0].instances is not None:
         return None
     u = uses[0].gradients
-    return None if u is None else (u.data_ptr(), u.shape, u.stride(), u.dtype, u.device)
+    return None if u is None else at(u)
 
 
 def side_by_side(uses: list[Use]) -> Use:
