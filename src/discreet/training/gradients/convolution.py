@@ -111,13 +111,14 @@ class ConvolutionWeight(Handler):
             inner.reshape(*inner.shape[:2], *more, *inner.shape[2:]).contiguous().detach().numpy(),
             found.view(len(found), *more, *self.shape[2:-1], -1, self.shape[0]).numpy(),
         ]
-        stride, padding, dilation = ((*more, *self.stride), (*[0] * len(more), *self.padding), (*more, *self.dilation))
+        stride, dilation = ((*more, *sizes)[:2] for sizes in (self.stride, self.dilation))
+        padding: Any = (*[0] * len(more), *self.padding)
         parts = min(torch.get_num_threads(), len(found))
         ends = [len(found) * i // parts for i in range(parts + 1)]
 
         def form(i: int) -> None:
             outer, inner, found = (x[ends[i] : ends[i + 1]] for x in arrays)
-            record_gradients(outer, inner, stride, padding, dilation[0], found)
+            record_gradients(outer, inner, stride, padding, dilation[0], found)  # type: ignore[arg-type]
 
         torch_threads(form, parts) if parts > 1 else form(0)
         return found
