@@ -7,11 +7,12 @@ In three passes: what was made of parameters is pulled back to them, every param
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.handlers import Handler
-from discreet.training.gradients.joint import blank, joint_norms, pulled
+from discreet.training.gradients.joint import blank, joint_norms, pulled, received, side_by_side
 from discreet.training.gradients.uses import Use
 from discreet.training.memory import buffer
 from discreet.training.refusals import MixedRecords
@@ -89,12 +90,24 @@ class Contraction:
         """A gradient as it is measured and added up."""
         return gradient if self.scales is None else [g * s for g, s in zip(gradient, self.scales, strict=True)]
 
+    def _measured(self, uses_of: UsesOf) -> list[tuple[int, list[Use]]]:
+        """Parameters and the uses to measure for them. Weights of one block whose outputs got the same gradient, as the
+        two of an LSTM do, are measured as one."""
+        found: dict[Any, list[tuple[int, list[Use]]]] = {}
+        for place, uses in uses_of.items():
+            shared = received(uses) if self.scales is None else None
+            found.setdefault((place,) if shared is None else (self.block[place], shared), []).append((place, uses))
+        return [
+            those[0] if len(those) == 1 else (those[0][0], [side_by_side([uses[0] for _, uses in those])])
+            for those in found.values()
+        ]
+
     def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
         """Each block's squared norms, never negative: a Gram sum may round below zero. With scales, the uses are of
         scaled gradients from here on."""
         found: list[Tensor | None] = [None] * len(self.shares)
         device = self.parameters[0].device
-        for place, uses in uses_of.items():
+        for place, uses in self._measured(uses_of):
             if not uses:
                 continue
             if self.scales is not None:

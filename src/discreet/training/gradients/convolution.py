@@ -1,13 +1,20 @@
-"""Convolutions of any dimension, plain and transposed: windows copied side by side, then outer products."""
+"""Convolutions of any dimension, plain and transposed.
+
+The common ones have compiled loops that form gradients as fast as torch adds them up (``convolution_kernels``); in the
+others windows are copied side by side, then outer products.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.handlers import KEPT, Handler
-from discreet.training.gradients.outer_products import in_parts, outer_norms
+from discreet.training.gradients.convolution_kernels import TAPS, record_gradients
+from discreet.training.gradients.handlers import KEPT, Handler, squares
+from discreet.training.gradients.outer_products import PART, in_parts, outer_norms, outward
+from discreet.training.threads import torch_threads
 
 with extra("torch"):
     import torch
@@ -84,8 +91,43 @@ class ConvolutionWeight(Handler):
         fits = kept <= max(KEPT // 2, activations.numel() + output_gradients.numel())
         return m * n < 2 * steps * (m + n) and fits
 
+    def _compiled(self, x: Tensor, g: Tensor) -> bool:
+        """Whether gradients are formed by compiled loops: one group, columns of the kernel that lie side by side."""
+        outer, inner = (x, g) if self.transposed else (g, x)
+        sizes = zip(outer.shape[2:], self.stride, self.dilation, self.shape[2:], strict=True)
+        needed = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in sizes]
+        inside = all(n <= size + 2 * p for n, size, p in zip(needed, inner.shape[2:], self.padding, strict=True))
+        plain = len(self.stride) <= 2 and self.groups == 1 and self.dilation[-1] == 1
+        single = all(part.dtype == torch.float32 and part.device.type == "cpu" and part.numel() for part in (x, g))
+        return plain and single and inside and self.shape[1] * self.shape[-1] >= TAPS
+
+    def _formed(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """[B, *kernel, C, O], by compiled loops, on torch's threads."""
+        outer, inner = (activations, output_gradients) if self.transposed else (output_gradients, activations)
+        found = outer.new_empty(outer.shape[0], *self.shape[2:], self.shape[1], self.shape[0])
+        more = [1] * (2 - len(self.stride))  # a line is an image of one row
+        arrays = [
+            outer.reshape(*outer.shape[:2], *more, *outer.shape[2:]).contiguous().detach().numpy(),
+            inner.reshape(*inner.shape[:2], *more, *inner.shape[2:]).contiguous().detach().numpy(),
+            found.view(len(found), *more, *self.shape[2:-1], -1, self.shape[0]).numpy(),
+        ]
+        stride, dilation = ((*more, *sizes)[:2] for sizes in (self.stride, self.dilation))
+        padding: Any = (*[0] * len(more), *self.padding)
+        parts = min(torch.get_num_threads(), len(found))
+        ends = [len(found) * i // parts for i in range(parts + 1)]
+
+        def form(i: int) -> None:
+            outer, inner, found = (x[ends[i] : ends[i + 1]] for x in arrays)
+            record_gradients(outer, inner, stride, padding, dilation[0], found)  # type: ignore[arg-type]
+
+        torch_threads(form, parts) if parts > 1 else form(0)
+        return found
+
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
-        """Windows, then a batched matrix product, a few records at a time."""
+        """By compiled loops, or windows, then a batched matrix product, a few records at a time."""
+        if self._compiled(activations, output_gradients):
+            found = self._formed(activations, output_gradients)
+            return found.permute(0, -1, -2, *range(1, found.dim() - 2))
         m, n = self.shape[0] // self.groups, self.shape[1:].numel()
         found = activations.new_empty(activations.shape[0] * self.groups, m, n)
         start = 0
@@ -97,8 +139,21 @@ class ConvolutionWeight(Handler):
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate tensors, so their squares add."""
+        m, n, steps = self.shape[0], self.shape[1:].numel(), self._steps(activations, output_gradients)
+        if self._compiled(activations, output_gradients) and m * n < 1.2 * steps * (m + n):
+            return self._formed_norms(activations, output_gradients)
         parts = self._parts(activations, output_gradients)
         return torch.cat([outer_norms(*self._factors(a, g)).view(-1, self.groups).sum(1) for a, g in parts])
+
+    def _formed_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+        """Norms of gradients that are formed, a few records at a time, and not kept."""
+        found, each = [], PART // self.shape.numel()
+        for a, g in zip(in_parts(activations, each), in_parts(output_gradients, each), strict=True):
+            # a number is in as many windows as the kernel has places, at most
+            lengths = [squares(x.flatten(1)).sqrt_() for x in (a, g)]
+            terms = lengths[0] * lengths[1] * math.sqrt(self.shape[2:].numel())
+            found.append(outward(squares(self._formed(a, g).flatten(1)).sqrt_(), terms))
+        return torch.cat(found)
 
     def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """An ordinary weight gradient, of weighted output gradients."""

@@ -142,9 +142,13 @@ class GroupScale(Handler):
     def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Sums over all but the record and the channel."""
         x, g = (part.reshape(*part.shape[:2], -1) for part in (activations, output_gradients))
-        variance, mean = torch.var_mean(x.reshape(x.shape[0], self.groups, -1), 2, correction=0, keepdim=True)
+        # mean and one over the deviation as the forward pass has them: ``var_mean`` takes ten times as long
+        records, channels, size = x.shape
+        _, mean, inverse = torch.native_group_norm(
+            x.contiguous(), None, None, records, channels, size, self.groups, self.eps
+        )
         products, sums = (part.view(x.shape[0], self.groups, -1) for part in ((x * g).sum(2), g.sum(2)))
-        return products.addcmul_(sums, mean, value=-1).mul_(variance.add_(self.eps).rsqrt_()).flatten(1)
+        return products.addcmul_(sums, mean.unsqueeze(2), value=-1).mul_(inverse.unsqueeze(2)).flatten(1)
 
 
 class Rows(Handler):
@@ -178,10 +182,16 @@ class Rows(Handler):
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """A whole table a record."""
-        records, rows, merged = self._merged(activations[:3], output_gradients)
-        result = merged.new_zeros(activations[3], *self.shape)
-        result[records, rows] = merged
-        return result
+        return self.add_instances(
+            activations, output_gradients, output_gradients.new_zeros(activations[3], *self.shape)
+        )
+
+    def add_instances(self, activations: Any, output_gradients: Tensor, out: Tensor) -> Tensor:
+        """The same, added to what is there, [records, *shape] in this order in memory."""
+        records, rows, coefficients = activations[:3]
+        values = output_gradients if coefficients is None else output_gradients * coefficients[:, None]
+        out.view(-1, values.shape[1]).index_add_(0, records * self.shape[0] + rows, values)
+        return out
 
 
 class Spread(Handler):

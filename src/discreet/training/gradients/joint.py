@@ -11,14 +11,14 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.calls import Folded
 from discreet.training.gradients.handlers import KEPT, Handler, Rows
-from discreet.training.gradients.outer_products import Outer, outer_norms
-from discreet.training.gradients.uses import Use
+from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
+from discreet.training.gradients.uses import Use, at
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["blank", "joint_norms", "pulled"]
+__all__ = ["blank", "joint_norms", "pulled", "received", "side_by_side"]
 
 
 def joint_norms(uses: list[Use]) -> Tensor:
@@ -30,9 +30,23 @@ def joint_norms(uses: list[Use]) -> Tensor:
         return joint_norms(uses)
     if (small := _tied(uses)) is not None:  # a tensor, whose truth is another question
         return small
-    merged = sum(use.formed() for use in uses)
-    uses[:] = [Use(uses[0].target, Handler(), None, None, merged)]  # type: ignore[arg-type]
+    uses[:] = [Use(uses[0].target, Handler(), None, None, _merged(uses))]
     return joint_norms(uses)
+
+
+def _merged(uses: list[Use]) -> Tensor:
+    """Each record's gradient, of all uses: rows of a table are added where an output layer's gradients lie, which are
+    nobody else's."""
+    looked_up = [type(use.handler) is Rows and use.instances is None for use in uses]
+    others = [use for use, table in zip(uses, looked_up, strict=True) if not table]
+    if len(others) != 1 or not isinstance(others[0].handler, Outer):
+        return sum(use.formed() for use in uses)  # type: ignore[return-value]
+    found = others[0].formed()
+    for use in (use for use, table in zip(uses, looked_up, strict=True) if table):
+        assert isinstance(use.handler, Rows)
+        assert use.gradients is not None
+        use.handler.add_instances(use.activations, use.gradients, found)
+    return found
 
 
 class _Joined(Outer):
@@ -80,6 +94,22 @@ def _tied(uses: list[Use]) -> Tensor | None:
     uses[:] = [use, table]  # in this order the product is written, and the table's few rows added
     doubtful = found < 2.0**-10 * (apart[0] + apart[1])  # they cancel: what rounding may hide counts too
     return torch.where(doubtful, 2.0**-10 * (apart[0] + apart[1]), found)
+
+
+def received(uses: list[Use]) -> Any:
+    """Where the output gradients of a weight that was used once are: the same for weights that share them. None where
+    they do not matter, because its gradients are formed or it is not a linear layer's."""
+    if len(uses) != 1 or type(uses[0].handler) is not LinearWeight or uses[0].instances is not None:
+        return None
+    u = uses[0].gradients
+    return None if u is None else at(u)
+
+
+def side_by_side(uses: list[Use]) -> Use:
+    """Weights that got the same output gradients u are one weight, of their inputs side by side: the squared norm of
+    (u v'ᵀ, u v″ᵀ) is that of u (v', v″)ᵀ, and u is compared with itself once. Only to be measured."""
+    inputs = torch.cat([use.activations for use in uses], dim=2)
+    return Use(uses[0].target, LinearWeight(), inputs, uses[0].gradients)
 
 
 def pulled(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:

@@ -21,7 +21,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["Affine", "LinearWeight", "Outer", "in_parts", "outer_norms", "product"]
+__all__ = ["PART", "Affine", "LinearWeight", "Outer", "in_parts", "outer_norms", "outward", "product"]
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in parts
@@ -48,7 +48,7 @@ class Outer(Handler):
         """One batched matrix product."""
         u, v = self.factors(activations, output_gradients)
         if u.shape[1] > 1:  # of a sequence that lies step by step; copies cost a tenth of what the product gains
-            u, v = u.contiguous(), v.contiguous()
+            u, v = (x if x.mT.is_contiguous() else x.contiguous() for x in (u, v))
         return torch.bmm(u.transpose(1, 2), v)
 
     def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
@@ -164,14 +164,18 @@ def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 def _in_parts(u: Tensor, v: Tensor) -> Tensor:
     """Norms of instantiated gradients, a few records at a time, where all of them would not fit."""
-    eps = torch.finfo(u.dtype).eps
     found = []
     for a, b in zip(*(in_parts(x, PART // (u.shape[2] * v.shape[2])) for x in (u, v)), strict=True):
         norms = torch.bmm(a.transpose(1, 2), b).flatten(1).norm(dim=1)
         terms = torch.linalg.vector_norm(a, dim=(1, 2)) * torch.linalg.vector_norm(b, dim=(1, 2))
-        hidden = norms < 2.0**-7 * terms  # far below its terms: what rounding may have added or hidden counts too
-        found.append((norms + hidden * 4 * eps * terms).square())
+        found.append(outward(norms, terms))
     return torch.cat(found) if found else u.new_zeros(0)
+
+
+def outward(norms: Tensor, terms: Tensor) -> Tensor:
+    """Squared norms; far below its terms, a norm has what rounding may have added or hidden, too."""
+    hidden = norms < 2.0**-7 * terms
+    return (norms + hidden * 4 * torch.finfo(norms.dtype).eps * terms).square()
 
 
 def in_parts(x: Tensor, most: int) -> tuple[Tensor, ...]:

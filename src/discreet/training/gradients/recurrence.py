@@ -33,7 +33,8 @@ def recurrent_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) 
         return handle_torch_function(recurrent_linear, given, input, weight, bias)  # type: ignore[no-any-return]
     if any(x.requires_grad for x in given):
         return F.linear(input, weight.to(input.dtype), None if bias is None else bias.to(input.dtype))
-    return input.new_empty(*input.shape[:-1], weight.shape[0])
+    shape = (*input.shape[:-1], weight.shape[0])  # of one number, which stands for all of them: no memory is taken
+    return torch.empty_strided(shape, (0,) * len(shape), dtype=input.dtype, device=input.device)
 
 
 # gradient times s(1 - s), or 1 - t², from the function's value, in one pass
@@ -57,13 +58,14 @@ def compiled(gates: Tensor) -> bool:
 
 
 def _run_lstm(
-    gates: Tensor, hidden: Tensor, cell: Tensor, turned: Tensor, written: tuple[Tensor, Tensor, Tensor]
+    gates: Tensor, state: Sequence[Tensor], turned: Tensor, bias: Tensor | None, written: tuple[Tensor, Tensor, Tensor]
 ) -> None:
-    """As ``LSTM.run``, a product and a compiled loop a step."""
-    arrays, past = [x.numpy() for x in (gates, *written)], cell.detach().numpy()
+    """As ``LSTM.run``, a product and a compiled loop a step, which adds the bias."""
+    arrays, (hidden, cell) = [x.numpy() for x in (gates, *written)], state
+    past, more = cell.contiguous().numpy(), (gates.new_zeros(gates.shape[2]) if bias is None else bias).numpy()
     for t, (a, h) in enumerate(zip(gates.unbind(0), written[2].unbind(0), strict=True)):
         a.addmm_(hidden, turned)
-        lstm_step(t, arrays[0], past, *arrays[1:])
+        lstm_step(t, arrays[0], more, past, *arrays[1:])
         hidden, past = h, arrays[1][t]
 
 
@@ -88,14 +90,15 @@ class LSTM(torch.autograd.Function):
 
     @staticmethod
     def run(projected: Tensor, start: Sequence[Tensor], weight: Tensor, bias: Tensor | None) -> list[Tensor]:
-        """Hidden states, cells, their tanh, and the gates, of every step."""
-        (hidden, cell), turned = start, weight.t()
+        """Hidden states, cells, their tanh, and the gates, of every step; the gates are where ``projected`` was."""
+        (hidden, cell), turned, gates = start, weight.t(), projected
         size = hidden.shape[-1]
-        gates = projected + bias if bias is not None else projected.clone()
         outputs, cells, bent = (projected.new_empty(*projected.shape[:2], size) for _ in range(3))
         if compiled(gates):
-            _run_lstm(gates, hidden, cell.contiguous(), turned, (cells, bent, outputs))
+            _run_lstm(gates, start, turned, bias, (cells, bent, outputs))
             return [outputs, cells, bent, gates]
+        if bias is not None:
+            gates += bias
         parts = *gates.chunk(4, -1), gates, gates[..., : 2 * size], outputs, cells, bent
         for i, f, g, o, a, both, h, c, b in _steps(*parts):
             a.addmm_(hidden, turned)
@@ -179,10 +182,10 @@ class GRU(torch.autograd.Function):
 
     @staticmethod
     def run(projected: Tensor, start: Sequence[Tensor], weight: Tensor, bias: Tensor | None) -> list[Tensor]:
-        """Hidden states, gates, and what the hidden states gave to the last of them, of every step."""
-        (hidden,), turned = start, weight.t()
-        size = hidden.shape[-1]
-        gates, given = projected.clone(), torch.empty_like(projected)
+        """Hidden states, gates, and what the hidden states gave to the last of them, of every step; the gates are where
+        ``projected`` was."""
+        (hidden,), turned, gates = start, weight.t(), projected
+        size, given = hidden.shape[-1], torch.empty_like(projected)
         outputs = projected.new_empty(*projected.shape[:2], size)
         if compiled(gates):
             _run_gru(gates, given, hidden.contiguous(), turned, bias, outputs)

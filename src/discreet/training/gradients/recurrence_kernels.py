@@ -63,8 +63,9 @@ def _tanh(x: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lstm_step(t: int, gates: Any, past: Any, cells: Any, bent: Any, outputs: Any) -> None:
-    """Step t: ``gates`` [T, B, 4H] are pre-activations and become i, f, g, o; ``past`` [B, H] is the cell before.
+def lstm_step(t: int, gates: Any, bias: Any, past: Any, cells: Any, bent: Any, outputs: Any) -> None:
+    """Step t: ``gates`` [T, B, 4H], with ``bias`` the pre-activations, become i, f, g, o; ``past`` [B, H] is the cell
+    before.
 
     Written are the cell, its tanh, and the hidden state.
     """
@@ -73,11 +74,11 @@ def lstm_step(t: int, gates: Any, past: Any, cells: Any, bent: Any, outputs: Any
         a, c, bend, h, before = gates[t, b], cells[t, b], bent[t, b], outputs[t, b], past[b]
         i, f, g, o = a[:size], a[size : 2 * size], a[2 * size : 3 * size], a[3 * size :]
         for j in range(2 * size):
-            a[j] = _sigmoid(a[j])
+            a[j] = _sigmoid(a[j] + bias[j])
         for j in range(size):
-            g[j] = _tanh(g[j])
+            g[j] = _tanh(g[j] + bias[2 * size + j])
         for j in range(size):
-            o[j] = _sigmoid(o[j])
+            o[j] = _sigmoid(o[j] + bias[3 * size + j])
         for j in range(size):
             c[j] = f[j] * before[j] + i[j] * g[j]
         for j in range(size):

@@ -93,7 +93,8 @@ def _sequence(
     *,
     backwards: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    projected = F.linear(x, own[0], own[2] if biases else None)
+    # step by step in memory, as the recursion goes: then this is one product, and so are the gradients
+    projected = F.linear(x.contiguous(), own[0], own[2] if biases else None)
     if not isinstance(cell, FunctionType):
         return _whole(cell, projected, state, own[1], own[3] if biases else None, backwards=backwards)
     weights = [own[1], own[3] if biases else None, *own[4 if biases else 2 :]]
@@ -108,14 +109,18 @@ def _sequence(
 def _whole(
     kind: Any, projected: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None, *, backwards: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The sequence of an LSTM or a GRU; of half precision in single."""
+    """The sequence of an LSTM or a GRU; of half precision in single.
+
+    The projected inputs are ours alone, and no gradient needs their values: the gates are written over them.
+    """
     dtype = torch.promote_types(projected.dtype, torch.float32)
     given, *start = (x.to(dtype) for x in (projected, *state))
     given = given.flip(0) if backwards else given
     with torch.no_grad(), torch._C.DisableTorchFunction():
-        recurrent = weight.detach().to(dtype)
-        run = kind.run(given, start, recurrent, None if bias is None else bias.detach().to(dtype))
-        before = torch.cat([start[0].detach().unsqueeze(0), run[0][:-1]])
+        # data: autograd would make a written view's place in the graph anew, without who waits for its gradient
+        recurrent, ours, state = weight.detach().to(dtype), given.data, tuple(x.detach() for x in start)
+        run = kind.run(ours, state, recurrent, None if bias is None else bias.detach().to(dtype).contiguous())
+        before = torch.cat([state[0].unsqueeze(0), run[0][:-1]])
     steps, *last = kind.apply(given, recurrent_linear(before, weight, bias), recurrent, run, *start)
     steps = (steps.flip(0) if backwards else steps).to(projected.dtype)
     return steps, tuple(x.to(projected.dtype) for x in last)

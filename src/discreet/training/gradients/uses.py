@@ -16,7 +16,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["GradientReceiver", "Use", "Uses", "exactly"]
+__all__ = ["GradientReceiver", "Use", "Uses", "at", "exactly"]
 
 
 @dataclass(slots=True)
@@ -103,11 +103,13 @@ class Uses(list[Use]):
     def __init__(self) -> None:
         super().__init__()
         self._formed: dict[int, Use] = {}
+        self._summed: tuple[Tensor, Tensor] | None = None
 
     def clear(self) -> None:
         """Forget all of them."""
         super().clear()
         self._formed.clear()
+        self._summed = None
 
     def add(self, pending: PendingUse, gradient: Tensor) -> None:
         """What came back to a pending use; where gradients are formed at once, uses of one tensor are added up."""
@@ -118,13 +120,31 @@ class Uses(list[Use]):
             self.append(Use(pending.target, handler, saved, gradient, None, pending.bias))
             return
         with exactly():
-            formed = handler.instantiate(saved, gradient)
+            formed = self._sum(handler, gradient) if type(handler) is Bias else handler.instantiate(saved, gradient)
         earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
             earlier.instances = earlier.instances + formed
         else:
             use = self._formed[id(pending.target)] = Use(pending.target, handler, None, None, formed)
             self.append(use)
+
+    def _sum(self, bias: Bias, gradient: Tensor) -> Tensor:
+        """A bias's gradients; those of an LSTM's two biases are the same, and are added up once.
+
+        The last ones are kept while a weight keeps what they are sums of, so that nothing else can be at its place.
+        """
+        if self._summed is not None and at(self._summed[0]) == at(gradient) and bias.channel == gradient.dim() - 1:
+            return self._summed[1]
+        formed = bias.instantiate(None, gradient)
+        held = self[-1].gradients if self else None
+        if held is not None and at(held) == at(gradient) and bias.channel == gradient.dim() - 1:
+            self._summed = gradient, formed
+        return formed
+
+
+def at(x: Tensor) -> tuple[Any, ...]:
+    """Where the numbers of a tensor are: those of two tensors that are held are the same if this is."""
+    return x.data_ptr(), x.shape, x.stride(), x.dtype, x.device
 
 
 def exactly() -> Any:
