@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
-from discreet.random.tap import noised
+from discreet.random.tap import heard, noised
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
@@ -214,16 +214,8 @@ class Run:
         )
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
-        correlated = self._noise.correlated
         own, added = self._sums.opened(total, step.divisor)
-        shown(
-            f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
-            own,
-            step.limit,
-            lambda: self._noise.release(step, own, gaussians),
-            event=plan.event if correlated else gaussian(step.sigma, step.limit),
-            once=self if correlated else None,
-        )
+        self._noised(step, own, lambda: self._noise.release(step, own, gaussians))
         gradient = added()
         self._last = step, self._scales.values
         self._scales.undo(gradient)
@@ -234,6 +226,21 @@ class Run:
             self._adapt(gaussians, movement)
         clipped.begin()
         return gradient
+
+    def _noised(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
+        """Let ``draw`` put the noise of a step on a sum, seen by record-and-replay where it listens."""
+        if heard() is None:
+            draw()
+            return
+        correlated = self._noise.correlated
+        shown(
+            f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
+            own,
+            step.limit,
+            draw,
+            event=self.plan.event if correlated else gaussian(step.sigma, step.limit),
+            once=self if correlated else None,
+        )
 
     def noise_variance(self, parameter: Tensor) -> float | Tensor:
         """The variance of the noise in the entries of a parameter's gradient, at the last step."""

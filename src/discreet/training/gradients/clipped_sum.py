@@ -23,6 +23,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
+from discreet.training.gradients.one_pass import in_one_pass
 from discreet.training.gradients.units import Owners, UnitInParts, by_unit
 from discreet.training.gradients.uses import exactly
 from discreet.training.gradients.verification import Verification
@@ -173,10 +174,10 @@ class ClippedSum:
     ) -> None:
         scale, shares = self._scale(rows), self._contraction.shares
         units, weights = (rows, weights) if owners is None else (owners.units, None)
-        squares = self._contraction.squares(uses_of, units)
-        lost = None
+        filled = in_one_pass(self._contraction, uses_of, units, weights, self.clipping.terms(clip_norm, scale), out)
+        squares, lost = [filled] if filled is not None else self._contraction.squares(uses_of, units), None
         # one that overflows only makes us look closer
-        if not all(math.isfinite(float(square.sum())) for square in squares):
+        if filled is None and not all(math.isfinite(float(square.sum())) for square in squares):
             lost = ~torch.isfinite(torch.stack(squares)).all(0)
         if self.verification.due:
             self.verification.claim(uses_of, squares, lost, weights)
@@ -184,6 +185,8 @@ class ClippedSum:
         if self.local:
             over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, shares, strict=True)]
             self.clip_rate = float(torch.stack(over).any(0).float().mean())
+        if filled is not None:
+            return
         factors = [
             _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
             for square, share in zip(squares, shares, strict=True)
