@@ -129,7 +129,7 @@ def in_one_pass(
     x, g = use.activations, use.gradients
     if type(use.handler) is not Affine or g is None or not _fits(x, g, records, weights):
         return None
-    squares = torch.empty(records)
+    squares = np.empty(records, np.float32)
     bias = None if use.bias is None else contraction.place(use.bias)
     total = _clipped_sum(
         x.numpy(),
@@ -137,7 +137,7 @@ def in_one_pass(
         _NONE if weights is None else weights.numpy(),
         x.shape[1] * _TINY if bias is None else np.float32(1),
         *map(np.float32, terms),
-        squares.numpy(),
+        squares,
         out[place].numpy(),
         np.empty(g.shape[1], np.float32) if bias is None else out[bias].numpy(),
     )
@@ -146,7 +146,7 @@ def in_one_pass(
     for i, part in enumerate(out):
         if i not in (place, bias):
             part.zero_()
-    return squares
+    return torch.from_numpy(squares)
 
 
 def _only_place(contraction: Contraction, uses_of: UsesOf) -> int | None:

@@ -18,6 +18,8 @@ with extra("torch"):
 
 __all__ = ["GradientReceiver", "Use", "Uses", "exactly"]
 
+_NOTHING = nullcontext()
+
 
 @dataclass(slots=True)
 class Use:
@@ -130,7 +132,7 @@ class Uses(list[Use]):
 def exactly() -> Any:
     """Without autocast: a norm in half precision is off by more than the clip norm is widened."""
     if not torch.is_autocast_enabled("cpu") and not torch.is_autocast_enabled("cuda"):
-        return nullcontext()
+        return _NOTHING
     off = ExitStack()
     for device in ("cpu", "cuda"):
         off.enter_context(torch.autocast(device, enabled=False))
