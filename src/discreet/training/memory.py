@@ -43,23 +43,23 @@ class Room:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._large = [(place, *of) for place, of in enumerate(facts) if of[0].numel() > SMALL]
-        self._small: dict[tuple[torch.dtype, torch.device], list[tuple[int, torch.Size, tuple[int, ...], int]]] = {}
-        self._sizes: dict[tuple[torch.dtype, torch.device], int] = {}
+        small: dict[tuple[torch.dtype, torch.device], list[int]] = {}
         for place, (shape, dtype, device) in enumerate(facts):
             if shape.numel() <= SMALL:
-                start = self._sizes.get((dtype, device), 0)
-                strides = torch.empty(shape, device="meta").stride()
-                self._small.setdefault((dtype, device), []).append((place, shape, strides, start))
-                self._sizes[dtype, device] = start + shape.numel()
+                small.setdefault((dtype, device), []).append(place)
+        # of each kind: the sizes, and which parameters' they are
+        self._small = [(*kind, [facts[i][0].numel() for i in places], places) for kind, places in small.items()]
+        self._shapes = [shape for shape, _, _ in facts]
 
     def fresh(self) -> list[Tensor]:
         """A new tensor of each shape, not yet filled."""
         found = {place: _large(*facts) for place, *facts in self._large}
-        for (dtype, device), parts in self._small.items():
-            whole = torch.empty(self._sizes[dtype, device], dtype=dtype, device=device)
-            for place, shape, strides, start in parts:
-                # no view in autograd's sense: what becomes a gradient may be detached in place
-                found[place] = whole.as_strided(shape, strides, start).detach()
+        for dtype, device, sizes, places in self._small:
+            # no views in autograd's sense: what becomes a gradient may be detached in place
+            parts = torch.unsafe_split_with_sizes(torch.empty(sum(sizes), dtype=dtype, device=device), sizes)
+            for place, part in zip(places, parts, strict=True):
+                shape = self._shapes[place]
+                found[place] = part if len(shape) == 1 else part.view(shape).detach()
         return [found[place] for place in range(len(found))]
 
 

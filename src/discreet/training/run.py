@@ -8,6 +8,7 @@ ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -183,17 +184,24 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
-        alike = options(self.optimizer, self.ranks)
-        with self.ranks.together(*place, alike, near=likeness(self.model, self.ranks)):
+        with self._meeting(step, batch, clip_norm):
             refuse()
             self.clipped.add(batch.weights, clip_norm, batch.owners)
         self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
         if not batch.last:
             return None
-        with self.ranks.unbroken():
+        with self.ranks.unbroken() if self.ranks.count > 1 else nullcontext():
             return self._release(step, clip_norm)
+
+    def _meeting(self, step: int, batch: Batch, clip_norm: float) -> AbstractContextManager[None]:
+        """Where the ranks meet before their sums do: at the same place, alike, and none has refused."""
+        if self.ranks.count == 1:
+            self.ranks.refuse_stopped()
+            return nullcontext()
+        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
+        alike = options(self.optimizer, self.ranks)
+        return self.ranks.together(*place, alike, near=likeness(self.model, self.ranks))
 
     def leave_pass(self) -> None:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
