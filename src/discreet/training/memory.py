@@ -42,7 +42,7 @@ class Room:
     """
 
     def __init__(self, facts: Sequence[Facts]) -> None:
-        self._large = [(place, *of) for place, of in enumerate(facts) if of[0].numel() > SMALL]
+        self._large = [(place, of) for place, of in enumerate(facts) if of[0].numel() > SMALL]
         small: dict[tuple[torch.dtype, torch.device], list[int]] = {}
         for place, (shape, dtype, device) in enumerate(facts):
             if shape.numel() <= SMALL:
@@ -53,7 +53,7 @@ class Room:
 
     def fresh(self) -> list[Tensor]:
         """A new tensor of each shape, not yet filled."""
-        found = {place: _large(*facts) for place, *facts in self._large}
+        found = {place: _large(*facts) for place, facts in self._large}
         for dtype, device, sizes, places in self._small:
             # no views in autograd's sense: what becomes a gradient may be detached in place
             parts = torch.unsafe_split_with_sizes(torch.empty(sum(sizes), dtype=dtype, device=device), sizes)

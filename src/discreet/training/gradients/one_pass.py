@@ -129,14 +129,16 @@ def in_one_pass(
     x, g = use.activations, use.gradients
     if type(use.handler) is not Affine or g is None or not _fits(x, g, records, weights):
         return None
-    squares = np.empty(records, np.float32)
+    squares, (norm, stability, most) = np.empty(records, np.float32), map(np.float32, terms)
     bias = None if use.bias is None else contraction.place(use.bias)
     total = _clipped_sum(
         x.numpy(),
         g.contiguous().numpy(),
         _NONE if weights is None else weights.numpy(),
         x.shape[1] * _TINY if bias is None else np.float32(1),
-        *map(np.float32, terms),
+        norm,
+        stability,
+        most,
         squares,
         out[place].numpy(),
         np.empty(g.shape[1], np.float32) if bias is None else out[bias].numpy(),
