@@ -525,6 +525,16 @@ def test_inputs_whose_squares_vanish_do_not_hide_a_gradient(shape):
     assert float(found.double().norm()) <= 2 * 1e-3 * (1 + 2**-10)
 
 
+@pytest.mark.parametrize("shape", [(30,), (2, 30)], ids=["one step", "two steps"])
+def test_output_gradients_whose_squares_vanish_do_not_hide_one(shape):
+    """The same, the other way round: of a record that a model is sure of, with an input that no weight looks at yet."""
+    model = nn.Linear(30, 30_000, bias=False)
+    nn.init.zeros_(model.weight)
+    x = torch.full((2, *shape), 1e18)
+    found = ours(model, (x,), lambda m, a: m(a).flatten(1).sum(1) * 2e-23, Clipping(), 1e-3, "none")
+    assert float(found.double().norm()) <= 2 * 1e-3 * (1 + 2**-10)
+
+
 @pytest.mark.parametrize("records", [8, 9])
 def test_thin_products_are_made_in_parts(monkeypatch, records):
     """Also where the rows cannot be shared out evenly."""

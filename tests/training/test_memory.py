@@ -50,7 +50,7 @@ def test_a_settled_heap_keeps_what_a_step_frees_until_it_is_given_back():
 @pytest.mark.parametrize("size", [0, 1, 1000, (1 << 22) - 1, (1 << 22) + 1, (1 << 23) + 5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_buffer_has_its_size_whatever_it_was_cut_from(size, dtype):
-    found = memory.buffer(torch.Size([size]), dtype, torch.device("cpu"))
+    (found,) = memory.Room([(torch.Size([size]), dtype, torch.device("cpu"))]).fresh()
     assert found.shape == (size,)
     assert found.dtype == dtype
     assert found.is_contiguous()

@@ -151,9 +151,9 @@ def gaussian_noise(
     """
     sigma, scale = nonnegative("sigma", sigma), positive("scale", scale)
     buffer = out if isinstance(out, np.ndarray) else np.empty(out)
-    if buffer.dtype not in (np.float32, np.float64) or not buffer.flags.c_contiguous or not buffer.flags.writeable:
+    kernel = {"f": _fill_single, "d": _fill_double}.get(buffer.dtype.char)
+    if kernel is None or not buffer.flags.c_contiguous or not buffer.flags.writeable or not buffer.dtype.isnative:
         raise ValueError("out is not a writeable C-contiguous float32 or float64 array, but must be one, or a shape.")
-    kernel = _fill_single if buffer.dtype == np.float32 else _fill_double
 
     def fill(part: NDArray[Any], source: Rng) -> None:
         address = source.address if secure else source.quick()

@@ -8,6 +8,7 @@ ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -16,7 +17,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
-from discreet.random.tap import noised
+from discreet.random.tap import heard, noised
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
@@ -183,17 +184,24 @@ class Run:
         batch, step = self.batch, self.number
         assert batch is not None
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
-        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
-        alike = options(self.optimizer, self.ranks)
-        with self.ranks.together(*place, alike, near=likeness(self.model, self.ranks)):
+        with self._meeting(step, batch, clip_norm):
             refuse()
             self.clipped.add(batch.weights, clip_norm, batch.owners)
         self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
         if not batch.last:
             return None
-        with self.ranks.unbroken():
+        with self.ranks.unbroken() if self.ranks.count > 1 else nullcontext():
             return self._release(step, clip_norm)
+
+    def _meeting(self, step: int, batch: Batch, clip_norm: float) -> AbstractContextManager[None]:
+        """Where the ranks meet before their sums do: at the same place, alike, and none has refused."""
+        if self.ranks.count == 1:
+            self.ranks.refuse_stopped()
+            return nullcontext()
+        place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
+        alike = options(self.optimizer, self.ranks)
+        return self.ranks.together(*place, alike, near=likeness(self.model, self.ranks))
 
     def leave_pass(self) -> None:
         """The loop over the loader is over, or was left: what was held for its last batch goes."""
@@ -214,16 +222,8 @@ class Run:
         )
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
-        correlated = self._noise.correlated
         own, added = self._sums.opened(total, step.divisor)
-        shown(
-            f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
-            own,
-            step.limit,
-            lambda: self._noise.release(step, own, gaussians),
-            event=plan.event if correlated else gaussian(step.sigma, step.limit),
-            once=self if correlated else None,
-        )
+        self._noised(step, own, lambda: self._noise.release(step, own, gaussians))
         gradient = added()
         self._last = step, self._scales.values
         self._scales.undo(gradient)
@@ -234,6 +234,21 @@ class Run:
             self._adapt(gaussians, movement)
         clipped.begin()
         return gradient
+
+    def _noised(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
+        """Let ``draw`` put the noise of a step on a sum, seen by record-and-replay where it listens."""
+        if heard() is None:
+            draw()
+            return
+        correlated = self._noise.correlated
+        shown(
+            f"clipped sum, noise multiplier {step.multiplier:.6g}, sensitivity {step.sensitivity:.6g}",
+            own,
+            step.limit,
+            draw,
+            event=self.plan.event if correlated else gaussian(step.sigma, step.limit),
+            once=self if correlated else None,
+        )
 
     def noise_variance(self, parameter: Tensor) -> float | Tensor:
         """The variance of the noise in the entries of a parameter's gradient, at the last step."""

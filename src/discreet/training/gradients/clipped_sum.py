@@ -23,6 +23,7 @@ from typing import Any, Literal
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
+from discreet.training.gradients.one_pass import in_one_pass
 from discreet.training.gradients.units import Owners, UnitInParts, by_unit
 from discreet.training.gradients.uses import exactly
 from discreet.training.gradients.verification import Verification
@@ -63,6 +64,7 @@ class ClippedSum:
                 "does with the records of a batch."
             )
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
+        self._rounding = max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values())
         self.watch = Watch(parameters)
         self._contraction = Contraction(parameters, clipping)
         self._in_parts = UnitInParts(self._contraction, clipping)
@@ -82,7 +84,7 @@ class ClippedSum:
 
     def sensitivity(self, clip_norm: float) -> float:
         """The most a record can move the sum, rounding included: that of the coarsest parameter."""
-        return clip_norm * (1 + max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values()))
+        return clip_norm * (1 + self._rounding)
 
     def scale(self, scales: Sequence[Tensor] | None) -> None:
         """Multiply gradients, coordinate by coordinate, before they are clipped: by public numbers alone."""
@@ -139,8 +141,7 @@ class ClippedSum:
             with torch.inference_mode(), exactly():
                 self._contraction.contract(uses_of, self._unclipped(rows), None, found)
         else:
-            with torch.inference_mode(), exactly():
-                self._fill(found, uses_of, rows, weights, clip_norm, owners)
+            self._fill(found, uses_of, rows, weights, clip_norm, owners)
             self.verification.judge(rows, weights)
         if owners is not None and in_parts:
             self._in_parts.add(owners.part_of, found)
@@ -173,22 +174,35 @@ class ClippedSum:
     ) -> None:
         scale, shares = self._scale(rows), self._contraction.shares
         units, weights = (rows, weights) if owners is None else (owners.units, None)
-        squares = self._contraction.squares(uses_of, units)
-        lost = None
-        # one that overflows only makes us look closer
-        if not all(math.isfinite(float(square.sum())) for square in squares):
-            lost = ~torch.isfinite(torch.stack(squares)).all(0)
+        terms = self.clipping.terms(clip_norm, scale)
+        filled = in_one_pass(self._contraction, uses_of, units, weights, terms, out)
+        if filled is not None:
+            self._note(uses_of, [filled], None, weights, clip_norm / scale)
+            return
+        with torch.inference_mode(), exactly():
+            squares, lost = self._contraction.squares(uses_of, units), None
+            # one that overflows only makes us look closer
+            if not all(math.isfinite(float(square.sum())) for square in squares):
+                lost = ~torch.isfinite(torch.stack(squares)).all(0)
+            self._note(uses_of, squares, lost, weights, clip_norm / scale)
+            factors = [
+                _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
+                for square, share in zip(squares, shares, strict=True)
+            ]
+            self._contraction.contract(uses_of, factors, lost, out)
+
+    def _note(
+        self, uses_of: UsesOf, squares: list[Tensor], lost: Tensor | None, weights: Tensor | None, clip_norm: float
+    ) -> None:
+        """What else is made of the norms: claims, a count, and for local eyes a rate."""
         if self.verification.due:
-            self.verification.claim(uses_of, squares, lost, weights)
-        self._count(squares[0], lost, weights, clip_norm / scale)
+            with torch.inference_mode(), exactly():
+                self.verification.claim(uses_of, squares, lost, weights)
+        self._count(squares[0], lost, weights, clip_norm)
         if self.local:
-            over = [square > (clip_norm * share / scale) ** 2 for square, share in zip(squares, shares, strict=True)]
+            shares = self._contraction.shares
+            over = [square > (clip_norm * share) ** 2 for square, share in zip(squares, shares, strict=True)]
             self.clip_rate = float(torch.stack(over).any(0).float().mean())
-        factors = [
-            _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
-            for square, share in zip(squares, shares, strict=True)
-        ]
-        self._contraction.contract(uses_of, factors, lost, out)
 
     def _count(self, squares: Tensor, lost: Tensor | None, weights: Tensor | None, clip_norm: float) -> None:
         if self.clipping.adaptive is None:

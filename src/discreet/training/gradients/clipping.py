@@ -136,6 +136,10 @@ class Clipping:
             block.append(order.index(max(found, key=len)))
         return block, [norm / self.max_grad_norm for norm in self.scope.values()]
 
+    def terms(self, clip_norm: float, scale: float = 1.0) -> tuple[float, float, float]:
+        """What ``factors`` are made of: the clip norm, what is added to a norm before it divides that, and the most."""
+        return (clip_norm, self.stability / scale, math.inf) if self.factor == "automatic" else (clip_norm, 0.0, scale)
+
     def factors(self, squares: Tensor, clip_norm: float, scale: float = 1.0) -> Tensor:
         """``scale`` times what gradients are multiplied by whose squared norms are ``scale``² times these."""
         if self.factor == "automatic":

@@ -17,7 +17,6 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.tape import Call, LossTape
-from discreet.training.gradients.trees import tensors
 
 with extra("torch"):
     import torch
@@ -161,7 +160,7 @@ class Constants:
         if tape.read:
             made = {id(x) for call in tape.calls for x in call.outputs} | tape.data | tape.drawn | known
             for call in calls:
-                given |= {id(x): x for x in tensors((call.args, call.kwargs)) if id(x) not in made}
+                given |= {id(x): x for x in call.inputs if id(x) not in made}
                 arrays = [x for x in call.args if isinstance(x, np.ndarray)]
                 given |= {id(x): torch.from_numpy(np.atleast_1d(x)) for x in arrays}
         # a view holds the storage, so its place is nobody else's

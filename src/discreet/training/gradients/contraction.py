@@ -14,7 +14,7 @@ from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.handlers import Handler
 from discreet.training.gradients.joint import blank, joint_norms, pulled, received, side_by_side
 from discreet.training.gradients.uses import Use
-from discreet.training.memory import buffer
+from discreet.training.memory import Room
 from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
@@ -43,11 +43,15 @@ class Contraction:
         self._names = list(parameters)
         self.derives = False  # whether a use was of something made of parameters
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
-        self._room = [(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters]
+        self._room = Room([(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters])
 
     def room(self) -> list[Tensor]:
         """A sum of every parameter's shape and place, of half precision in single, not yet filled."""
-        return [buffer(*facts) for facts in self._room]
+        return self._room.fresh()
+
+    def place(self, parameter: Tensor) -> int:
+        """The how manyeth parameter it is."""
+        return self._place[id(parameter)]
 
     def of_parameters(self, uses: list[Use]) -> UsesOf:
         """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""

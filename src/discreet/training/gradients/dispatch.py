@@ -182,6 +182,8 @@ class Owners:
 
     def hand_on(self, inputs: Sequence[Tensor], output: Any) -> Any:
         """The output of such a call has the owners of its inputs."""
+        if not self._kept:
+            return output
         owner = self._common(inputs, "A call with parameters")
         for x in tensors(output) if owner is not None else ():
             if x.dim() and x.shape[0] == len(owner):  # type: ignore[arg-type]

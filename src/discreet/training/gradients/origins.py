@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -28,16 +27,16 @@ class Positions:
     """
 
     def __init__(self) -> None:
-        self._calls: Counter[str] = Counter()
-        self._outside: list[tuple[Any, Any, Counter[Any]]] = []
+        self._calls: dict[str, int] = {}
+        self._outside: list[tuple[Any, Any, dict[Any, int]]] = []
         self._frame: Any = None
         self._function: Any = None
-        self._counts: Counter[Any] = Counter()
+        self._counts: dict[Any, int] = {}
 
     @property
     def now(self) -> tuple[Any, ...]:
         """The current function: which module's call it is in, and its how manyeth there."""
-        return self._frame, self._function, self._counts[self._function]
+        return self._frame, self._function, self._counts.get(self._function, 0)
 
     def source(self, number: int) -> tuple[Any, ...]:
         """The place of the tensor of this number whose rows the current module picks."""
@@ -46,12 +45,13 @@ class Positions:
     def advance(self, function: Any) -> None:
         """The next function."""
         self._function = function
-        self._counts[function] += 1
+        self._counts[function] = self._counts.get(function, 0) + 1
 
     def enter(self, module: str) -> None:
         """A module inside the current one begins."""
-        self._begin((module, self._calls[module]))
-        self._calls[module] += 1
+        before = self._calls.get(module, 0)
+        self._begin((module, before))
+        self._calls[module] = before + 1
 
     def leave(self) -> None:
         """It ends."""
@@ -69,7 +69,7 @@ class Positions:
 
     def _begin(self, frame: Any) -> None:
         self._outside.append((self._frame, self._function, self._counts))
-        self._frame, self._function, self._counts = frame, None, Counter()
+        self._frame, self._function, self._counts = frame, None, {}
 
 
 def unsaved() -> Any:

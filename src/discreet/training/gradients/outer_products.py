@@ -144,13 +144,13 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
 
 def _product_norms(u: Tensor, v: Tensor, *, biased: bool = False) -> Tensor:
     """Squared norms of the outer products of u [B, m] and v [B, n], or of u and (v, 1)."""
-    return squares(v).add_(1 if biased else _vanished(v)).mul_(squares(u))
+    return squares(v).add_(1 if biased else _vanished(v)).mul_(squares(u).add_(_vanished(u)))
 
 
-def _vanished(v: Tensor) -> float:
-    """The most that inputs whose squares are too small for their precision take from a squared length: u may be
-    huge."""
-    return v.shape[-1] * torch.finfo(v.dtype).tiny
+def _vanished(x: Tensor) -> float:
+    """The most that numbers whose squares are too small for their precision take from a squared length: the other
+    factor may be huge."""
+    return x.shape[-1] * torch.finfo(x.dtype).tiny
 
 
 def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -158,7 +158,7 @@ def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     one, two = torch.bmm(u, u.mT), torch.bmm(v, v.mT)
     lengths = [x.diagonal(dim1=1, dim2=2) for x in (one, two)]
     terms = (lengths[0].sqrt() * lengths[1].sqrt()).sum(1)
-    vanished = u.shape[1] * _vanished(v) * lengths[0].sum(1)
+    vanished = u.shape[1] * (_vanished(v) * lengths[0].sum(1) + _vanished(u) * lengths[1].sum(1))
     return one.mul_(two).flatten(1).sum(1).add_(vanished), terms
 
 

@@ -18,7 +18,7 @@ from discreet.training.gradients.chance import Unjudged
 from discreet.training.gradients.constants import numbers, renumbered, times
 from discreet.training.gradients.readings import Reading, Substitute
 from discreet.training.gradients.tape import Call, LossTape
-from discreet.training.gradients.trees import mapped, tensors
+from discreet.training.gradients.trees import mapped, same_bits, tensors
 
 with extra("torch"):
     import torch
@@ -94,7 +94,7 @@ def _counted(tape: LossTape, records: int) -> set[int]:
     found: set[int] = set()
     for call in tape.calls:
         if not call.is_module and not any(id(x) in tape.data | tape.drawn for x in call.outputs):
-            inputs = {id(x) for x in tensors((call.args, call.kwargs))}
+            inputs = {id(x) for x in call.inputs}
             if inputs & found or any(times(x, records) for x in numbers((call.args, call.kwargs))):
                 found |= {id(x) for x in call.outputs}
     return found
@@ -124,7 +124,7 @@ def ancestors(tape: LossTape) -> set[int]:
     written over before."""
     found, fresh = set[int](), set[int]()
     for call in calls_of_losses(tape):
-        inputs = tensors((call.args, call.kwargs))
+        inputs = call.inputs
         if getattr(call.func, "__name__", "") in OVERWRITING:
             fresh.add(id(call.args[0]))
         found |= {id(x) for x in inputs} - fresh
@@ -139,7 +139,7 @@ def _needed(tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[in
         ids = {id(x) for x in call.outputs}
         if ids & needed and replayed(ids):
             calls.append(call)
-            needed |= {id(x) for x in tensors((call.args, call.kwargs))}
+            needed |= {id(x) for x in call.inputs}
     return calls[::-1]
 
 
@@ -164,13 +164,20 @@ def _recounted(args: Any, reading: Reading, place: int, count: int, records: int
 def given_chance(call: Call) -> Iterator[None]:
     """Python's and numpy's generators as they were when a call began."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
-    random.setstate(call.chance[0])
-    np.random.set_state(call.chance[1])  # noqa: NPY002
+    if before[0] != call.chance[0]:
+        random.setstate(call.chance[0])
+    if not _same_state(before[1], call.chance[1]):
+        np.random.set_state(call.chance[1])  # noqa: NPY002
     try:
         yield
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
+
+
+def _same_state(one: Any, other: Any) -> bool:
+    """Whether two states of numpy's generator are the same: setting one takes ten times as long."""
+    return one[0] == other[0] and one[2:] == other[2:] and np.array_equal(one[1], other[1])
 
 
 def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Run) -> list[tuple[Tensor, ...]]:
@@ -181,7 +188,7 @@ def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Ru
     """
     wanted: dict[int, Tensor] = {}
     for call in tape.calls:
-        inputs = tensors((call.args, call.kwargs))
+        inputs = call.inputs
         if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
             wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
     weights = [weight for _, weight in tape.backwards if weight is not None]
@@ -206,7 +213,7 @@ def recomputed_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Ru
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    same = torch.equal(one, other)
+    same = same_bits(one, other) or torch.equal(one, other)
     if same or not one.is_floating_point() or one.shape != other.shape:
         return same
     return torch.allclose(one, other, rtol=1e-5, equal_nan=True)

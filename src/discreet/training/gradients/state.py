@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.trees import tensors
+from discreet.training.gradients.trees import same_bits, tensors
 
 with extra("torch"):
     import torch
@@ -210,6 +210,6 @@ def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    if torch.equal(one, other):
+    if same_bits(one, other) or torch.equal(one, other):
         return True
     return one.is_floating_point() and bool(((one == other) | (one.isnan() & other.isnan())).all())

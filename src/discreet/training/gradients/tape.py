@@ -70,6 +70,7 @@ class Call:
     casts: tuple[bool, torch.dtype]  # whether autocast was on, and to what
     draws: Draws = field(default_factory=list)
     chance: Any = None  # states of Python's and numpy's generators, of a module's call
+    inputs: list[Tensor] = field(default_factory=list)  # the tensors among its arguments
 
     @property
     def is_module(self) -> bool:
@@ -250,7 +251,7 @@ class LossTape(TorchFunctionMode):
         if not call.outputs:
             return
         ids = {id(x) for x in call.outputs}
-        inputs = tensors((call.args, call.kwargs)) if inputs is None else inputs
+        inputs = call.inputs = tensors((call.args, call.kwargs)) if inputs is None else inputs
         if not call.is_module and getattr(call.func, "__name__", "") in CHANCE:
             self.drawn |= ids
         if call.is_module or any(id(x) in self.data for x in inputs):

@@ -6,12 +6,17 @@ from __future__ import annotations
 from collections.abc import Callable, Container
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import extra
 
 with extra("torch"):
+    import torch
     from torch import Tensor
 
-__all__ = ["detached", "mapped", "tensors"]
+__all__ = ["detached", "mapped", "same_bits", "tensors"]
+
+MANY = 1 << 12  # numbers, from which on the time to compare them counts
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -55,3 +60,19 @@ def detached(tree: Any, shared: Container[int]) -> Any:
 
 
 _TREES = tuple, list, dict
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Whether many numbers are known to be the same to the last bit: several times as fast as ``torch.equal``.
+
+    >>> import torch
+    >>> same_bits(torch.zeros(5000), torch.zeros(5000)), same_bits(torch.zeros(5000), -torch.zeros(5000))
+    (True, False)
+    """
+    if one.numel() < MANY or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not all(x.is_cpu and x.is_contiguous() and not x.is_conj() and not x.is_neg() for x in (one, other)):
+        return False
+    a, b = (x.detach().view(-1).view(torch.uint8).numpy() for x in (one, other))
+    words = len(a) // 8 * 8
+    return bool((a[:words].view(np.int64) == b[:words].view(np.int64)).all() and (a[words:] == b[words:]).all())

@@ -18,6 +18,8 @@ with extra("torch"):
 
 __all__ = ["GradientReceiver", "Use", "Uses", "at", "exactly"]
 
+_NOTHING = nullcontext()
+
 
 @dataclass(slots=True)
 class Use:
@@ -150,7 +152,7 @@ def at(x: Tensor) -> tuple[Any, ...]:
 def exactly() -> Any:
     """Without autocast: a norm in half precision is off by more than the clip norm is widened."""
     if not torch.is_autocast_enabled("cpu") and not torch.is_autocast_enabled("cuda"):
-        return nullcontext()
+        return _NOTHING
     off = ExitStack()
     for device in ("cpu", "cuda"):
         off.enter_context(torch.autocast(device, enabled=False))

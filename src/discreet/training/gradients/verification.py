@@ -136,18 +136,23 @@ class Verification:
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
         """Note what the engine claims of a few records, or units."""
-        able = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
-        if lost is not None:
-            able &= ~lost.cpu()
-        found = able.nonzero().flatten().tolist()
+        found: Sequence[int] = range(len(squares[0]))
+        if weights is not None or lost is not None:
+            able = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
+            found = (able if lost is None else able & ~lost.cpu()).nonzero().flatten().tolist()
         rows = [self._some(found, size) for size in self._schedule.claims if found]
         found_of = claims(self._contraction, uses_of, squares, lost, rows)
         self._claims = found_of if self._owners is None else [claim.by(self._owners) for claim in found_of]
 
-    def _some(self, found: list[int], size: int) -> tuple[int, ...]:
+    def _some(self, found: Sequence[int], size: int) -> tuple[int, ...]:
         """A few of these rows, at random, but never all of them: somebody must be missed."""
-        left = list(found)
-        return tuple(left.pop(self._draw(len(left))) for _ in range(min(size, max(1, len(found) - 1))))
+        few: list[int] = []  # places, of which each is drawn among those that are left
+        for taken in range(min(size, max(1, len(found) - 1))):
+            place = self._draw(len(found) - taken)
+            for other in sorted(few):
+                place += place >= other
+            few.append(place)
+        return tuple(found[place] for place in few)
 
     def judge(self, records: int, weights: Tensor | None) -> None:
         """Refuse the batch if a claim is not what the record alone says."""

@@ -8,7 +8,7 @@ first time a module is called in a way, and a ``Tape`` writes down outermost cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol
 
 from discreet.errors import extra
@@ -26,6 +26,8 @@ with extra("torch"):
     from torch.nn.parallel import DistributedDataParallel
 
 __all__ = ["Listener", "Watch", "watching"]
+
+_NOTHING = nullcontext()
 
 
 class Listener(Protocol):
@@ -70,7 +72,8 @@ class Watch:
         self._path: list[str] = []
         self._mode: Any = None  # what is told of modules with handlers of their own
         self._entered: Interception | None = None
-        self._compiled, self._uncompiled = False, ExitStack()
+        self._compiled = False
+        self._uncompiled: ExitStack | None = None
         self._known: dict[tuple[Any, ...], Places] = {}
         self._by_id = {id(p): p for p in self.parameters.values()}
         self._anchor = torch.zeros((), requires_grad=True)
@@ -143,10 +146,11 @@ class Watch:
             if self.depth == 1 or type(module) is not kind:
                 self._look_around(module, kind, name)
             if self.depth == 1:
-                self._uncompiled = _uncompiled() if self._compiled and torch.is_grad_enabled() else ExitStack()
-                reads = torch.is_grad_enabled() and not self.plain
-                with self._silence():
-                    places = self._read(module, args, kwargs) if reads else Places()
+                self._uncompiled = _uncompiled() if self._compiled and torch.is_grad_enabled() else None
+                places = Places()
+                if torch.is_grad_enabled() and not self.plain:
+                    with _NOTHING if self.listener is None else self._silence():
+                        places = self._read(module, args, kwargs)
                 if self.listener is not None:
                     self.listener.called(module, args, kwargs)
             if self.plain:
@@ -180,7 +184,8 @@ class Watch:
         if not self.plain and self._mode is not None and self._mode.handled is module:
             answer = self._mode.close(module, args, output)
         if self.depth == 0:
-            self._uncompiled.close()
+            if self._uncompiled is not None:
+                self._uncompiled.close()
             entered, self._entered, self._mode = self._entered, None, None
             if entered is not None:
                 entered.__exit__(None, None, None)
@@ -207,8 +212,8 @@ class Watch:
         known = self._known.get(key)
         if known is None or (known.doubtful and batch.records > 1):
             self.tried += 1
-            self._known[key] = probed(module, args, kwargs, batch.records, batch.shared, self._using)
-        return self._known[key]
+            known = self._known[key] = probed(module, args, kwargs, batch.records, batch.shared, self._using)
+        return known
 
     @property
     def doubtful(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from discreet.errors import extra
 from discreet.random import Rng, gaussian_noise
 from discreet.random.keyed import Keyed, new_key
+from discreet.training.memory import SMALL, side_by_side
 from discreet.training.threads import torch_threads
 
 with extra("torch"):
@@ -17,8 +18,6 @@ with extra("torch"):
     from torch import Tensor
 
 __all__ = ["Gaussians"]
-
-SMALL = 1 << 12  # entries: as many as are drawn in the time that starting a draw takes a few times over
 
 
 class Gaussians:
@@ -41,16 +40,16 @@ class Gaussians:
             if tensor.numel() > SMALL:
                 large.append(tensor)
             else:
-                small.setdefault((tensor.dtype, tensor.device), []).append(
-                    tensor if tensor.dim() == 1 else tensor.view(-1)
-                )
+                small.setdefault((tensor.dtype, tensor.device), []).append(tensor)
         for group in small.values():
-            if len(group) == 1:
-                self._add(group[0], sigma, scale, subtract)
+            together = group[0] if len(group) == 1 else side_by_side(group)
+            if together is not None:
+                self._add(together, sigma, scale, subtract)
                 continue
-            together = torch.cat(group)
+            flat = [tensor.view(-1) for tensor in group]
+            together = torch.cat(flat)
             self._add(together, sigma, scale, subtract)
-            torch._foreach_copy_(group, together.split_with_sizes([len(part) for part in group]))
+            torch._foreach_copy_(flat, together.split_with_sizes([len(part) for part in flat]))
         for tensor in large:
             self._add(tensor, sigma, scale, subtract)
 
