@@ -14,18 +14,26 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.errors import positive, whole
+from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
 from discreet.synthesis.counting import Columns, share_of_cells
 from discreet.synthesis.domain import Domain
+from discreet.synthesis.structural_zeros import something_is_possible
+from discreet.synthesis.trees import junction_tree, tree_cells
 from discreet.workloads.marginals import subsets
 
 __all__ = ["Explanation", "Plan"]
 
 _INSIDE = 1 - 2.0**-36  # what is divided stays this far inside, so that no rounding of the parts can exceed it
 _MOST_CELLS = 1 << 28  # two gigabytes a copy
+_MOST_RECORDS = 1 << 40  # up to which errors are exact: ``spending``
+_MOST_NOISE = 10**6  # beyond which the grid of the noise would be too coarse for small shares of the budget
+_MOST_SETS = 1 << 23  # sets of three and more columns within those of the workload
+_MOST_CANDIDATES = 1 << 13
 SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
 
 
@@ -44,17 +52,18 @@ class Plan:
         if self.adjacency == Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but synthesis counts a blank record too: use another.")
         if self.total is not None:
-            positive("total", self.total)
+            number("total", self.total, low=0, high=_MOST_RECORDS, open_low=True)
         if whole("max_cells", self.max_cells, low=1) > _MOST_CELLS:
             raise ValueError(f"max_cells is {self.max_cells:,}, but at most {_MOST_CELLS:,} are held in memory.")
-        least = sum(self.domain.sizes)
-        forced = [c for c in self.domain.impossible if math.prod(self.domain.sizes[i] for i in c) > self.max_cells]
-        if least > self.max_cells or forced:
+        if tree_cells(self.domain.sizes, self.domain.impossible) > self.max_cells:
             raise ValueError(
-                f"The columns alone, or the structural zeros, have more than max_cells={self.max_cells:,} cells: use "
-                "fewer bins, or raise max_cells (8 bytes each, several times over)."
+                f"The columns alone, or with what structural zeros keep together, have more than max_cells="
+                f"{self.max_cells:,} cells: use fewer bins, or raise max_cells (8 bytes each, several times over)."
             )
-        _ = self.event  # a budget that pays for no Gaussian noise
+        if not something_is_possible(junction_tree(self.domain.sizes, self.domain.impossible), self.domain.impossible):
+            raise ValueError("structural_zeros together leave nothing possible.")
+        if self.budget.noise_multiplier > _MOST_NOISE:  # which refuses, too, a budget that pays for no Gaussian noise
+            raise ValueError(f"epsilon and delta are so small that a count needs noise of more than {_MOST_NOISE:,}.")
 
     @cached_property
     def rho(self) -> float:
@@ -78,7 +87,9 @@ class Plan:
         return sorted(pair for pair in found if self.fits(pair))
 
     def larger(self, cliques: tuple[Columns, ...]) -> list[Columns]:
-        """The sets of three and more in the workload's sets that lie in a clique of the model so far."""
+        """The sets of three and more in the workload's sets that lie in a clique of the model so far; small ones first,
+        where they are too many.
+        """
         asked = {part for columns in self.workload for part in subsets(columns) if len(part) > 2}
         order = max(map(len, self.workload))
         found = {
@@ -88,7 +99,7 @@ class Plan:
             for part in combinations(clique, size)
             if part in asked and self.fits(part)
         }
-        return sorted(found)
+        return sorted(sorted(found, key=lambda part: (len(part), part))[:_MOST_CANDIDATES])
 
     def fits(self, columns: Columns) -> bool:
         """Whether the set's cells are within the limit; columns of one cell say nothing."""
@@ -165,8 +176,11 @@ def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
     of names, or a mapping of them to weights.
     """
     d = len(domain.names)
-    if asked is None or (isinstance(asked, int) and not isinstance(asked, bool)):
+    if isinstance(asked, (str, bool)):
+        raise ValueError(f"workload is {asked!r}, but must be a number, a list of lists of columns, or a mapping.")
+    if asked is None or isinstance(asked, (int, np.integer)):
         order = min(3 if asked is None else whole("workload", asked, low=1), d)
+        _check_many(_larger(order) * math.comb(d, order))
         return dict.fromkeys(combinations(range(d), order), 1.0)
     given = asked.items() if isinstance(asked, Mapping) else [(names, 1.0) for names in asked]
     found = {
@@ -175,4 +189,18 @@ def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
     }
     if not found or any(not columns or len(set(columns)) < len(columns) for columns in found):
         raise ValueError("workload must list sets of different columns, at least one.")
-    return found
+    _check_many(sum(_larger(len(columns)) for columns in found))
+    top = max(found.values())
+    return {columns: max(weight / top, 1e-9) for columns, weight in found.items()}
+
+
+def _larger(columns: int) -> int:
+    """How many sets of three and more there are among so many columns; at least one, itself."""
+    return max(2**columns - 1 - columns - math.comb(columns, 2), 1)
+
+
+def _check_many(sets: int) -> None:
+    if sets > _MOST_SETS:
+        raise ValueError(
+            f"workload has more than {_MOST_SETS:,} sets of columns, or so many within its sets: list fewer, or smaller."
+        )
