@@ -70,7 +70,7 @@ def synth(
     estimator = AIM(epsilon, delta, engine=engine)
     if explain:
         if rows is None:
-            raise ValueError("--rows is missing, but the error to expect depends on how many records there are: guess.")
+            raise ValueError("--rows is missing, but the error depends on how many records there are: guess.")
         show.say(*str(estimator.explain(declared, n=rows)).splitlines())
         return
     write = _writer(out)

@@ -35,8 +35,9 @@ class AIM:
     number, a list, or a mapping to weights), ``bins`` of bounded columns (a number, edges, or ``PrivateBins()``; by
     column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``), ``dependencies`` (``{"grade": ("school",
     {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``dates``
-    (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day, beside those that
-    the schema declares as ``Dates``), ``total`` (the number of records, declared; otherwise it is measured). ``max_cells`` caps the model, and memory with it.
+    (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day, beside those
+    that the schema declares as ``Dates``), ``total`` (the number of records, declared; otherwise it is measured).
+    ``max_cells`` caps the model, and memory with it.
 
     Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
     one Gaussian release (``spending`` has the proof).
@@ -95,7 +96,7 @@ class AIM:
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
 
     def explain(self, schema: Schema | Declaration, n: int) -> Explanation:
-        """What a fit to about ``n`` records costs, and which error to expect; reads nothing."""
+        """What a fit to about ``n`` records costs, and which error its noise alone brings; reads nothing."""
         return self.operation(schema).plan.explain(n)
 
     def fit(

@@ -20,7 +20,7 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
-from discreet.synthesis.counting import Columns, share_of_cells
+from discreet.synthesis.counting import Columns, difference_square, share_of_cells
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.structural_zeros import something_is_possible
 from discreet.synthesis.trees import junction_tree, tree_cells
@@ -107,12 +107,12 @@ class Plan:
         return min(sizes) > 1 and math.prod(sizes) <= self.max_cells
 
     def explain(self, n: int) -> Explanation:
-        """The cost, and the error to expect for ``n`` records."""
+        """The cost, and the error that noise alone brings for ``n`` records."""
         n, sizes = whole("n", n, low=1), self.domain.sizes
         ones = [self._expected((i,), self.share("columns") / len(sizes)) / n for i in range(len(sizes))]
         pairs = self.pairs
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
-        rest = self.rho * _INSIDE - self.share("columns") - self.share("first errors") - self.share("second errors")
+        rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
         twos = [self._expected(pair, rest / measured) / n for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return Explanation(
@@ -128,8 +128,8 @@ class Plan:
     def _expected(self, columns: Columns, rho: float) -> float:
         """Half the L1 norm of the noise on a set's counts, in records."""
         shape = [self.domain.sizes[i] for i in columns]
-        share = float(share_of_cells(shape))
-        return 0.5 * math.prod(shape) * math.sqrt(2 / math.pi) * share / math.sqrt(2 * rho)
+        square = difference_square(shape)[self.adjacency == Adjacency.REPLACE]
+        return 0.5 * math.sqrt(2 / math.pi) * math.sqrt(float(share_of_cells(shape)) * square / (2 * rho))
 
 
 def _along_a_tree(columns: Columns, known: Mapping[Columns, float]) -> float:
@@ -146,12 +146,12 @@ def _mean(values: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a fit costs and how far off it is to be expected, before anything is read.
+    """What a fit costs, and the error that the noise of its measurements brings, before anything is read.
 
-    ``column_error`` is the average total-variation error that noise alone gives the marginal of one column;
-    ``pair_error`` that of a pair, if as many pairs are measured as make a tree; ``workload_error`` that of the
-    workload's sets, if their columns depend on each other along measured pairs. Beyond noise, what is not measured is
-    as good as the model, which no public fact tells.
+    No error here is a bound. Each is the average total-variation error by noise alone: ``column_error`` of the marginal
+    of one column; ``pair_error`` of a pair, if as many pairs are measured as make a tree; ``workload_error`` of the
+    workload's sets, as if their columns depended on each other along measured pairs. What the model leaves out comes on
+    top: it depends on the data, so that no public fact tells it, and it is most of the error where the budget is large.
     """
 
     event: events.Event
@@ -166,8 +166,9 @@ class Explanation:
         cells = ", ".join(f"{name} {size}" for name, size in self.columns.items())
         return (
             f"cost: {self.event} ({self.adjacency})\ncells: {cells}\npairs to choose from: {self.candidates}\n"
-            f"expected error: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
-            f"{self.workload_error:.4f} a set of the workload"
+            f"error by noise alone: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
+            f"{self.workload_error:.4f} a set of the workload\n"
+            "no bound: what the model leaves out comes on top, and only the data would tell it"
         )
 
 
@@ -202,5 +203,5 @@ def _larger(columns: int) -> int:
 def _check_many(sets: int) -> None:
     if sets > _MOST_SETS:
         raise ValueError(
-            f"workload has more than {_MOST_SETS:,} sets of columns, or so many within its sets: list fewer, or smaller."
+            f"workload has more than {_MOST_SETS:,} sets of columns, or so many within its sets: list fewer or smaller."
         )
