@@ -133,6 +133,14 @@ def test_bounds_that_few_numbers_lie_between_have_fewer_bins():
     assert len(fitted({"x": [1, 2]}, schema, bins=PrivateBins(8, 64)).model_.domain.edges("x")) < 8
 
 
+def test_a_column_whose_chosen_bins_are_one_is_left_alone():
+    """Zero and one have no whole edge between them. A residual of one cell has no sensitivity, and is not measured."""
+    schema = Schema(a=Categories(range(3)), x=Bounded(0, 1, missing=0))
+    synth = fitted({"a": [0, 1, 2] * 20, "x": [0, 1, 1] * 20}, schema, bins=PrivateBins(4, 16), whole=["x"])
+    assert synth.marginal(["a", "x"]).shape == (3, 1)
+    assert set(synth.sample(50, rng=1)["x"].tolist()) == {0.0, 1.0}
+
+
 def test_more_records_than_are_held_are_refused():
     with pytest.raises(ValueError, match="n must be a whole number of at most 1073741824"):
         fitted().sample(10**15)

@@ -109,11 +109,11 @@ class Plan:
     def explain(self, n: int) -> Explanation:
         """The cost, and the error that noise alone brings for ``n`` records."""
         n, sizes = whole("n", n, low=1), self.domain.sizes
-        ones = [self._expected((i,), self.share("columns") / len(sizes)) / n for i in range(len(sizes))]
+        ones = [min(self._expected((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
         pairs = self.pairs
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
         rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
-        twos = [self._expected(pair, rest / measured) / n for pair in pairs]
+        twos = [min(self._expected(pair, rest / measured) / n, 1.0) for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return Explanation(
             event=self.event,
@@ -121,7 +121,7 @@ class Plan:
             columns=dict(zip(self.domain.names, sizes, strict=True)),
             candidates=len(pairs),
             column_error=_mean(ones),
-            pair_error=min(_mean(twos), 1.0),
+            pair_error=_mean(twos),
             workload_error=_mean([_along_a_tree(columns, known) for columns in self.workload]),
         )
 
