@@ -11,7 +11,7 @@ import pytest
 
 from discreet.adjacency import Adjacency
 from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Times, Unlisted
-from discreet.synthesis import AIM, PrivateBins, QualityCheck, SmallDB, load, plan
+from discreet.synthesis import AIM, PrivateBins, QualityCheck, SmallDB, learning, load, plan
 from discreet.synthesis.cell_values import shares_between
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.model import Model
@@ -27,6 +27,11 @@ WIDE = Schema({f"c{i}": Categories(range(4)) for i in range(30)})
 PAIRS = {(f"c{i}", f"c{j}"): [(0, 0)] for i in range(16) for j in range(i)}
 
 
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    monkeypatch.setattr(learning, "_DRAWN", 1 << 10)  # a speed knob
+
+
 def fitted(data=ROWS, schema=SCHEMA, book=None, **facts):
     return AIM(**{"epsilon": 1.0, "delta": 1e-6} | facts).fit(data, schema=schema, book=book, rng=1)
 
@@ -38,7 +43,7 @@ def fitted(data=ROWS, schema=SCHEMA, book=None, **facts):
         (SCHEMA, {"epsilon": 1e-14, "delta": 1e-15}, "so small that"),
         (SCHEMA, {"structural_zeros": {("a", "a"): [(0, 0)]}}, "different columns"),
         (SCHEMA, {"structural_zeros": {("a",): [(0,), (1,)], ("a", "b"): [(2, 0), (2, 1)]}}, "together leave nothing"),
-        (SCHEMA, {"structural_zeros": {("a", "b"): [(0, 0), (1, 0), (2, 0)], ("b",): [(1,)]}}, "together leave nothing"),
+        (SCHEMA, {"structural_zeros": {("a", "b"): [(0, 0), (1, 0), (2, 0)], ("b",): [(1,)]}}, "leave nothing"),
         (WIDE, {"structural_zeros": PAIRS}, "structural zeros keep together"),
         (WIDE, {"structural_zeros": {tuple(WIDE): []}}, "cells: at most"),
         (WIDE, {"workload": 12}, "list fewer or smaller"),
@@ -50,7 +55,7 @@ def fitted(data=ROWS, schema=SCHEMA, book=None, **facts):
         (GRADED, {"dependencies": {"g": ("a", {0: "x", 1: 2, 2: 3})}}, "g is 'x'"),
         (GRADED, {"dependencies": {"g": ("a", {0: 1, 1: 2, 2: 300})}}, "g is 300"),
         (Schema(a=Categories([0]), z=Unlisted()), {"dependencies": {"z": ("a", {0: 1})}}, "not the unit"),
-        (Schema(a=Categories([0]), t=Times("2024-01-01", "2024-01-02")), {}, "Times, which are not modelled"),
+        (Schema(a=Categories([0]), t=Times("2024-01-01", "2024-01-02")), {}, "Times, which is not modelled"),
         (Schema(g=Bounded(0.2, 0.8)), {"whole": ["g"]}, "no whole number"),
     ],
     ids=lambda value: str(value)[:60],
@@ -61,6 +66,11 @@ def test_public_mistakes_are_found_before_the_charge(schema, facts, words):
     with pytest.raises(ValueError, match=words):
         fitted(rows, schema, SpyBook(log), **facts)
     assert "charge" not in log
+
+
+def test_a_domain_alone_leaves_no_date_out_in_silence():
+    with pytest.raises(ValueError, match="'d' is Dates, which is not modelled here"):
+        Domain(Declaration(Schema(a=Categories([0]), d=Dates("2020-01-01", "2020-01-10"))))
 
 
 def test_a_grid_of_bins_is_one_that_is_held():
@@ -185,12 +195,12 @@ def test_every_single_byte_changed_and_every_fact_replaced_gives_a_model_or_one_
     whole = path.read_bytes()
     choose = np.random.default_rng(0)
     refused = 0
-    for place in choose.integers(0, len(whole), 300):
+    for place in choose.integers(0, len(whole), 150):
         changed = bytearray(whole)
         changed[place] ^= int(choose.integers(1, 256))
         path.write_bytes(changed)
         refused += not _loads(path)
-    assert refused > 200
+    assert refused > 100
     for name, junk in itertools.product(facts, [None, -1, 1.5, "x", [], {}, [[0, 0]], [["a"]]]):
         if json.dumps(facts[name]) != json.dumps(junk):
             np.savez(path, **held | {"facts": np.frombuffer(json.dumps(facts | {name: junk}).encode(), np.uint8)})
@@ -201,7 +211,8 @@ def _loads(path):
     try:
         load(path).sample(3, rng=1)
     except ValueError as error:
-        assert "holds no model" in str(error)
+        if "holds no model" not in str(error):
+            raise
         return False
     return True
 

@@ -39,7 +39,8 @@ def column(facts: dict[str, Any], prefix: str) -> str:
     shown = min(_MOST_BARS, len(facts["real"]))
     places = np.arange(shown)
     axes.bar(places, facts["synthetic"][:shown], 0.9, color=NOW, alpha=0.45, label="synthetic")
-    axes.stairs(facts["real"][:shown], np.arange(shown + 1) - 0.5, baseline=None, color=INK, linewidth=1.3, label="real")
+    edges = np.arange(shown + 1) - 0.5
+    axes.stairs(facts["real"][:shown], edges, baseline=None, color=INK, linewidth=1.3, label="real")
     if facts["labels"] and len(facts["labels"]) <= _MOST_LABELS and max(map(len, facts["labels"])) <= _LONGEST_LABEL:
         axes.set_xticks(places, facts["labels"], rotation=20, ha="right", parse_math=False)
     else:

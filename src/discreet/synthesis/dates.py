@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Times, Unlisted
+from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Unlisted
 
 __all__ = ["as_read", "day", "declared_dates", "with_dates", "written", "written_day"]
 
@@ -45,8 +45,6 @@ def declared_dates(schema: Schema, dates: Mapping[str, tuple[Any, Any]]) -> dict
     >>> declared_dates(Schema(seen=Dates("2024-01-01", "2024-01-31")), {})
     {'seen': (datetime.date(2024, 1, 1), datetime.date(2024, 1, 31))}
     """
-    if times := [name for name, column in schema.items() if isinstance(column, Times)]:
-        raise ValueError(f"Column {times[0]!r} is Times, which are not modelled: declare Dates, or Unlisted().")
     return {name: (c.first, c.last) for name, c in schema.items() if isinstance(c, Dates)} | dict(dates)
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from discreet.encoding import Encoded, Encoder
 from discreet.errors import number, whole
 from discreet.random import Rng
-from discreet.schema import Bounded, Categories, Declaration
+from discreet.schema import Bounded, Categories, Dates, Declaration, Times
 from discreet.synthesis.cell_values import drawn_numbers, shares_between
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import as_read, day, written, written_day
@@ -81,6 +81,11 @@ class Domain:
 
     def __post_init__(self) -> None:
         schema = self.declaration.schema
+        if moments := [name for name, column in schema.items() if isinstance(column, (Dates, Times))]:
+            raise ValueError(
+                f"Column {moments[0]!r} is {type(schema[moments[0]]).__name__}, which is not modelled here: declare it "
+                "Unlisted(), which leaves it out. (AIM models Dates.)"
+            )
         if not self.names:
             raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")
         if isinstance(self.bins, Mapping):
