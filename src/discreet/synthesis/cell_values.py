@@ -46,10 +46,10 @@ def shares_between(column: Bounded, edges: Sequence[float], low: float, high: fl
     if whole:
         first, last = _wholes(column, inside)
         found = np.floor(np.minimum(high, last)) - np.ceil(np.maximum(low, first)) + 1
-        return np.maximum(found, 0.0) / (last - first + 1)
+        return np.asarray(np.maximum(found, 0.0) / (last - first + 1))
     width = np.diff(inside)  # zero for a bin beyond the bounds, which no number is in
     covered = np.minimum(high, inside[1:]) - np.maximum(low, inside[:-1])
-    return np.divide(np.maximum(covered, 0.0), width, out=np.zeros(len(width)), where=width > 0)
+    return np.asarray(np.divide(np.maximum(covered, 0.0), width, out=np.zeros(len(width)), where=width > 0))
 
 
 def _wholes(column: Bounded, inside: Floats) -> tuple[Floats, Floats]:

@@ -197,7 +197,7 @@ def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
 
 def _larger(columns: int) -> int:
     """How many sets of three and more there are among so many columns; at least one, itself."""
-    return max(2**columns - 1 - columns - math.comb(columns, 2), 1)
+    return max((1 << columns) - 1 - columns - math.comb(columns, 2), 1)
 
 
 def _check_many(sets: int) -> None:
