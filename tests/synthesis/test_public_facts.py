@@ -56,6 +56,7 @@ def fitted(data=ROWS, schema=SCHEMA, book=None, **facts):
         (GRADED, {"dependencies": {"g": ("a", {0: 1, 1: 2, 2: 300})}}, "g is 300"),
         (Schema(a=Categories([0]), z=Unlisted()), {"dependencies": {"z": ("a", {0: 1})}}, "not the unit"),
         (Schema(a=Categories([0]), t=Times("2024-01-01", "2024-01-02")), {}, "Times, which is not modelled"),
+        (Schema(d=Dates("2024-01-01", "2024-01-09")), {"dates": {"d": ("2024-01-01", "2024-01-02")}}, "say it once"),
         (Schema(g=Bounded(0.2, 0.8)), {"whole": ["g"]}, "no whole number"),
     ],
     ids=lambda value: str(value)[:60],

@@ -45,7 +45,10 @@ def declared_dates(schema: Schema, dates: Mapping[str, tuple[Any, Any]]) -> dict
     >>> declared_dates(Schema(seen=Dates("2024-01-01", "2024-01-31")), {})
     {'seen': (datetime.date(2024, 1, 1), datetime.date(2024, 1, 31))}
     """
-    return {name: (c.first, c.last) for name, c in schema.items() if isinstance(c, Dates)} | dict(dates)
+    found = {name: (c.first, c.last) for name, c in schema.items() if isinstance(c, Dates)}
+    if twice := sorted(found.keys() & dates.keys()):
+        raise ValueError(f"dates names {twice[0]!r}, which the schema declares as Dates: say it once.")
+    return found | dict(dates)
 
 
 def with_dates(facts: Declaration, dates: Mapping[str, tuple[Any, Any]]) -> Declaration:
