@@ -106,7 +106,14 @@ def markdown() -> str:
         cells = [_cell(entries) for entries in by_epsilon]
         cost = _summary(by_epsilon[1])[2:] if by_epsilon[1] else ["", ""]
         lines.append(f"| {method} | {' | '.join(cells)} | {' | '.join(cost)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"| noise alone, by `explain` | {' | '.join(_noise_alone())} | | |"])
+
+
+def _noise_alone() -> list[str]:
+    """What is told before a fit of ours, by epsilon: no bound."""
+    from discreet.synthesis import AIM
+
+    return [f"{AIM(epsilon, DELTA).explain(schema(), n=48_842).workload_error:.4f}" for epsilon in sorted(EPSILONS)]
 
 
 def _cell(entries: list[dict[str, Any]]) -> str:

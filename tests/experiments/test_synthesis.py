@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from experiments import mwem, small_db
+from discreet.schema import Categories, Schema
+from discreet.synthesis import AIM, learning
+from experiments import mwem, small_db, synthesis_settings
 
 
 def test_small_db_is_within_its_bound_until_it_is_refused():
@@ -36,3 +38,18 @@ def test_the_theorem_s_table_has_a_bound_above_every_run():
     grid = mwem.theorem(runs=2, cells=8, records=1000)
     bounds, largest = (list(grid.columns[i].cells) for i in (2, 4))
     assert all(float(b.replace(",", "")) > float(e.replace(",", "")) for b, e in zip(bounds, largest, strict=True))
+
+
+def test_every_variant_of_the_settings_changes_a_fit(monkeypatch):
+    """A constant that was bound when a function was defined would be changed in vain."""
+    monkeypatch.setattr(learning, "_DRAWN", 1 << 10)  # a speed knob
+    a = np.random.default_rng(0).integers(0, 3, 2000)
+    rows, schema = {"a": a, "b": a, "c": a // 2}, Schema({name: Categories(range(3)) for name in "abc"})
+
+    def fitted(variant):
+        with synthesis_settings.changed(synthesis_settings.VARIANTS[variant]):
+            return AIM(1.0, 1e-6).fit(rows, schema=schema, rng=1).marginal(["a", "b", "c"])
+
+    same, *others = synthesis_settings.VARIANTS
+    assert (fitted(same) == fitted(same)).all()
+    assert not [variant for variant in others if (fitted(variant) == fitted(same)).all()]

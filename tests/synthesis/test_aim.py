@@ -130,14 +130,30 @@ def test_progress_is_told_and_ends_at_one():
     assert told[-1] == (1.0, "done")
 
 
-def test_cost_and_expected_error_are_told_before_the_fit():
+def test_cost_and_the_error_of_noise_alone_are_told_before_the_fit():
     stated = AIM(0.5, 1e-6, bins=4).explain(SCHEMA, n=4000)
     assert stated.candidates == 10
     assert 0 < stated.column_error < stated.pair_error < stated.workload_error < 1
     alone = AIM(0.5, 1e-6, bins=4, workload=1).explain(SCHEMA, n=4000)
     assert alone.workload_error == pytest.approx(alone.column_error)
-    assert "expected error" in str(stated)
+    assert "error by noise alone" in str(stated)
+    assert "no bound" in str(stated)
     assert stated.event == AIM(0.5, 1e-6).operation(SCHEMA).event
+    private = AIM(0.5, 1e-6, bins=PrivateBins(4, 16)).explain(SCHEMA, n=4000)
+    assert stated.pair_error < private.pair_error < 1.1 * stated.pair_error  # a twentieth went to the bins
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_the_error_of_noise_alone_is_that_of_the_columns(adjacency):
+    """A flat table of one column, thirty fits: their mean error is within a fifth of it, and not of half of it."""
+    schema, data = Schema(a=Categories(range(12))), {"a": np.repeat(range(12), 500)}
+    told = AIM(0.3, 1e-6, workload=1, adjacency=adjacency)
+    plan = told.operation(schema).plan
+    alone = plan._expected((0,), plan.rho * 0.95) / 6000  # all but the total goes to the column in the end
+    fits = [told.fit(data, schema=schema, rng=seed).marginal(["a"]) for seed in range(30)]
+    found = [0.5 * np.abs(counts / 6000 - 1 / 12).sum() for counts in fits]
+    assert np.mean(found) == pytest.approx(alone, rel=0.2)
+    assert np.mean(found) != pytest.approx(0.5 * alone, rel=0.2)
 
 
 # --- odd tables ------------------------------------------------------------------------------------------------------

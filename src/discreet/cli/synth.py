@@ -64,27 +64,28 @@ def synth(
 ) -> None:
     """Draw a synthetic table that may be published: fit a private model to a file, and draw rows from it."""
     from discreet.synthesis import AIM
+    from discreet.synthesis.drawing import most_rows
 
     declared = read_schema(schema)
     estimator = AIM(epsilon, delta, engine=engine)
     if explain:
         if rows is None:
-            raise ValueError("--rows is missing, but the error to expect depends on how many records there are: guess.")
+            raise ValueError("--rows is missing, but the error depends on how many records there are: guess.")
         show.say(*str(estimator.explain(declared, n=rows)).splitlines())
         return
     write = _writer(out)
     if rows is not None:
-        whole("rows", rows, low=1)
+        whole("rows", rows, low=1, high=most_rows(len(declared.schema)))
     with ExitStack() as files:
         file = files.enter_context(claimed(out, force=force, inputs=[data, schema]))
         kept = files.enter_context(claimed(model, force=force, inputs=[data, schema])) if model else None
         with charged(ledger, book, no_book) as account, bar("fitting") as progress:
             payer = Recorded(account)
             fitted = estimator.fit(data, schema=declared, book=payer, label=f"synth {out}", rng=seed, progress=progress)
-        drawn = fitted.sample(rows, rng=None if seed is None else seed + 1)
-        write(drawn, file)
         if kept is not None:
             fitted.save(kept)
+        drawn = fitted.sample(rows, rng=None if seed is None else seed + 1)
+        write(drawn, file)
     if json:
         told = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
         show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | told)

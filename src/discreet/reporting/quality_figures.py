@@ -16,6 +16,7 @@ from discreet.reporting.figures import INK, LIMIT, NOW, blank, svg
 __all__ = ["column", "correlations", "marginals"]
 
 _MOST_BARS = 40  # cells of a column that are drawn
+_MOST_LABELS, _LONGEST_LABEL = 10, 16  # that fit beside each other
 
 
 def marginals(facts: dict[str, Any]) -> str:
@@ -38,11 +39,15 @@ def column(facts: dict[str, Any], prefix: str) -> str:
     shown = min(_MOST_BARS, len(facts["real"]))
     places = np.arange(shown)
     axes.bar(places, facts["synthetic"][:shown], 0.9, color=NOW, alpha=0.45, label="synthetic")
-    axes.step(places, facts["real"][:shown], where="mid", color=INK, linewidth=1.3, label="real")
-    axes.set_xlabel("cell; the last is what is missing" if shown == len(facts["real"]) else f"first {shown} cells")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    edges = np.arange(shown + 1) - 0.5
+    axes.stairs(facts["real"][:shown], edges, baseline=None, color=INK, linewidth=1.3, label="real")
+    if facts["labels"] and len(facts["labels"]) <= _MOST_LABELS and max(map(len, facts["labels"])) <= _LONGEST_LABEL:
+        axes.set_xticks(places, facts["labels"], rotation=20, ha="right", parse_math=False)
+    else:
+        axes.set_xlabel("cell; the last is what is missing" if shown == len(facts["real"]) else f"first {shown} cells")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("share")
-    axes.legend(loc="upper right", handlelength=1.2)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, handlelength=1.2, borderaxespad=0.2)
     return svg(figure, prefix)
 
 

@@ -14,7 +14,7 @@ from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
 from discreet.schema import Declaration, Schema
-from discreet.synthesis.dates import with_dates
+from discreet.synthesis.dates import declared_dates, with_dates
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import kind_of_frame
 from discreet.synthesis.learning import Engine, Progress, learn, raked
@@ -35,8 +35,9 @@ class AIM:
     number, a list, or a mapping to weights), ``bins`` of bounded columns (a number, edges, or ``PrivateBins()``; by
     column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``), ``dependencies`` (``{"grade": ("school",
     {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``dates``
-    (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day), ``total`` (the
-    number of records, declared; otherwise it is measured). ``max_cells`` caps the model, and memory with it.
+    (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day, beside those
+    that the schema declares as ``Dates``), ``total`` (the number of records, declared; otherwise it is measured).
+    ``max_cells`` caps the model, and memory with it.
 
     Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
     one Gaussian release (``spending`` has the proof).
@@ -78,8 +79,9 @@ class AIM:
 
     def operation(self, schema: Schema | Declaration, progress: Progress | None = None) -> SynthesisFit:
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``Model``."""
-        dates = self.dates or {}
-        facts = with_dates(schema if isinstance(schema, Declaration) else Declaration(schema), dates)
+        facts = schema if isinstance(schema, Declaration) else Declaration(schema)
+        dates = declared_dates(facts.schema, self.dates or {})
+        facts = with_dates(facts, dates)
         domain = Domain(
             facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole), tuple(dates)
         )
@@ -94,7 +96,7 @@ class AIM:
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
 
     def explain(self, schema: Schema | Declaration, n: int) -> Explanation:
-        """What a fit to about ``n`` records costs, and which error to expect; reads nothing."""
+        """What a fit to about ``n`` records costs, and which error its noise alone brings; reads nothing."""
         return self.operation(schema).plan.explain(n)
 
     def fit(

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
+from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Unlisted
 
-__all__ = ["as_read", "day", "with_dates", "written", "written_day"]
+__all__ = ["as_read", "day", "declared_dates", "with_dates", "written", "written_day"]
 
 _MOST_DAYS = 1 << 16
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -39,11 +39,23 @@ def written_day(days: float) -> str:
     return date.fromordinal(int(days) + _EPOCH).isoformat()
 
 
+def declared_dates(schema: Schema, dates: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """The columns of dates with their ends: those that the schema declares, and those that are named beside it.
+
+    >>> declared_dates(Schema(seen=Dates("2024-01-01", "2024-01-31")), {})
+    {'seen': (datetime.date(2024, 1, 1), datetime.date(2024, 1, 31))}
+    """
+    found = {name: (c.first, c.last) for name, c in schema.items() if isinstance(c, Dates)}
+    if twice := sorted(found.keys() & dates.keys()):
+        raise ValueError(f"dates names {twice[0]!r}, which the schema declares as Dates: say it once.")
+    return found | dict(dates)
+
+
 def with_dates(facts: Declaration, dates: Mapping[str, tuple[Any, Any]]) -> Declaration:
     """The same facts, with each column of dates as a number of days between its first and its last one."""
     columns: dict[str, Any] = dict(facts.schema)
     for name, ends in dates.items():
-        if not isinstance(columns.get(name, Unlisted()), Unlisted) or name == facts.unit:
+        if not isinstance(columns.get(name, Unlisted()), (Unlisted, Dates)) or name == facts.unit:
             raise ValueError(f"dates names {name!r}, which is the unit, or declared otherwise: leave it out there.")
         if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise ValueError(f"dates of {name!r} must be a pair: its first and its last day.")

@@ -27,11 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding import Encoded, Encoder
-from discreet.errors import whole
+from discreet.errors import number, whole
 from discreet.random import Rng
-from discreet.schema import Bounded, Categories, Declaration
+from discreet.schema import Bounded, Categories, Dates, Declaration, Times
+from discreet.synthesis.cell_values import drawn_numbers, shares_between
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import as_read, day, written, written_day
+from discreet.synthesis.structural_zeros import category, masked
 
 __all__ = ["Domain", "PrivateBins"]
 
@@ -49,15 +51,14 @@ class PrivateBins:
     grid: int = 256
 
     def __post_init__(self) -> None:
-        whole("grid", self.grid, low=whole("count", self.count, low=2))
+        whole("grid", self.grid, low=whole("count", self.count, low=2), high=_MOST_BINS)
 
     def edges(self, column: Bounded, noisy: NDArray[np.float64]) -> tuple[float, ...]:
         """The steps at which the noisy weight passes 1/count, 2/count, …; reads nothing private."""
         weight = np.cumsum(np.maximum(noisy, 0.0))
         steps = np.linspace(column.low, column.high, self.grid + 1)
         goals = weight[-1] * np.arange(1, self.count) / self.count
-        inner = steps[1:-1][np.unique(np.searchsorted(weight, goals).clip(0, self.grid - 2))]
-        return (column.low, *map(float, inner), column.high)
+        return _rising(column, steps[1:-1][np.searchsorted(weight, goals).clip(0, self.grid - 2)])
 
 
 @dataclass(frozen=True)
@@ -80,18 +81,36 @@ class Domain:
 
     def __post_init__(self) -> None:
         schema = self.declaration.schema
+        if moments := [name for name, column in schema.items() if isinstance(column, (Dates, Times))]:
+            raise ValueError(
+                f"Column {moments[0]!r} is {type(schema[moments[0]]).__name__}, which is not modelled here: declare it "
+                "Unlisted(), which leaves it out. (AIM models Dates.)"
+            )
         if not self.names:
             raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")
         if isinstance(self.bins, Mapping):
             _named("bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded")
         _named("whole", [name for name in self.whole if not isinstance(schema.get(name), Bounded)], "Bounded")
-        for name, (source, values) in self.dependencies.items():
-            origin = schema[source]
-            if schema[name] is None or source not in self.names or not isinstance(origin, Categories):
-                raise ValueError(f"dependencies derives {name!r} from {source!r}, which must be modelled Categories.")
-            if missing := [label for label in origin.labels if label not in values]:
-                raise ValueError(f"dependencies says no {name!r} for {source!r} = {missing[0]!r}.")
+        _named("dates", [name for name in self.dates if not isinstance(schema.get(name), Bounded)], "Bounded")
+        for name in self.whole:
+            if math.ceil(schema[name].low) > math.floor(schema[name].high):  # type: ignore[union-attr]
+                raise ValueError(f"whole names {name!r}, but no whole number lies between its bounds.")
+        for name in self.dependencies:
+            self._check_dependency(name)
         _ = self.sizes, self.impossible, {name: self.derived(name) for name in self.dependencies}
+
+    def _check_dependency(self, name: str) -> None:
+        column, (source, values) = self.declaration.schema[name], self.dependencies[name]
+        origin = self.declaration.schema[source]
+        if source not in self.names or not isinstance(origin, Categories):
+            raise ValueError(f"dependencies derives {name!r} from {source!r}, which must be modelled Categories.")
+        if name == self.declaration.unit or name in self.dates or not isinstance(column, (Bounded, Categories)):
+            raise ValueError(f"dependencies derives {name!r}, which must be Categories or Bounded, and not the unit.")
+        if missing := [label for label in origin.labels if label not in values]:
+            raise ValueError(f"dependencies says no {name!r} for {source!r} = {missing[0]!r}.")
+        if isinstance(column, Bounded):
+            for label in origin.labels:
+                number(name, values[label], low=column.low, high=column.high)
 
     # --- cells -------------------------------------------------------------------------------------------------------
 
@@ -117,7 +136,8 @@ class Domain:
         return (chosen.count if isinstance(chosen, PrivateBins) else len(self.edges(name)) - 1) + _may_miss(column)
 
     def _asked(self, name: str) -> Any:
-        return self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+        asked = self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+        return asked.count if isinstance(asked, PrivateBins) and name in self.dependencies else asked
 
     @property
     def private(self) -> dict[str, PrivateBins]:
@@ -130,12 +150,12 @@ class Domain:
         """The bins of a bounded column: [edge, next edge), the last one closed."""
         column, asked = self.declaration.schema[name], self._asked(name)
         assert isinstance(column, Bounded)
-        if isinstance(asked, int) and not isinstance(asked, bool):
+        if isinstance(asked, (int, np.integer)) and not isinstance(asked, bool):
             count = whole("bins", asked, low=1)
             if count > _MOST_BINS:
                 raise ValueError(f"bins is {count}, but a column has at most {_MOST_BINS:,}.")
             edges = np.linspace(column.low, column.high, count + 1)
-            edges = np.unique(np.rint(edges)) if name in self.dates else edges
+            edges = np.array(_rising(column, np.rint(edges))) if self._is_whole(name) else edges
         else:
             edges = np.asarray([day(edge) if isinstance(edge, str) else edge for edge in asked], np.float64)
         rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())
@@ -150,7 +170,12 @@ class Domain:
         """The same domain with bins that were chosen."""
         schema = self.declaration.schema
         every = {name: self._asked(name) for name in schema if isinstance(schema[name], Bounded)}
-        return replace(self, bins=every | dict(edges))
+        for name, found in edges.items():
+            every[name] = _rising(schema[name], np.rint(found)) if self._is_whole(name) else found
+        return replace(self, bins=every)
+
+    def _is_whole(self, name: str) -> bool:
+        return name in self.whole or name in self.dates
 
     def labels(self, name: str) -> list[Any]:
         """What each cell stands for: a label, a pair (from, to), or ``None`` for a missing entry."""
@@ -172,18 +197,12 @@ class Domain:
     def impossible(self) -> dict[Columns, NDArray[np.bool_]]:
         """For each set of columns with structural zeros, which combinations are impossible."""
         found: dict[Columns, NDArray[np.bool_]] = {}
-        for names, combinations in self.structural_zeros.items():
+        for names, values in self.structural_zeros.items():
             places = self.places(names)
-            order = sorted(range(len(places)), key=lambda k: places[k])
-            mask = np.zeros(tuple(self.sizes[i] for i in places), np.bool_)
-            columns = [self.declaration.schema[name] for name in names]
-            for values in combinations:
-                if len(values) != len(columns):
-                    raise ValueError(f"structural_zeros of {names!r} has an entry of another length.")
-                mask[tuple(_code(n, c, v) for n, c, v in zip(names, columns, values, strict=True))] = True
-            if mask.all():
+            mask, key = masked(self.declaration.schema, names, places, values), tuple(sorted(places))
+            found[key] = mask | found[key] if key in found else mask  # the same columns in another order
+            if found[key].all():
                 raise ValueError(f"structural_zeros of {names!r} leaves nothing possible.")
-            found[tuple(places[k] for k in order)] = np.transpose(mask, order)
         return found
 
     def derived(self, name: str) -> tuple[int, NDArray[np.int64]]:
@@ -192,11 +211,11 @@ class Domain:
         origin, column = self.declaration.schema[source], self.declaration.schema[name]
         assert isinstance(origin, Categories)
         if isinstance(column, Categories):
-            cells = [_code(name, column, values[label]) for label in origin.labels]
+            cells = [category(name, column, values[label]) for label in origin.labels]
         else:
             assert isinstance(column, Bounded)
             numbers = np.array([float(values[label]) for label in origin.labels])
-            cells = _binned(np.clip(numbers, column.low, column.high), self.edges(name)).tolist()
+            cells = _binned(numbers, self.edges(name)).tolist()
         return self.names.index(source), np.array(cells, np.int64)
 
     # --- records -----------------------------------------------------------------------------------------------------
@@ -248,18 +267,15 @@ class Domain:
         if isinstance(column, Categories):
             return np.array(column.labels)[cells]
         assert isinstance(column, Bounded)
-        edges = np.clip(np.array(self.edges(name)), column.low, column.high)
-        at = np.minimum(cells, len(edges) - 2)
-        share = (rng.words(len(cells)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        low, high = edges[at], edges[at + 1]
-        if name in self.whole or name in self.dates:  # of those in [low, high), or at the end, in [low, high]
-            first = np.ceil(low)
-            last = np.where(at == len(edges) - 2, np.floor(high), np.ceil(high) - 1)
-            drawn = np.clip(first + np.floor(share * (last - first + 1)), low, high)
-        else:
-            drawn = low + share * (high - low)
-        numbers = np.where(cells > at, math.nan, drawn)
+        numbers = drawn_numbers(column, self.edges(name), cells, self._is_whole(name), rng)
         return written(numbers) if name in self.dates else numbers
+
+    def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
+        """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
+        column = self.declaration.schema[name]
+        assert isinstance(column, Bounded)
+        found = shares_between(column, self.edges(name), low, high, self._is_whole(name))
+        return np.append(found, 0.0) if _may_miss(column) else found
 
 
 def _may_miss(column: Bounded) -> bool:
@@ -270,10 +286,10 @@ def _binned(numbers: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.
     return np.searchsorted(np.asarray(edges)[1:-1], numbers, side="right")
 
 
-def _code(name: str, column: Any, value: Any) -> int:
-    if not isinstance(column, Categories) or value not in column.labels:
-        raise ValueError(f"{value!r} is no category of {name!r}: impossible and determined values are its labels.")
-    return column.labels.index(value)
+def _rising(column: Any, inner: Any) -> tuple[float, ...]:
+    """Edges between the bounds and with them: those of ``inner`` that lie inside, each once."""
+    inside = np.unique(inner)
+    return (column.low, *inside[(inside > column.low) & (inside < column.high)].tolist(), column.high)
 
 
 def _named(what: str, odd: Sequence[str], kind: str) -> None:

@@ -18,10 +18,16 @@ from discreet.random import Rng
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.trees import Tree
 
-__all__ = ["draw_codes"]
+__all__ = ["draw_codes", "most_rows"]
 
 Floats = NDArray[np.float64]
+_MOST_ENTRIES = 1 << 31
 _WHOLE = 1 - 1e-12  # a cumulative share from here on is one, so that rounding never leads past the last cell
+
+
+def most_rows(columns: int) -> int:
+    """How many records are drawn at once: what fits into some gigabytes."""
+    return _MOST_ENTRIES // max(columns, 1)
 
 
 def draw_codes(tree: Tree, tables: Sequence[Floats], rows: int, rng: Rng) -> Codes:

@@ -24,6 +24,7 @@ from discreet.synthesis.evidence import Evidence
 from discreet.synthesis.plan import Plan
 from discreet.synthesis.raking import Target, rake
 from discreet.synthesis.spending import Spending, error_of
+from discreet.synthesis.structural_zeros import possible_in
 from discreet.synthesis.trees import Tree, junction_tree
 
 __all__ = ["Engine", "Progress", "learn", "raked"]
@@ -142,16 +143,5 @@ class _Run:
         """A tree that holds all that was measured, and its tables."""
         together = [c for c in (*self.evidence.sets, *self.domain.impossible) if len(c) > 1]
         self.tree = junction_tree(self.domain.sizes, together)
-        possible = [_mask(self.domain, clique) for clique in self.tree.cliques]
+        possible = [possible_in(clique, self.domain.sizes, self.domain.impossible) for clique in self.tree.cliques]
         self.tables: list[Any] = self.engine(self.tree, self.evidence.targets(), self.evidence.size, possible, last)
-
-
-def _mask(domain: Domain, clique: Columns) -> Floats | None:
-    """Ones where a combination of a clique's cells is possible; nothing where all are."""
-    mask: Floats | None = None
-    for columns, impossible in domain.impossible.items():
-        if set(columns) <= set(clique):
-            shape = tuple(domain.sizes[i] if i in columns else 1 for i in clique)
-            here = np.where(impossible, 0.0, 1.0).reshape(shape)
-            mask = here if mask is None else mask * here
-    return mask

@@ -24,7 +24,7 @@ from discreet.schema import Bounded
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import day
 from discreet.synthesis.domain import Domain
-from discreet.synthesis.drawing import draw_codes
+from discreet.synthesis.drawing import draw_codes, most_rows
 from discreet.synthesis.frames import Kind, framed
 from discreet.synthesis.raking import marginal
 from discreet.synthesis.trees import Tree
@@ -53,12 +53,12 @@ class Model:
     def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
         """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given."""
         source = as_rng(rng)
-        rows = round(self.total) if n is None else whole("n", n)
+        rows = round(self.total) if n is None else n
         return framed(self.kind, self.domain.values(self.codes(rows, source), source))
 
     def codes(self, n: int, rng: RngLike = None) -> Codes:
         """``n`` synthetic records as cells, one row a modelled column."""
-        return draw_codes(self.tree, self.tables, whole("n", n), as_rng(rng))
+        return draw_codes(self.tree, self.tables, whole("n", n, high=most_rows(len(self.tree.sizes))), as_rng(rng))
 
     def labels(self, name: str) -> list[Any]:
         """What the cells of a column stand for, in the order of ``marginal``."""
@@ -85,7 +85,7 @@ class Model:
     def count(self, where: Mapping[str, Any]) -> float:
         """The expected number of records with such values: one, a list of them, or, of numbers, a pair (low, high).
 
-        A pair counts cells by the share of them that lies between its ends.
+        A pair counts cells by the share of their numbers that lies between its ends, both included.
         """
         answer = self.marginal(list(where))
         for name, wanted in reversed(list(where.items())):
@@ -100,7 +100,7 @@ class Model:
                 low, high = map(number, wanted)
             except (TypeError, ValueError):
                 raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers, or of dates.") from None
-            return np.array([0.0 if at is None else _overlap(low, high, *map(number, at)) for at in labels])
+            return self.domain.between(name, low, high)
         several = isinstance(wanted, Collection) and not isinstance(wanted, str)
         values = list(wanted) if several else [wanted]
         if odd := [value for value in values if value not in labels]:
@@ -147,8 +147,3 @@ def _times(tree: Tree, kept: Columns, table: Floats, more: Columns, factor: Floa
 def _summed(kept: Columns, table: Floats, wanted: set[int]) -> tuple[Columns, Floats]:
     columns = tuple(i for i in kept if i in wanted)
     return columns, marginal(table, kept, columns)
-
-
-def _overlap(low: float, high: float, first: float, last: float) -> float:
-    """The share of a bin that lies in [low, high]."""
-    return max(0.0, min(high, last) - max(low, first)) / (last - first)

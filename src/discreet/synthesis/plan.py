@@ -14,18 +14,26 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.errors import positive, whole
+from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
-from discreet.synthesis.counting import Columns, share_of_cells
+from discreet.synthesis.counting import Columns, difference_square, share_of_cells
 from discreet.synthesis.domain import Domain
+from discreet.synthesis.structural_zeros import something_is_possible
+from discreet.synthesis.trees import junction_tree, tree_cells
 from discreet.workloads.marginals import subsets
 
 __all__ = ["Explanation", "Plan"]
 
 _INSIDE = 1 - 2.0**-36  # what is divided stays this far inside, so that no rounding of the parts can exceed it
 _MOST_CELLS = 1 << 28  # two gigabytes a copy
+_MOST_RECORDS = 1 << 40  # up to which errors are exact: ``spending``
+_MOST_NOISE = 10**6  # beyond which the grid of the noise would be too coarse for small shares of the budget
+_MOST_SETS = 1 << 23  # sets of three and more columns within those of the workload
+_MOST_CANDIDATES = 1 << 13
 SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
 
 
@@ -44,17 +52,18 @@ class Plan:
         if self.adjacency == Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but synthesis counts a blank record too: use another.")
         if self.total is not None:
-            positive("total", self.total)
+            number("total", self.total, low=0, high=_MOST_RECORDS, open_low=True)
         if whole("max_cells", self.max_cells, low=1) > _MOST_CELLS:
             raise ValueError(f"max_cells is {self.max_cells:,}, but at most {_MOST_CELLS:,} are held in memory.")
-        least = sum(self.domain.sizes)
-        forced = [c for c in self.domain.impossible if math.prod(self.domain.sizes[i] for i in c) > self.max_cells]
-        if least > self.max_cells or forced:
+        if tree_cells(self.domain.sizes, self.domain.impossible) > self.max_cells:
             raise ValueError(
-                f"The columns alone, or the structural zeros, have more than max_cells={self.max_cells:,} cells: use "
-                "fewer bins, or raise max_cells (8 bytes each, several times over)."
+                f"The columns alone, or with what structural zeros keep together, have more than max_cells="
+                f"{self.max_cells:,} cells: use fewer bins, or raise max_cells (8 bytes each, several times over)."
             )
-        _ = self.event  # a budget that pays for no Gaussian noise
+        if not something_is_possible(junction_tree(self.domain.sizes, self.domain.impossible), self.domain.impossible):
+            raise ValueError("structural_zeros together leave nothing possible.")
+        if self.budget.noise_multiplier > _MOST_NOISE:  # which refuses, too, a budget that pays for no Gaussian noise
+            raise ValueError(f"epsilon and delta are so small that a count needs noise of more than {_MOST_NOISE:,}.")
 
     @cached_property
     def rho(self) -> float:
@@ -78,7 +87,9 @@ class Plan:
         return sorted(pair for pair in found if self.fits(pair))
 
     def larger(self, cliques: tuple[Columns, ...]) -> list[Columns]:
-        """The sets of three and more in the workload's sets that lie in a clique of the model so far."""
+        """The sets of three and more in the workload's sets that lie in a clique of the model so far; small ones first,
+        where they are too many.
+        """
         asked = {part for columns in self.workload for part in subsets(columns) if len(part) > 2}
         order = max(map(len, self.workload))
         found = {
@@ -88,7 +99,7 @@ class Plan:
             for part in combinations(clique, size)
             if part in asked and self.fits(part)
         }
-        return sorted(found)
+        return sorted(sorted(found, key=lambda part: (len(part), part))[:_MOST_CANDIDATES])
 
     def fits(self, columns: Columns) -> bool:
         """Whether the set's cells are within the limit; columns of one cell say nothing."""
@@ -96,13 +107,13 @@ class Plan:
         return min(sizes) > 1 and math.prod(sizes) <= self.max_cells
 
     def explain(self, n: int) -> Explanation:
-        """The cost, and the error to expect for ``n`` records."""
+        """The cost, and the error that noise alone brings for ``n`` records."""
         n, sizes = whole("n", n, low=1), self.domain.sizes
-        ones = [self._expected((i,), self.share("columns") / len(sizes)) / n for i in range(len(sizes))]
+        ones = [min(self._expected((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
         pairs = self.pairs
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
-        rest = self.rho * _INSIDE - self.share("columns") - self.share("first errors") - self.share("second errors")
-        twos = [self._expected(pair, rest / measured) / n for pair in pairs]
+        rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
+        twos = [min(self._expected(pair, rest / measured) / n, 1.0) for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return Explanation(
             event=self.event,
@@ -110,15 +121,15 @@ class Plan:
             columns=dict(zip(self.domain.names, sizes, strict=True)),
             candidates=len(pairs),
             column_error=_mean(ones),
-            pair_error=min(_mean(twos), 1.0),
+            pair_error=_mean(twos),
             workload_error=_mean([_along_a_tree(columns, known) for columns in self.workload]),
         )
 
     def _expected(self, columns: Columns, rho: float) -> float:
         """Half the L1 norm of the noise on a set's counts, in records."""
         shape = [self.domain.sizes[i] for i in columns]
-        share = float(share_of_cells(shape))
-        return 0.5 * math.prod(shape) * math.sqrt(2 / math.pi) * share / math.sqrt(2 * rho)
+        square = difference_square(shape)[self.adjacency == Adjacency.REPLACE]
+        return 0.5 * math.sqrt(2 / math.pi) * math.sqrt(float(share_of_cells(shape)) * square / (2 * rho))
 
 
 def _along_a_tree(columns: Columns, known: Mapping[Columns, float]) -> float:
@@ -135,12 +146,12 @@ def _mean(values: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a fit costs and how far off it is to be expected, before anything is read.
+    """What a fit costs, and the error that the noise of its measurements brings, before anything is read.
 
-    ``column_error`` is the average total-variation error that noise alone gives the marginal of one column;
-    ``pair_error`` that of a pair, if as many pairs are measured as make a tree; ``workload_error`` that of the
-    workload's sets, if their columns depend on each other along measured pairs. Beyond noise, what is not measured is
-    as good as the model, which no public fact tells.
+    No error here is a bound. Each is the average total-variation error by noise alone: ``column_error`` of the marginal
+    of one column; ``pair_error`` of a pair, if as many pairs are measured as make a tree; ``workload_error`` of the
+    workload's sets, as if their columns depended on each other along measured pairs. What the model leaves out comes on
+    top: it depends on the data, so that no public fact tells it, and it is most of the error where the budget is large.
     """
 
     event: events.Event
@@ -155,8 +166,9 @@ class Explanation:
         cells = ", ".join(f"{name} {size}" for name, size in self.columns.items())
         return (
             f"cost: {self.event} ({self.adjacency})\ncells: {cells}\npairs to choose from: {self.candidates}\n"
-            f"expected error: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
-            f"{self.workload_error:.4f} a set of the workload"
+            f"error by noise alone: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
+            f"{self.workload_error:.4f} a set of the workload\n"
+            "no bound: what the model leaves out comes on top, and only the data would tell it"
         )
 
 
@@ -165,8 +177,11 @@ def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
     of names, or a mapping of them to weights.
     """
     d = len(domain.names)
-    if asked is None or (isinstance(asked, int) and not isinstance(asked, bool)):
+    if isinstance(asked, (str, bool)):
+        raise ValueError(f"workload is {asked!r}, but must be a number, a list of lists of columns, or a mapping.")
+    if asked is None or isinstance(asked, (int, np.integer)):
         order = min(3 if asked is None else whole("workload", asked, low=1), d)
+        _check_many(_larger(order) * math.comb(d, order))
         return dict.fromkeys(combinations(range(d), order), 1.0)
     given = asked.items() if isinstance(asked, Mapping) else [(names, 1.0) for names in asked]
     found = {
@@ -175,4 +190,18 @@ def workload_of(domain: Domain, asked: Any) -> dict[Columns, float]:
     }
     if not found or any(not columns or len(set(columns)) < len(columns) for columns in found):
         raise ValueError("workload must list sets of different columns, at least one.")
-    return found
+    _check_many(sum(_larger(len(columns)) for columns in found))
+    top = max(found.values())
+    return {columns: max(weight / top, 1e-9) for columns, weight in found.items()}
+
+
+def _larger(columns: int) -> int:
+    """How many sets of three and more there are among so many columns; at least one, itself."""
+    return max((1 << columns) - 1 - columns - math.comb(columns, 2), 1)
+
+
+def _check_many(sets: int) -> None:
+    if sets > _MOST_SETS:
+        raise ValueError(
+            f"workload has more than {_MOST_SETS:,} sets of columns, or so many within its sets: list fewer or smaller."
+        )

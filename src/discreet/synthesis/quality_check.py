@@ -64,6 +64,8 @@ class QualityCheck:
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None) -> None:
         adjacency, facts = Adjacency(self.adjacency), declared(self.schema)
+        if adjacency is Adjacency.ZERO_OUT:
+            raise ValueError("adjacency is 'zero-out', but a blank row is in a cell of its own: use another.")
         whole("n", self.n, low=1)
         if self.target is not None:
             check_target(facts.schema, self.target)

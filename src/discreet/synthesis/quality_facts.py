@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.encoding import Encoder
-from discreet.schema import Declaration, Schema
+from discreet.schema import Categories, Declaration, Schema
 from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, declared, paired_counts
 from discreet.synthesis.scores import column_shapes, correlation, pair_trends
 from discreet.synthesis.train_and_test import check_target, correct, learned
@@ -94,12 +94,18 @@ def _columns(real: CodedTable, synthetic: CodedTable) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "kind": "numbers" if name in real.numeric else "categories",
+                "labels": _labels(real.schema[name]),
                 "error": float(np.abs(shares[0] - shares[1]).sum() / 2),
                 "real": shares[0].tolist(),
                 "synthetic": shares[1].tolist(),
             }
         )
     return found
+
+
+def _labels(column: Any) -> list[str] | None:
+    """What the cells of a column of categories stand for; none for bins of numbers."""
+    return [*map(str, column.labels), "missing"] if isinstance(column, Categories) else None
 
 
 def _summary(errors: Mapping[Columns, float]) -> dict[str, Any]:

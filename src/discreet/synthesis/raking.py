@@ -62,7 +62,7 @@ def rake(
     possible: Sequence[Floats | None] = (),
     sweeps: int = 60,
     tolerance: float = 1e-4,
-    softness: float = _SOFTNESS,
+    softness: float | None = None,
 ) -> list[Floats]:
     """The tables of the tree's cliques, which agree on what they share and add up to ``total`` each.
 
@@ -76,7 +76,7 @@ def rake(
     >>> table.round().tolist()
     [[9.0, 21.0], [3.0, 7.0]]
     """
-    walk = _Walk(tree, targets, total, possible, softness)
+    walk = _Walk(tree, targets, total, possible, _SOFTNESS if softness is None else softness)
     for _ in range(sweeps):
         if walk.sweep() < tolerance * total:
             break

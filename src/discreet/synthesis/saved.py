@@ -6,13 +6,15 @@ the JSON that says the schema, the bins, the tree and the privacy statement.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet.errors import whole
 from discreet.schema import Bounded, Categories, Declaration, declaration
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind
@@ -42,26 +44,31 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "cliques": model.tree.cliques,
         "parents": model.tree.parents,
     }
-    text = np.frombuffer(json.dumps(facts, allow_nan=False).encode(), np.uint8)
+    text = np.frombuffer(json.dumps(facts, allow_nan=False, default=_plain).encode(), np.uint8)
     tables: dict[str, Any] = {f"table{k}": table for k, table in enumerate(model.tables)}
     with open(path, "wb") as file:
         np.savez_compressed(file, facts=text, **tables)
 
 
+def _plain(value: Any) -> Any:
+    """What JSON does not know: NumPy's numbers."""
+    if not isinstance(value, np.generic):
+        raise TypeError(f"{type(value).__name__} cannot be kept in a file.")
+    return value.item()
+
+
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a file, or a ``ValueError``."""
-    name = os.fspath(path)
+    held = Path(path).read_bytes()
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+        with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
             facts = json.loads(bytes(arrays["facts"]).decode())
             if not isinstance(facts, dict) or facts.get("format") != FORMAT:
                 raise ValueError(f"it does not say {FORMAT!r}")
             tables = [np.asarray(arrays[f"table{k}"], np.float64) for k in range(len(facts["cliques"]))]
         return _model(facts, tables)
-    except OSError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, EOFError, zipfile.BadZipFile, RecursionError) as error:
-        raise ValueError(_BAD.format(path=name, why=str(error) or type(error).__name__)) from None
+    except Exception as error:  # whatever is wrong with a file, it is refused
+        raise ValueError(_BAD.format(path=os.fspath(path), why=str(error) or type(error).__name__)) from None
 
 
 def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
@@ -73,18 +80,28 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
         tuple(facts["whole"]),
         tuple(facts.get("dates", ())),
     )
-    cliques = tuple(tuple(int(i) for i in clique) for clique in facts["cliques"])
-    tree = Tree(domain.sizes, cliques, tuple(int(p) for p in facts["parents"]))
+    cliques = tuple(tuple(whole("cliques", i) for i in clique) for clique in facts["cliques"])
+    tree = Tree(domain.sizes, cliques, tuple(whole("parents", p) for p in facts["parents"]))
+    if {i for clique in cliques for i in clique} != set(range(len(domain.sizes))):
+        raise ValueError("a column is in no clique")
     for place, (clique, table) in enumerate(zip(cliques, tables, strict=True)):
         if table.shape != tree.shape(clique) or not np.isfinite(table).all() or (table < 0).any():
             raise ValueError("a table does not fit its columns")
-        if not 0 <= tree.parents[place] <= max(place - 1, 0):
-            raise ValueError("the cliques make no tree")
-    if {i for clique in cliques for i in clique} != set(range(len(domain.sizes))):
-        raise ValueError("a column is in no clique")
+        _check_place(tree, place)
+        if not np.isclose(table.sum(), tables[0].sum()):
+            raise ValueError("its tables are of different totals")
     if facts["kind"] not in _KINDS:
         raise ValueError("its kind of frame is unknown")
-    return Model(domain, tree, tables, facts["kind"], facts["statement"])
+    return Model(domain, tree, tables, facts["kind"], dict(facts["statement"]))
+
+
+def _check_place(tree: Tree, place: int) -> None:
+    """A clique hangs on an earlier one, which has all that it shares with those before."""
+    clique, earlier = tree.cliques[place], {i for c in tree.cliques[:place] for i in c}
+    if list(clique) != sorted(set(clique)) or not tree.parents[place] <= max(place - 1, 0):
+        raise ValueError("the cliques make no tree")
+    if set(clique) & earlier != set(tree.shared(place)):
+        raise ValueError("the cliques make no tree")
 
 
 def _told(facts: Declaration) -> dict[str, Any]:

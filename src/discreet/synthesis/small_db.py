@@ -103,7 +103,7 @@ class SmallDB(Mechanism[SyntheticCounts]):
         m, cells, queries = self.records, self.workload.size, self.workload.queries
         digits = _log10_multisets(cells, m)  # the number itself may be too long to be written
         most = min(MOST_CANDIDATES, _MOST_COUNTS // cells, _MOST_ANSWERS // queries)
-        if digits > 18 or self.candidates > most:
+        if digits > 18 or self.candidates > most or m > MOST_CANDIDATES:  # the last where there is one cell
             raise ValueError(
                 f"There are {f'10^{digits:.1f}' if digits > 18 else f'{self.candidates:,}'} data sets of {m:,} records "
                 f"over {cells:,} cells, to be scored on {queries:,} queries each, but at most {most:,} of them are "
