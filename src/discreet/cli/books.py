@@ -70,8 +70,12 @@ NOT_CHARGED = (
 
 
 @contextmanager
-def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iterator[Book | None]:
-    """The book to charge; or none, which is said loudly when the block ends well."""
+def charged(
+    ledger: str | None, book: str | None, no_book: bool = False, delta: float | None = None
+) -> Iterator[Book | None]:
+    """The book to charge; or none, which is said loudly when the block ends well. A release whose own ``delta`` is
+    more than the book has in all is refused.
+    """
     if no_book and book is not None:
         raise ValueError("--no-book and --book contradict each other.")
     if ledger is None and book is not None:
@@ -82,7 +86,9 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
             warn(NOT_CHARGED)
         return
     with opened(ledger) as books:
-        yield books.book(_only(books) if book is None else book)
+        found = books.book(_only(books) if book is None else book)
+        _compare(delta or 0.0, found)
+        yield found
 
 
 def opened(address: str, create: bool = False) -> Ledger:
@@ -108,6 +114,17 @@ class Recorded:
         entry = self._book.charge(event, label, **told)
         self.head = {"book": self._book.name, "head": f"{entry.seq}:{entry.hash}"}
         return entry
+
+
+def _compare(delta: float, book: Book) -> None:
+    """Refuse a delta above the book's, which all of its releases share; a book without one has its own words."""
+    whole = book.limit[1]
+    if delta > whole > 0:
+        raise ValueError(
+            f"delta is {delta:g}, which is more than book {book.name!r} has for all its releases together, {whole:g}. "
+            f"Nothing was charged. Write --delta {whole / 10:.3g}, a tenth of that, or less (privacy.delta in a run's "
+            "file), or ask the data owner to raise the limit."
+        )
 
 
 def _only(books: Any) -> str:

@@ -122,7 +122,7 @@ def charge(
 
 @app.command()
 def show(
-    name: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book; without it, all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BOOK", help="A book; without it, all of them.")] = None,
     as_json: Json = False,
     ledger: Address = DEFAULT,
 ) -> None:

@@ -11,21 +11,26 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import as_json, say, table
+from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:  # --help must not wait for torch
     from discreet.training.frontier import Frontier, Point
 
 __all__ = ["plan", "register"]
 
+EXAMPLE = example(
+    "discreet plan --records 60000 --epochs 5 --epsilon 2 --delta 1e-6 \\",
+    "  --parameters 26000 --batch-size 6000 --batch-size 30000",
+)
 AROUND = (0.25, 1.0, 4.0)  # times epsilon: the prices that the frontier is drawn for
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(plan)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(plan)
 
 
 def plan(
@@ -64,8 +69,8 @@ def plan(
     sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
     facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
     facts |= {"vectors": vectors, "clip_norm": clip_norm}
-    with nullcontext() if out is None else claimed(out, force=force) as path:
-        noises = f.frontier(records, parameters, epsilons=[epsilon], **facts)
+    with nullcontext() if out is None else claimed(out, force=force) as path, waiting("comparing", silent=json) as told:
+        noises = f.frontier(records, parameters, epsilons=[epsilon], progress=told, **facts)
         drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
         if path is not None:
             drawn.plot(str(path))

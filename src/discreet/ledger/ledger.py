@@ -125,13 +125,14 @@ class Ledger:
             seq, _, digest = chain.tip(connection)
         return f"{seq}:{digest}"
 
-    def verify(self, head: str | None = None) -> Verification:
+    def verify(self, head: str | None = None, *, progress: Callable[[float], object] | None = None) -> Verification:
         """Recompute everything from the entries; raise ``ChainBroken`` at the first that does not fit.
 
-        With an anchored ``head``, also find a cut tail or a history rewritten as a whole.
+        With an anchored ``head``, also find a cut tail or a history rewritten as a whole. ``progress`` is told the
+        share of the entries that is done.
         """
         with self._store.read() as connection:
-            return verify(connection, head)
+            return verify(connection, head, progress)
 
     def now(self) -> datetime:
         """What the ledger's clock says, in UTC."""
