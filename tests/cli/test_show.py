@@ -39,7 +39,10 @@ class Terminal(io.StringIO):
 
 def printed(columns, act, *arguments, **options):
     """What is printed at a width, ends of lines included."""
-    with mock.patch.dict(os.environ, {"COLUMNS": str(columns)}), contextlib.redirect_stdout(Terminal()) as stream:
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": str(columns), "NO_COLOR": "1"}),
+        contextlib.redirect_stdout(Terminal()) as stream,
+    ):
         act(*arguments, **options)
     return stream.getvalue()
 

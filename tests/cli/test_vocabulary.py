@@ -9,7 +9,6 @@ import pytest
 import typer
 
 from discreet import cli
-from discreet.cli.help import EXAMPLES
 
 ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL"}
 
@@ -53,13 +52,3 @@ def test_the_version_is_printed(capsys):
         cli.main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"discreet {version('discreet')}\n"
-
-
-def test_examples_of_the_help_have_what_their_commands_require(commands):
-    examples = [line.split()[1:] for line in EXAMPLES.splitlines() if line.startswith("  discreet ")]
-    for words in (words for words in examples if words[0] != "COMMAND"):
-        name = next(known for known in sorted(commands, key=len, reverse=True) if " ".join(words).startswith(known))
-        required = {
-            given.opts[0] for given in commands[name].params if given.required and given.opts[0].startswith("--")
-        }
-        assert required <= set(words), words

@@ -57,10 +57,7 @@ Out = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 
-EXAMPLE = example(
-    'discreet audit --schema people.toml --sql "SELECT COUNT(*) FROM people" \\',
-    "  --epsilon 1 --trials 200",
-)
+EXAMPLE = example("discreet audit mean.toml --trials 1000")
 VIOLATED = 1
 _ASKED = {"trials", "delta", "confidence"}
 _BUDGET = {"epsilon", "delta", "rho"}

@@ -73,7 +73,9 @@ def pate(
         waiting("training teachers", silent=quiet or json) as told,
     ):
         payer = Recorded(account)
-        model = charged(replace(operation, progress=told or False), private, book=payer, label=f"student of {file.name}", rng=seed).value
+        model = charged(
+            replace(operation, progress=told or False), private, book=payer, label=f"student of {file.name}", rng=seed
+        ).value
         model.stated["charged"] = payer.head
         written.write_text(dumps(model), encoding="utf-8")
     if json:

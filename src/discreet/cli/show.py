@@ -11,6 +11,7 @@ import json
 import math
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -85,12 +86,21 @@ def say(*lines: str) -> None:
     """Lines for a person, with their amounts, or as a whole, in colour where that is wanted; a sign that the terminal
     has no code for is written as an escape.
     """
-    print("\n".join(_coloured(line, _shown(line), sys.stdout) for line in lines))
+    print("\n".join(_coloured(line, _wrapped(_shown(line), sys.stdout), sys.stdout) for line in lines))
 
 
 def warn(text: str, colour: colours.Colour = colours.CAREFUL) -> None:
     """One line on standard error."""
-    print(_coloured(Painted(text, colour), _encodable(clean(text), sys.stderr), sys.stderr), file=sys.stderr)
+    shown = _wrapped(_encodable(clean(text), sys.stderr), sys.stderr)
+    print(_coloured(Painted(text, colour), shown, sys.stderr), file=sys.stderr)
+
+
+def _wrapped(text: str, stream: Any) -> str:
+    """A long line on a terminal, cut between words; a file or a pipe gets it as it is."""
+    width = shutil.get_terminal_size().columns
+    if len(text) <= width or not stream.isatty():
+        return text
+    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))
 
 
 def _coloured(line: str, shown: str, stream: Any) -> str:

@@ -98,11 +98,11 @@ def train(
     model = _model(asked["model"]) if network is None else network.model
     with waiting("reading", silent=quiet):
         records = _data(asked["data"], file.parent) if network is None else network.tensors(_path(asked, file.parent))
-    told = out.with_name(f"{out.name}.json")
+    beside = out.with_name(f"{out.name}.json")
     inputs = [file, *(file.parent / asked["data"][key] for key in ("path", "schema") if key in asked["data"])]
     with (
         claimed(out, force=force, inputs=inputs) as weights,
-        claimed(told, force=force, inputs=inputs) as statement,
+        claimed(beside, force=force, inputs=inputs) as statement,
         charged_book(ledger, book, no_book, _delta(asked)) as account,
         waiting("training", silent=quiet or local) as told,  # what is local has a line of its own
     ):
@@ -118,7 +118,7 @@ def train(
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         } | ({} if network is None else {"network": network.to_dict()})
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
+    show.say(f"wrote {out} and {beside.name}", f"event: {released.event.to_json()}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
     show.say(_guarantee(operation, _delta(asked)))

@@ -47,7 +47,14 @@ def _bar(doing: str) -> Iterator[Told]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), TaskProgressColumn())
-    shown = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    shown = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,  # a library that is imported meanwhile may keep the stream that it sees
+        redirect_stderr=False,
+    )
     task = shown.add_task(doing, total=None)  # without a share it says that work goes on
 
     def tell(share: float, stage: str = doing) -> None:

@@ -138,7 +138,7 @@ def frontier(
     """The frontier of a run over ``epochs`` passes' worth of gradients: every batch size at every epsilon.
 
     Noises are those of ``compare`` that keep at most ``vectors`` vectors, or ``noises``. ``progress`` is told the share
-    that is done, and the batch size.
+    that is done, and what is looked at.
 
     >>> from discreet.training.noise import LambdaCGD
     >>> print(frontier(10_000, 1000, epsilons=[1.0, 4.0], delta=1e-6, epochs=40, sizes=[100, 1000, 10_000],
@@ -156,14 +156,14 @@ def frontier(
     pairs = candidates(momentum, 1.0) if noises is None else [(noise, noise.sampler) for noise in noises]
     found: list[Point] = []
     ordered = sorted(set(sizes) or batch_sizes(records))
-    for done, size in enumerate(ordered):
-        if progress is not None:
-            progress(done / len(ordered), f"batches of {size}")
+    for before, size in enumerate(ordered):
         like = Poisson(batch_size=size, dataset_size=records)
         steps = math.ceil(epochs * like.steps_per_pass)
         workload = Workload(steps, momentum)
         signal = float(np.sqrt(np.mean(workload.coefficients.cumsum() ** 2)))
-        for pair in pairs:
+        for done, pair in enumerate(pairs):
+            if progress is not None:
+                progress((before + done / len(pairs)) / len(ordered), f"batches of {size}: {pair[0]}")
             if pair[0].vectors(pair[1](size, records).participation, steps) > vectors:
                 continue
             for epsilon in epsilons:
