@@ -55,7 +55,8 @@ number = 4
 sigma = 3.0
 """,
 }
-QUIET = {"init"}  # asks, and reads a header
+FIRST = {"init", "ledger open"}
+HEAVY = {"train", "plan"}
 
 
 class Terminal(io.StringIO):
@@ -137,7 +138,7 @@ def test_every_example_runs_and_says_what_it_does_while_one_waits(commands, fold
         assert run(*line) == 0, line
     for name, text in FILES.items():
         Path(name).write_text(text)
-    done = {name: words(command.epilog)[0] for name, command in commands.items() if name not in ("init", "ledger open")}
+    done = {name: words(command.epilog)[0] for name, command in commands.items() if name not in HEAVY | FIRST}
     order = sorted(done, key=lambda name: (name in ("ledger raise", "report"), name == "predict"))
     for line in [*(done[name] for name in order), words(EXAMPLES)[3], words(EXAMPLES)[4]]:
         monkeypatch.setattr(sys, "stderr", Terminal())
@@ -151,6 +152,18 @@ def test_every_example_runs_and_says_what_it_does_while_one_waits(commands, fold
         line = [word for word in done[name] if word not in ("--out", "predictions.csv")]
         assert run(*line, "--json") == 0
         assert (sys.stderr.getvalue(), capsys.readouterr().out[:1] in "{[") == ("", True), name
+
+
+@pytest.mark.slow(sibling="test_every_example_runs_and_says_what_it_does_while_one_waits")
+@pytest.mark.parametrize("name", sorted(HEAVY))
+def test_examples_of_commands_that_take_a_while_run_too(name, commands, folder, monkeypatch):
+    monkeypatch.setattr(waiting.threading, "Timer", AtOnce)
+    for file, text in FILES.items():
+        Path(file).write_text(text)
+    assert run("ledger", "open", "census", "--epsilon", "3", "--delta", "1e-6") == 0
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run(*words(commands[name].epilog)[0]) == 0, sys.stderr.getvalue()
+    assert {"train": "step 8/8", "plan": "batches of 15000: "}[name] in sys.stderr.getvalue()
 
 
 def test_bash_completes_commands_and_options(tmp_path):

@@ -105,11 +105,9 @@ def _tell_left_out(data: str) -> None:
     from discreet.encoding.sources import unreadable_lines
 
     if lines := unreadable_lines(data):
-        more = ", ..." if len(lines) > SHOWN else ""
-        show.warn(
-            f"{len(lines)} lines cannot be read (too few fields, or bytes that are no text) and have no prediction: "
-            f"{', '.join(map(str, lines[:SHOWN]))}{more}"
-        )
+        many = "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
+        listed = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
+        show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")
 
 
 def _loaded(path: str) -> Any:

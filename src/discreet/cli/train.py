@@ -118,7 +118,7 @@ def train(
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         } | ({} if network is None else {"network": network.to_dict()})
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    show.say(f"wrote {out} and {beside.name}", f"event: {released.event.to_json()}")
+    show.say(f"wrote {out} and {beside.name}", f"event: {released.event}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
     show.say(_guarantee(operation, _delta(asked)))
