@@ -57,7 +57,7 @@ def test_open_makes_a_book_and_its_sub_book(tmp_path: Path) -> None:
 def test_show_lists_books_and_the_head(url: str) -> None:
     shown = run("show", "-l", url).output
     assert "census/bob" in shown
-    assert "pure sum" in run("show", "census", "-l", url).output
+    assert "plain addition" in run("show", "census", "-l", url).output
     with Ledger(url, create=False) as ledger:
         assert ledger.head() in shown
     data = json.loads(run("show", "census", "--json", "-l", url).output)

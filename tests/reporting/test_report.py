@@ -354,12 +354,12 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
     assert [entry["unit"] for entry in made.facts["entries"]] == [
         "",
         "one record, up to 4 a unit",
-        "patient, as was said",
+        "patient, as the caller said",
     ]
     html = made.html()
     for words in (
         "with and without all records of one patient",
-        "protects patient, as was said",
+        "protects patient, as the caller said",
         "For 1 of the charges it was said, and is not checked",
         "One unit has at most 4 rows, as was declared",
     ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
@@ -67,6 +68,7 @@ NOT_CHARGED = (
     "NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
     f"with --ledger or {VARIABLE}; --no-book says that this is meant."
 )
+HERE = f" There is a {DEFAULT} in this folder: --ledger {DEFAULT}."
 
 
 @contextmanager
@@ -83,7 +85,7 @@ def charged(
     if ledger is None or no_book:
         yield None
         if not no_book:
-            warn(NOT_CHARGED)
+            warn(NOT_CHARGED + (HERE if Path(DEFAULT).is_file() else ""))
         return
     with opened(ledger) as books:
         found = books.book(_only(books) if book is None else book)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AMOUNT", "BAD", "CAREFUL", "GOOD", "HEADING", "Colour", "Painted", "highlighted", "wanted"]
+__all__ = ["AMOUNT", "BAD", "CAREFUL", "GOOD", "Colour", "Painted", "highlighted", "wanted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ GOOD = Colour("32", "green")  # a claim that stands, a budget with room
 CAREFUL = Colour("33", "yellow")  # a warning, a budget nearly used up
 BAD = Colour("1;31", "bold red")  # an error, a claim refuted, a budget used up
 AMOUNT = Colour("1;36", "bold cyan")  # what a release costs
-HEADING = Colour("1", "bold")
 
-_AMOUNT = re.compile(r"(?:\b(?:epsilon|delta|rho)|[εδρ])\s?(?:=|>=)\s?(?:\d[\d,]*\.?\d*(?:e[+-]?\d+)?|inf\b|∞)")
+_NUMBER = r"(?:\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|inf\b|∞)"
+_AMOUNT = re.compile(rf"(?:\b(?:epsilon|delta|rho)|[εδρ])\s?(?:=|>=)\s?{_NUMBER}")
 
 
 class Painted(str):

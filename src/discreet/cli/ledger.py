@@ -39,8 +39,8 @@ LITTLE = 0.1  # of the limit: what is left is then shown with care
 HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
 TOGETHER = (
     "ε spent is what is proved of all charges of a book together at its δ, even if each was chosen after seeing the "
-    "answers before. It is no sum: two charges may come to a little more than theirs, many come to far less. "
-    "'discreet ledger history' says what each costs alone."
+    "answers before. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
+    "little more, many come to far less."
 )
 
 app = typer.Typer(
@@ -173,12 +173,12 @@ def show(
                 *_figures(row),
                 words.number(row["delta"]),
                 f"{row['charges']:,}",
-                words.whom(row["unit"]),
+                row["unit"],
             )
             for row in rows
         ],
     )
-    rules = [f"{row['book']}: by the rule '{row['proof']}', {row['adjacency']} neighbours" for row in rows]
+    rules = [f"{row['book']}: proved by {words.rule(row['proof'])}, for {row['adjacency']} neighbours" for row in rows]
     several = any(row["charges"] > 1 and row["proof"] != "pure sum" for row in rows)
     say(*(rules if name or len(rules) == 1 else []), *([TOGETHER] if several else []), f"head {seen.head}")
 
@@ -230,8 +230,8 @@ def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
         entry.label,
         words.protected(entry),
         str(entry.cost) if entry.cost else words.agreed(entry),
-        "" if own is None else words.number(own),
-        words.number(float(entry.epsilon)) if entry.epsilon else "",
+        "" if own is None else words.bound(own),
+        words.bound(float(entry.epsilon)) if entry.epsilon else "",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
 import textwrap
@@ -100,7 +101,9 @@ def _wrapped(text: str, stream: Any) -> str:
     width = shutil.get_terminal_size().columns
     if len(text) <= width or not stream.isatty():
         return text
-    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))
+    label = re.match(r"\S+ {2,}", text)  # of a list: what goes on stands below what it goes on from
+    indent = " " * label.end() if label and label.end() < width else ""
+    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _coloured(line: str, shown: str, stream: Any) -> str:

@@ -58,7 +58,7 @@ def _bar(doing: str) -> Iterator[Told]:
     task = shown.add_task(doing, total=None)  # without a share it says that work goes on
 
     def tell(share: float, stage: str = doing) -> None:
-        shown.update(task, total=1.0, completed=share, description=show.clean(stage))
+        shown.update(task, total=1.0, completed=min(share, 0.999), description=show.clean(stage))  # at 1 time stops
 
     begin = threading.Timer(AFTER, shown.start)
     begin.daemon = True
