@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from discreet import accounting, events
 from discreet.adjacency import Adjacency
@@ -25,6 +25,7 @@ __all__ = ["pure_only", "refusal"]
 
 _SMALLEST = 1e-4  # the epsilon, or one over the noise multiplier, below which a release is not worth mentioning
 _CLOSE = 1 + 1e-4
+_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def refusal(path: list[Node], price: Amounts, label: str, rows: int = 1) -> str:
@@ -113,6 +114,8 @@ def _largest(path: list[Node], family: Callable[[float], Event], delta: float, r
     while low * _CLOSE < high:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if _fits(path, family(middle), rows) else (low, middle)
+    rounder = float(_DIGITS.create_decimal_from_float(low))  # what is left may be a round number
+    low = rounder if _fits(path, family(rounder), rows) else low
     epsilon = accounting.epsilon(family(low), delta=delta, adjacency=path[0].terms.adjacency)
     if not 0 < epsilon < math.inf:
         return ""

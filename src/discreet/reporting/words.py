@@ -155,7 +155,7 @@ def agreed(entry: Entry) -> str:
 
 def _opened(terms: Terms) -> str:
     if terms.kind == "partition":
-        return "opened as a partition: its parts hold different records, and cost a record no more than the dearest"
+        return "opened as a partition, whose parts hold different records"
     ceiling = f", at most ε = {number(terms.max_epsilon)} by raises" if terms.max_epsilon is not None else ""
     return f"opened with the limit ε = {number(terms.epsilon)}, δ = {number(terms.delta)}{ceiling}"
 
