@@ -13,6 +13,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours, show
+from discreet.cli.colours import Painted
 from discreet.cli.fit import Seed
 from discreet.cli.help import CLAIMS, example
 from discreet.cli.outputs import ForceOption, claimed
@@ -236,7 +237,7 @@ def _print(asked: _Asked, found: Audit, json: bool) -> None:
         f"audited on made-up neighbours: {asked.name}",
         f"lower bound: epsilon >= {show.floor(found.lower, 4)} with {found.confidence:.6g} confidence ({runs})",
         f"claimed: epsilon = {show.ceiling(found.claimed)} at delta = {found.delta:g} ({asked.adjacency})",
-        show.Painted("VIOLATED: the claim is refuted", colours.BAD)
+        Painted("VIOLATED: the claim is refuted", colours.BAD)
         if found.violated
-        else show.Painted("consistent: the claim was not refuted", colours.GOOD),
+        else Painted("consistent: the claim was not refuted", colours.GOOD),
     )

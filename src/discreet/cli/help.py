@@ -32,12 +32,10 @@ Examples:
 
 
 def example(*lines: str) -> str:
-    r"""The end of a command's help: a command that works, its lines as they are.
+    """The end of a command's help: a command that works, its lines as they are.
 
-    >>> print(example("discreet ledger show"))
-    \b
-    Example:
-      discreet ledger show
+    >>> example("discreet ledger show").splitlines()[1:]
+    ['Example:', '  discreet ledger show']
     """
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 

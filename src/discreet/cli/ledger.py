@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from discreet.errors import extra
 from discreet.release import ONE_RECORD
@@ -35,6 +36,7 @@ EXAMPLES = {
     "export": ("discreet ledger export census --format csv --out history.csv",),
     "plot": ("discreet ledger plot census --out burn-down.svg",),
 }
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 LITTLE = 0.1  # of the limit: what is left is then shown with care
 HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
 TOGETHER = (
@@ -53,7 +55,7 @@ def register(commands: typer.Typer) -> None:
     commands.add_typer(app, name="ledger", rich_help_panel=BOOKS)
 
 
-def command(name: str) -> Any:
+def command(name: str) -> Callable[[_Command], _Command]:
     """The command of a name, with its example."""
     return app.command(name, epilog=example(*EXAMPLES[name]))
 

@@ -93,8 +93,8 @@ def synth(
             if kept is not None:
                 fitted.save(kept)
     if json:
-        told = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
-        show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | told)
+        facts = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
+        show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | facts)
         return
     unit = declared.unit or "one record"
     show.say(
