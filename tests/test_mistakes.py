@@ -283,6 +283,10 @@ COMMANDS = {
         "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 1 --delta 1e-5 -l b.db --book census",
         "delta is 1e-05.*1e-07.*--delta 1e-08",
     ),
+    "a delta in a book without": (
+        "fit d.csv --schema s.toml --target ward --epsilon 1 --out m.json --ledger b.db --book census/alice",
+        "delta is 1e-06.*book 'census/alice' has delta=0.*--delta 0",
+    ),
     "more than the book has": (
         "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 4 -l b.db --book census",
         "above the limit 3.*Left is epsilon=3 at delta=1e-07.*fits up to epsilon=3 without delta",

@@ -135,6 +135,26 @@ def test_a_misspelt_book_is_answered_by_those_there_are_the_nearest_first():
                     look(asked)
 
 
+@pytest.mark.parametrize("limit", [1e-9, 1e-3, 1e4, 1e300])
+def test_a_refusal_is_one_whatever_the_limit(limit):
+    """What is said of the room that is left never fails itself."""
+    with Ledger("sqlite://") as ledger:
+        for delta in (0.0, 1e-300, 0.5):
+            book = ledger.open(f"b{delta:g}", epsilon=limit, delta=delta)
+            book.charge(events.PureDP(epsilon=limit / 2))
+            assert "A release fits up to epsilon=" in said(book, events.PureDP(epsilon=limit * 0.9))
+
+
+def test_the_head_is_asked_how_many_entries_there_are_and_shares_never_fall(tmp_path):
+    with Ledger(tmp_path / "l.db") as ledger:
+        book = ledger.open("b", epsilon=9.0)
+        for _ in range(249):
+            book.charge(events.PureDP(epsilon=0.01))
+        told = []
+        assert ledger.verify(progress=told.append) == ledger.verify()
+    assert told == [0.0, 0.4, 0.8]
+
+
 def test_python_says_it_in_an_operation_too():
     with dp.Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -237,7 +238,7 @@ def tradeoff(
     )
 
 
-EXAMPLES = {
+EXAMPLES: dict[Callable[..., None], str] = {
     epsilon: 'discreet epsilon "poisson(0.01, gaussian(4)) * 10000" --delta 1e-5',
     delta: 'discreet delta "gaussian(4) * 10" --epsilon 1',
     calibrate: "discreet calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5",

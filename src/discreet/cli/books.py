@@ -119,9 +119,15 @@ class Recorded:
 
 
 def _compare(delta: float, book: Book) -> None:
-    """Refuse a delta above the book's, which all of its releases share; a book without one has its own words."""
+    """Refuse a delta above the book's, which all of its releases share."""
     whole = book.limit[1]
-    if delta > whole > 0:
+    if delta > whole == 0:
+        raise ValueError(
+            f"delta is {delta:g}, but book {book.name!r} has delta=0 and admits pure events only. Nothing was charged. "
+            "Write --delta 0 for a fit, or leave --delta out of a query, or ask the data owner for a book, or a raise, "
+            "that has a delta."
+        )
+    if delta > whole:
         raise ValueError(
             f"delta is {delta:g}, which is more than book {book.name!r} has for all its releases together, {whole:g}. "
             f"Nothing was charged. Write --delta {whole / 10:.3g}, a tenth of that, or less (privacy.delta in a run's "

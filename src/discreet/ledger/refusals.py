@@ -23,7 +23,8 @@ from discreet.ledger.tree import Node
 
 __all__ = ["pure_only", "refusal"]
 
-_SMALLEST = 1e-4  # the epsilon, or one over the noise multiplier, below which a release is not worth mentioning
+_LARGEST = 1e3  # the epsilon, or one over the noise multiplier, above which a release is none that protects anybody
+_SMALLEST = 1e-4  # of the limit: below that a release is not worth mentioning
 _CLOSE = 1 + 1e-4
 _DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
@@ -100,13 +101,14 @@ def _fits(path: list[Node], event: Event, rows: int) -> bool:
         if admitted(path, groups.price(event, adjacency, None, rows)):
             return True
         return next(planned(path, event, None, rows), None) is not None
-    except DiscreetError:  # no theorem prices it here
+    except (DiscreetError, ArithmeticError, ValueError):  # no theorem prices it here: nothing is said of it
         return False
 
 
 def _largest(path: list[Node], family: Callable[[float], Event], delta: float, rows: int) -> str:
     """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon."""
-    low, high = _SMALLEST, max(float(node.stage.epsilon) for node in path)
+    high = min(_LARGEST, max(float(node.stage.epsilon) for node in path))
+    low = high * _SMALLEST
     if not _fits(path, family(low), rows):
         return ""
     if _fits(path, family(high), rows):
@@ -116,7 +118,10 @@ def _largest(path: list[Node], family: Callable[[float], Event], delta: float, r
         low, high = (middle, high) if _fits(path, family(middle), rows) else (low, middle)
     rounder = float(_DIGITS.create_decimal_from_float(low))  # what is left may be a round number
     low = rounder if _fits(path, family(rounder), rows) else low
-    epsilon = accounting.epsilon(family(low), delta=delta, adjacency=path[0].terms.adjacency)
+    try:
+        epsilon = accounting.epsilon(family(low), delta=delta, adjacency=path[0].terms.adjacency)
+    except (DiscreetError, ArithmeticError, ValueError):
+        return ""
     if not 0 < epsilon < math.inf:
         return ""
     shown = f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(epsilon).normalize():f}"

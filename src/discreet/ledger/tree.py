@@ -100,7 +100,8 @@ def path(found: dict[str, Node], name: str) -> list[Node]:
 def absent(connection: sa.Connection, name: str) -> str:
     """What is said of a book that was never opened: which there are, those of the most similar names first."""
     there = list(connection.execute(sa.select(schema.books.c.name).limit(_COMPARED)).scalars())
-    missing = [each for each in lineage(name) if each not in there][-1]
+    known = {row.name for row in rows(connection, lineage(name))}
+    missing = [each for each in lineage(name) if each not in known][-1]
     near = sorted(there, key=lambda each: (-SequenceMatcher(None, name.casefold(), each.casefold()).ratio(), each))
     more = f" and {len(near) - _LISTED:,} more" if len(near) > _LISTED else ""
     listed = f"but {', '.join(map(repr, near[:_LISTED]))}{more}: name one of them, or open it first"

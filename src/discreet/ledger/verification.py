@@ -37,9 +37,9 @@ def verify(
 ) -> Verification:
     """Walk the chain once; raise ``ChainBroken`` at the first thing that does not follow from what was written."""
     anchor = chain.parse_head(head) if head is not None else None
-    replay, last = Replay(), chain.tip(connection)[0]
+    replay = Replay()
     with closing(chain.read(connection)) as entries:
-        replay.read(entries if progress is None else _counted(entries, last, progress), anchor)
+        replay.read(entries if progress is None else _counted(entries, chain.tip(connection)[0], progress), anchor)
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 

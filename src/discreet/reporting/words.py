@@ -54,6 +54,7 @@ _RULES = {
     "pure sum": "plain addition",
     "before the raise": "what had been spent before the raise",
     "plan": "the plan",
+    "none": "no theorem",
     "nothing charged": "no theorem yet: nothing was charged",
 }
 
