@@ -13,13 +13,9 @@ import discreet as dp
 from discreet import cli
 from discreet.cli import colours, show
 from discreet.cli.colours import BAD, GOOD, Painted
+from tests.cli.person import Terminal
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def run(*words):

@@ -7,7 +7,6 @@ what it is doing while one waits, and to say nothing of it beside JSON.
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
 import subprocess
@@ -21,6 +20,7 @@ import typer
 from discreet import cli
 from discreet.cli import waiting
 from discreet.cli.help import EXAMPLES
+from tests.cli.person import AtOnce, Terminal, leaves
 
 FILES = {
     "people.toml": """
@@ -57,31 +57,6 @@ sigma = 3.0
 }
 FIRST = {"init", "ledger open"}
 HEAVY = {"train", "plan"}
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-class AtOnce:
-    """A timer for people who cannot wait."""
-
-    def __init__(self, _after, begin):
-        self.start = begin
-
-    def cancel(self):
-        pass
-
-    join = cancel
-
-
-def leaves(command, path=()):
-    inside = getattr(command, "commands", {})
-    if not inside:
-        yield " ".join(path), command
-    for name, child in inside.items():
-        yield from leaves(child, (*path, name))
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,9 @@ import pytest
 import typer
 
 from discreet import cli
+from tests.cli.person import leaves
 
 ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL"}
-
-
-def leaves(command, path=()):
-    """Every command with its words."""
-    inside = getattr(command, "commands", {})
-    if not inside:
-        yield " ".join(path), command
-    for name, child in inside.items():
-        yield from leaves(child, (*path, name))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import threading
 
@@ -10,21 +9,7 @@ import pytest
 
 from discreet.cli import waiting
 from discreet.cli.waiting import waiting as wait
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-class AtOnce:
-    def __init__(self, _after, begin):
-        self.start = begin
-
-    def cancel(self):
-        pass
-
-    join = cancel
+from tests.cli.person import AtOnce, Terminal
 
 
 def at_a_terminal(monkeypatch):
