@@ -122,7 +122,7 @@ def test_every_example_runs_and_says_what_it_does_while_one_waits(commands, fold
         assert "0:00:0" in sys.stderr.getvalue(), line  # for how long, beside what is being done
     assert Path("census.html").stat().st_size > 10_000
     capsys.readouterr()
-    for name in ("epsilon", "ledger show", "ledger history", "audit", "predict"):
+    for name in ("epsilon", "ledger show", "ledger history", "predict"):
         monkeypatch.setattr(sys, "stderr", Terminal())
         line = [word for word in done[name] if word not in ("--out", "predictions.csv")]
         assert run(*line, "--json") == 0
