@@ -180,9 +180,13 @@ def show(
             for row in rows
         ],
     )
-    rules = [f"{row['book']}: proved by {words.rule(row['proof'])}, for {row['adjacency']} neighbours" for row in rows]
+    rules = [
+        f"{row['book']}: proved by {words.rule(row['proof'])}, for {row['adjacency']} neighbours"
+        for row in rows
+        if row["charges"]
+    ]
     several = any(row["charges"] > 1 and row["proof"] != "pure sum" for row in rows)
-    say(*(rules if name or len(rules) == 1 else []), *([TOGETHER] if several else []), f"head {seen.head}")
+    say(*(rules if name or len(rows) == 1 else []), *([TOGETHER] if several else []), f"head {seen.head}")
 
 
 def _figures(row: dict[str, Any]) -> tuple[str, str, str]:
