@@ -2,11 +2,15 @@
 slow tests have siblings.
 """
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("discreet", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("discreet")
+for variable in ("FORCE_COLOR", "DISCREET_PROGRESS"):  # of whoever runs the tests, or of a machine that does
+    os.environ.pop(variable, None)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away

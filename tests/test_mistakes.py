@@ -80,12 +80,17 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a repeat of half a time": (lambda b: events.PureDP(epsilon=1.0) * 1.5, r"whole|integer|int"),
     # --- the ledger
     "a book without epsilon": (lambda b: dp.Ledger("sqlite://").open("x", epsilon=-1.0), r"epsilon.*must be"),
-    "a budget exceeded": (lambda b: b.charge(events.PureDP(epsilon=50.0)), r"above the limit.*raise the limit"),
+    "a budget exceeded": (
+        lambda b: b.charge(events.PureDP(epsilon=50.0)),
+        r"above the limit.*Left is epsilon=10 .*fits up to epsilon=10 without.*raise the limit",
+    ),
     "delta in a pure book": (
         lambda b: dp.Ledger("sqlite://").open("x", epsilon=1.0).charge(events.Gaussian(noise_multiplier=9.0)),
         r"delta",
     ),
     "a book that is not there": (lambda b: dp.Ledger("sqlite://").book("census"), r"census.*open"),
+    "a book misspelt": (lambda b: b.ledger.book("dta"), r"'dta'.*'data'.*open"),
+    "a sub-book misspelt": (lambda b: b.sub("ann", epsilon=1.0) and b.ledger.book("data/an"), r"'data/an'.*'data/ann'"),
     "a book opened with other limits": (lambda b: _twice(), r"Limits are fixed"),
     "another unit": (lambda b: _other_unit(), r"unit"),
     "a ledger of an unknown store": (lambda b: dp.Ledger("mongodb://host/x"), r"sqlite|postgres"),
@@ -270,6 +275,28 @@ COMMANDS = {
     "a report of no book": ("report census --ledger none.db", "none.db|census"),
     "an event misspelt": ("epsilon 'gausian(1)' --delta 1e-5", "gausian.*gaussian"),
     "a command misspelt": ("qeury d.csv", "query|qeury"),
+    "a delta above the book's": (
+        "fit d.csv --schema s.toml --target ward --epsilon 1 --out m.json --ledger b.db --book census",
+        "delta is 1e-06.*more than book 'census'.*1e-07.*--delta 1e-08",
+    ),
+    "a delta above the book's, in SQL": (
+        "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 1 --delta 1e-5 -l b.db --book census",
+        "delta is 1e-05.*1e-07.*--delta 1e-08",
+    ),
+    "a delta in a book without": (
+        "fit d.csv --schema s.toml --target ward --epsilon 1 --out m.json --ledger b.db --book census/alice",
+        "delta is 1e-06.*book 'census/alice' has delta=0.*--delta 0",
+    ),
+    "more than the book has": (
+        "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 4 -l b.db --book census",
+        "above the limit 3.*Left is epsilon=3 at delta=1e-07.*fits up to epsilon=3 without delta",
+    ),
+    "a misspelt book to charge": (
+        "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 1 --ledger b.db --book cenus",
+        "'cenus'.*'census'.*name one",
+    ),
+    "a misspelt sub-book to look at": ("report census/alcie --ledger b.db", "'census/alcie'.*'census/alice'"),
+    "a run that is not there": ("audit none.toml", "no file 'none.toml'"),
 }
 
 
@@ -281,6 +308,8 @@ def test_the_command_line_answers_a_mistake_in_a_sentence(
 
     monkeypatch.chdir(tmp_path)
     FRAME.write_csv("d.csv")
+    with dp.Ledger("b.db") as ledger:
+        ledger.open("census", epsilon=3.0, delta=1e-7).sub("alice", epsilon=1.0)
     Path("s.toml").write_text('[columns]\nward = { categories = ["A", "B"] }\nage = { bounds = [0, 100] }\n')
     said, code = io.StringIO(), 0
     with redirect_stdout(said), redirect_stderr(said), suppress(KeyboardInterrupt):
@@ -291,3 +320,5 @@ def test_the_command_line_answers_a_mistake_in_a_sentence(
     assert code == 2
     assert re.search(pattern, said.getvalue(), re.DOTALL), said.getvalue()
     assert "Traceback" not in said.getvalue()
+    with dp.Ledger("b.db") as ledger:
+        assert ledger.book("census").spent().epsilon == 0

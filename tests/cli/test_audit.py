@@ -92,7 +92,7 @@ def test_a_false_claim_ends_with_exit_code_one(here, capsys, monkeypatch):
     [
         ((), "Say what is audited"),
         (("--schema", "people.toml"), "Say what is audited"),
-        (("absent.toml",), "No such file"),
+        (("absent.toml",), "There is no file 'absent.toml'"),
         (("both.toml",), "must have one of the sections"),
         (("odd.toml",), "statistic.name is 'magic'"),
         (("few.toml",), "cannot refute"),

@@ -58,7 +58,7 @@ def test_a_class_is_learned_and_predicted(capsys):
     run("predict", "model.json", "data.csv", "--out", "out.csv")
     told = capsys.readouterr()
     assert "4001 predictions of income" in told.out
-    assert "1 lines cannot be read (too few fields, or bytes that are no text) and have no prediction: 4002" in told.err
+    assert "1 line has no prediction, because of too few fields or bytes that are no text: 4002" in told.err
     found = Path("out.csv").read_text().split()
     truth = [line.split(",")[3] for line in Path("data.csv").read_text().splitlines()[1:4001]]
     assert found[0] == "income"
@@ -233,3 +233,22 @@ def test_what_one_line_holds_makes_no_model_fail(capsys, odd):
     Path("data.csv").write_bytes(Path("data.csv").read_bytes() + odd)
     run(*FIT, "--target", "income")
     assert "wrote model.json" in capsys.readouterr().out
+
+
+def test_a_terminal_is_shown_the_first_predictions_and_a_pipe_gets_all(monkeypatch, capsys):
+    """And JSON, whatever reads it, has every one."""
+    run(*FIT, "--target", "income", "--no-book")
+    Path("many.csv").write_text("age,sex,wage\n" + "25,f,9\n" * 1200)
+    capsys.readouterr()
+    run("predict", "model.json", "many.csv")
+    assert capsys.readouterr().out.count("\n") == 1201
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    run("predict", "model.json", "many.csv")
+    shown = capsys.readouterr()
+    assert shown.out.count("\n") == 11
+    assert shown.err == "... and 1,190 more: --out FILE writes all of them.\n"
+    run("predict", "model.json", "many.csv", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert (told["target"], len(told["predictions"])) == ("income", 1200)
+    run("predict", "model.json", "many.csv", "--out", "all.csv", "--json")
+    assert json.loads(capsys.readouterr().out) == {"out": "all.csv", "target": "income", "rows": 1200}

@@ -57,7 +57,7 @@ def test_open_makes_a_book_and_its_sub_book(tmp_path: Path) -> None:
 def test_show_lists_books_and_the_head(url: str) -> None:
     shown = run("show", "-l", url).output
     assert "census/bob" in shown
-    assert "pure sum" in shown
+    assert "plain addition" in run("show", "census", "-l", url).output
     with Ledger(url, create=False) as ledger:
         assert ledger.head() in shown
     data = json.loads(run("show", "census", "--json", "-l", url).output)
@@ -126,7 +126,7 @@ def test_looking_at_a_ledger_never_makes_one(tmp_path: Path) -> None:
 def test_a_release_made_elsewhere_is_charged_by_hand_or_refused(url: str) -> None:
     said = run("charge", "census", "laplace(2)", "--label", "incomes", "-l", url).output
     assert "charged Laplace(noise_multiplier=2)" in said
-    assert "epsilon=1.25 of 3 proved, epsilon=1.75 left" in said
+    assert "spent epsilon=1.25 of 3, left epsilon=1.75" in said
     with pytest.raises(BudgetExceeded):
         run("charge", "census", "laplace(0.1)", "-l", url)
     with Ledger(url, create=False) as ledger:

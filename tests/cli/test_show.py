@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.cli import show
+from tests.cli.person import Terminal
 
 
 @given(st.floats(min_value=0, allow_infinity=False))
@@ -32,14 +33,12 @@ def test_a_plot_has_the_size_of_its_frame(points):
     assert {len(line) for line in lines[1:-2]} == {show.COLUMNS + 3}
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 def printed(columns, act, *arguments, **options):
     """What is printed at a width, ends of lines included."""
-    with mock.patch.dict(os.environ, {"COLUMNS": str(columns)}), contextlib.redirect_stdout(Terminal()) as stream:
+    with (
+        mock.patch.dict(os.environ, {"COLUMNS": str(columns), "NO_COLOR": "1"}),
+        contextlib.redirect_stdout(Terminal()) as stream,
+    ):
         act(*arguments, **options)
     return stream.getvalue()
 
@@ -121,3 +120,15 @@ def test_any_text_can_be_said_on_any_terminal(text):
 def test_json_is_exact():
     """What is escaped for a person is itself in JSON."""
     assert json.loads(printed(80, show.as_json, {"key": ACTING}))["key"] == ACTING
+
+
+def test_a_long_line_is_cut_between_words_at_a_terminal_and_nowhere_else(capsys, monkeypatch):
+    """What goes on stands below what it goes on from; no word is cut."""
+    line = "error   " + "count: within six of the truth " * 5 + "head:" + "0" * 90
+    shown = printed(80, show.say, line)
+    assert shown.split() == line.split()
+    assert max(map(len, shown.splitlines()[:-1])) <= 80
+    assert all(row.startswith("        ") for row in shown.splitlines()[1:])
+    monkeypatch.setenv("COLUMNS", "80")
+    show.say(line)
+    assert capsys.readouterr().out == line + "\n"

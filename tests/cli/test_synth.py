@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from discreet import cli, synthesis
-from discreet.cli.query import bar
 from discreet.encoding import Encoder
 from discreet.ledger import Ledger
 from discreet.release import charged
@@ -101,14 +100,6 @@ def test_rows_and_machine_readable_words(capsys):
     assert told["event"]["type"]
     assert told["reproducible"] is False
     assert StandIn.made[0].told["engine"] == "mbi"
-
-
-def test_a_person_who_waits_sees_a_bar(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with bar("fitting") as moved:
-        moved(0.25)
-        moved(0.5, "drawing")
-    assert "drawing" in capsys.readouterr().err
 
 
 def test_explain_reads_and_spends_nothing(capsys):

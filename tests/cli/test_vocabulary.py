@@ -9,18 +9,9 @@ import pytest
 import typer
 
 from discreet import cli
-from discreet.cli.help import EXAMPLES
+from tests.cli.person import leaves
 
 ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL"}
-
-
-def leaves(command, path=()):
-    """Every command with its words."""
-    inside = getattr(command, "commands", {})
-    if not inside:
-        yield " ".join(path), command
-    for name, child in inside.items():
-        yield from leaves(child, (*path, name))
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +44,3 @@ def test_the_version_is_printed(capsys):
         cli.main(["--version"])
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"discreet {version('discreet')}\n"
-
-
-def test_examples_of_the_help_have_what_their_commands_require(commands):
-    examples = [line.split()[1:] for line in EXAMPLES.splitlines() if line.startswith("  discreet ")]
-    for words in (words for words in examples if words[0] != "COMMAND"):
-        name = next(known for known in sorted(commands, key=len, reverse=True) if " ".join(words).startswith(known))
-        required = {
-            given.opts[0] for given in commands[name].params if given.required and given.opts[0].startswith("--")
-        }
-        assert required <= set(words), words

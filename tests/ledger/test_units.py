@@ -157,7 +157,7 @@ def test_what_protects_a_row_is_refused_by_a_book_of_patients_in_every_room(pati
     assert patients.spent().entries == 0
     if room != "table":  # a table is told by its unit column
         ask(patients, unit="patient")  # type: ignore[operator]
-        assert str(patients.entries()[-1].unit) == "patient, as was said"
+        assert str(patients.entries()[-1].unit) == "patient, as the caller said"
 
 
 def test_a_table_with_a_unit_column_charges_that_unit_and_nothing_else(ledger: Ledger) -> None:
@@ -322,7 +322,7 @@ def test_commands_that_know_the_unit_are_charged(clinic: Path) -> None:
         assert [str(entry.unit) for entry in ledger.entries() if entry.event] == [
             "patient_id, bounded by the library",
             "patient_id, bounded by the library",
-            "one patient, as was said",
+            "one patient, as the caller said",
         ]
 
 

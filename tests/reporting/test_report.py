@@ -354,12 +354,12 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
     assert [entry["unit"] for entry in made.facts["entries"]] == [
         "",
         "one record, up to 4 a unit",
-        "patient, as was said",
+        "patient, as the caller said",
     ]
     html = made.html()
     for words in (
         "with and without all records of one patient",
-        "protects patient, as was said",
+        "protects patient, as the caller said",
         "For 1 of the charges it was said, and is not checked",
         "One unit has at most 4 rows, as was declared",
     ):
@@ -375,6 +375,46 @@ def test_the_page_says_in_one_sentence_what_was_released_from_what(book: Book) -
     assert "the &lt;census&gt;" in page
     assert "wages &amp; hours" in page
     assert all(word in page for word in ("odometer", "filter", "head"))
+
+
+def test_a_lawyer_finds_everything_of_a_book_that_was_raised_and_split(ledger: Ledger) -> None:
+    """Data, purpose, whom it protects, the verdict, each release with its own epsilon and unit, the rule, the words."""
+    book = ledger.open("visits", epsilon=3.0, delta=1e-6, unit="patient")
+    said = {"unit": "patient"}
+    book.charge(events.PureDP(epsilon=1.0), "counts", **said)
+    book.sub("alice", epsilon=0.5).charge(events.PureDP(epsilon=0.1), "ages", **said)
+    parts = book.split("wards", ["north", "south"], epsilon=0.3)
+    parts["north"].charge(events.PureDP(epsilon=0.2), "beds", **said)
+    book.raise_limit(epsilon=4.0, delta=2e-6, why="a second survey")
+    steps = events.PoissonSampled(rate=0.01, event=events.Gaussian(noise_multiplier=1.1)) * 500
+    book.charge(steps, "training of network.toml", **said)
+    book.charge(events.Gaussian(noise_multiplier=6.0) * 3, "synth synthetic.csv", **said)
+    book.charge(events.ZCDP(rho=0.002), **said)
+    made = report(book, dataset="visits of 2025", purpose="planning of beds")
+    spent = made.facts["balance"]["proved"]
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", made.html()))
+    for words in (
+        "All 6 releases from visits of 2025 together are differentially private for all records of one patient, "
+        f"with ε = {spent} at δ = 3e-6, within the limit of 7.",
+        "Data visits of 2025",
+        "Purpose planning of beds",
+        "Protected all records of one patient: guarantees compare two data sets with and without",
+        "proved by what had been spent before the raise and then the Rényi filter of order",
+        "opened with the limit ε = 0.5, δ = 0 · visits/alice",
+        "opened as a partition, whose parts hold different records",
+        "a second survey raise limit raised by ε = 4, δ = 2e-6",
+        "a release without a label",
+        "Words on this page",
+    ):
+        assert words in page, words
+    alone = {entry["label"]: entry["epsilon_alone"] for entry in made.facts["entries"] if entry["event"]}
+    assert 0.099 < alone["ages"] <= 0.1
+    assert "protects patient, as the caller said · visits/alice 0.1 0.1" in page  # rounded up, not to 0.09999
+    assert all(value is not None and math.isfinite(value) for value in alone.values())
+    assert figures.limits_then(made.facts, [point["seq"] for point in made.facts["trail"]]) == [3.0] * 3 + [7.0] * 4
+    empty = report(ledger.open("other", epsilon=1.0)).html()
+    assert "not stated" in empty
+    assert "no theorem yet: nothing was charged" in empty
 
 
 def test_a_report_of_an_unknown_ending_is_refused(book: Book, tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _refuse(message: str, code: int = BAD_INPUT) -> None:
+    from discreet.cli import colours
     from discreet.cli.show import warn
 
-    warn(" ".join(message.split()))
+    warn(" ".join(message.split()), colours.BAD)
     raise SystemExit(code)

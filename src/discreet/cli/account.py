@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 import discreet as dp
 from discreet.adjacency import Adjacency
 from discreet.cli import show
-from discreet.cli.help import PRICES
+from discreet.cli.help import PRICES, example
 from discreet.cli.options import (
     Accountant,
     AsJson,
@@ -24,6 +25,7 @@ from discreet.cli.options import (
     Steps,
 )
 from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.waiting import Told, waiting
 
 __all__ = ["calibrate", "compare", "delta", "epsilon", "register", "tradeoff"]
 
@@ -32,8 +34,8 @@ POINTS = 101  # of a trade-off curve
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    for command in (epsilon, delta, calibrate, compare, tradeoff):
-        app.command(rich_help_panel=PRICES)(command)
+    for command, line in EXAMPLES.items():
+        app.command(rich_help_panel=PRICES, epilog=example(line))(command)
 
 
 def epsilon(
@@ -49,8 +51,9 @@ def epsilon(
 ) -> None:
     """The epsilon of an event at a given delta."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
-    upper = dp.epsilon(event, delta=delta, accountant=accountant, adjacency=adjacency)
-    lower = None if accountant else _lower(event, delta, adjacency)
+    with waiting("computing", silent=json):
+        upper = dp.epsilon(event, delta=delta, accountant=accountant, adjacency=adjacency)
+        lower = None if accountant else _lower(event, delta, adjacency)
     if json:
         show.as_json(
             {
@@ -91,7 +94,8 @@ def delta(
 ) -> None:
     """The delta of an event at a given epsilon."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
-    upper = dp.delta(event, epsilon=epsilon, accountant=accountant, adjacency=adjacency)
+    with waiting("computing", silent=json):
+        upper = dp.delta(event, epsilon=epsilon, accountant=accountant, adjacency=adjacency)
     if json:
         show.as_json(
             {
@@ -119,8 +123,9 @@ def calibrate(
 ) -> None:
     """The least noise that meets a target: the x of an expression, or the noise multiplier of --rate and --steps."""
     family = Description(expression, None, None, rate, steps).family()
-    found = dp.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency)
-    reached = dp.epsilon(family(found), delta=delta, adjacency=adjacency)
+    with waiting("searching", silent=json):
+        found = dp.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency)
+        reached = dp.epsilon(family(found), delta=delta, adjacency=adjacency)
     name = "noise_multiplier" if expression is None else "x"
     if json:
         show.as_json(
@@ -148,12 +153,8 @@ def compare(
 ) -> None:
     """Every accountant on one event: its epsilon, or the reason it gives none."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
-    prices: dict[str, float | str] = {}
-    for name in dp.accounting.ACCOUNTANTS:
-        try:
-            prices[name] = dp.epsilon(event, delta=delta, accountant=name, adjacency=adjacency)
-        except dp.DiscreetError as reason:
-            prices[name] = str(reason)
+    with waiting("comparing", silent=json) as told:
+        prices = _prices(event, delta, adjacency, told)
     if json:
         answers = {
             name: {"epsilon": price} if isinstance(price, float) else {"reason": price}
@@ -166,6 +167,19 @@ def compare(
         for name, price in prices.items()
     ]
     show.table(f"epsilon at delta = {delta:g} ({adjacency})", ("accountant", "epsilon", "why not"), rows, prose=True)
+
+
+def _prices(event: dp.Event, delta: float, adjacency: Adjacency, told: Told | None) -> dict[str, float | str]:
+    """What each accountant says: an epsilon, or why not."""
+    prices: dict[str, float | str] = {}
+    for done, name in enumerate(dp.accounting.ACCOUNTANTS):
+        if told is not None:
+            told(done / len(dp.accounting.ACCOUNTANTS), name)
+        try:
+            prices[name] = dp.epsilon(event, delta=delta, accountant=name, adjacency=adjacency)
+        except dp.DiscreetError as reason:
+            prices[name] = str(reason)
+    return prices
 
 
 def tradeoff(
@@ -193,14 +207,15 @@ def tradeoff(
 ) -> None:
     """The errors an attacker cannot beat: a PNG with --out, otherwise a curve in the terminal."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
-    guarantee = dp.guarantee(event, adjacency=adjacency)
-    advantage, power = guarantee.advantage(), guarantee.tpr_at(fpr)
-    if out is not None:
-        with claimed(out, force=force, inputs=[file] if file else []) as picture:
-            guarantee.plot(str(picture))
-    if json or out is None:
-        grid = [step / (POINTS - 1) for step in range(POINTS)]
-        missed = [float(guarantee.tradeoff(at)) for at in grid]
+    with waiting("computing", silent=json):
+        guarantee = dp.guarantee(event, adjacency=adjacency)
+        advantage, power = guarantee.advantage(), guarantee.tpr_at(fpr)
+        if out is not None:
+            with claimed(out, force=force, inputs=[file] if file else []) as picture:
+                guarantee.plot(str(picture))
+        if json or out is None:
+            grid = [step / (POINTS - 1) for step in range(POINTS)]
+            missed = [float(guarantee.tradeoff(at)) for at in grid]
     if json:
         show.as_json(
             {
@@ -221,3 +236,12 @@ def tradeoff(
         f"The best attacker gains at most {show.ceiling(advantage, 4)} over guessing, and finds at most a fraction "
         f"{show.ceiling(power, 4)} at a false-positive rate of {fpr:g} ({adjacency})."
     )
+
+
+EXAMPLES: dict[Callable[..., None], str] = {
+    epsilon: 'discreet epsilon "poisson(0.01, gaussian(4)) * 10000" --delta 1e-5',
+    delta: 'discreet delta "gaussian(4) * 10" --epsilon 1',
+    calibrate: "discreet calibrate --rate 0.01 --steps 10000 --epsilon 1 --delta 1e-5",
+    compare: 'discreet compare "laplace(10) * 100" --delta 1e-6',
+    tradeoff: 'discreet tradeoff "gaussian(1)" --out tradeoff.png',
+}

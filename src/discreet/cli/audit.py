@@ -12,12 +12,14 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-from discreet.cli import show
+from discreet.cli import colours, show
+from discreet.cli.colours import Painted
 from discreet.cli.fit import Seed
-from discreet.cli.help import CLAIMS
+from discreet.cli.help import CLAIMS, example
 from discreet.cli.outputs import ForceOption, claimed
-from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption, bar
+from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption
 from discreet.cli.toml import read_sections
+from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ __all__ = ["audit", "register"]
 File = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[RUN]",
+        metavar="RUN",
         help="A TOML file with a section statistic, query or fit, and perhaps audit.",
         show_default=False,
     ),
@@ -56,6 +58,7 @@ Out = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 
+EXAMPLE = example("discreet audit mean.toml --trials 1000")
 VIOLATED = 1
 _ASKED = {"trials", "delta", "confidence"}
 _BUDGET = {"epsilon", "delta", "rho"}
@@ -63,7 +66,7 @@ _BUDGET = {"epsilon", "delta", "rho"}
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=CLAIMS)(audit)
+    app.command(rich_help_panel=CLAIMS, epilog=EXAMPLE)(audit)
 
 
 def audit(
@@ -90,7 +93,7 @@ def audit(
     asked = _of_file(file) if file is not None else _of_options(schema, sql, target, budget)
     with ExitStack() as opened:
         picture = None if out is None else opened.enter_context(claimed(out, force=force, inputs=asked.inputs))
-        told = opened.enter_context(bar("running"))
+        told = opened.enter_context(waiting("running", silent=json))
         found = run(
             asked.operation,
             asked.data,
@@ -234,5 +237,7 @@ def _print(asked: _Asked, found: Audit, json: bool) -> None:
         f"audited on made-up neighbours: {asked.name}",
         f"lower bound: epsilon >= {show.floor(found.lower, 4)} with {found.confidence:.6g} confidence ({runs})",
         f"claimed: epsilon = {show.ceiling(found.claimed)} at delta = {found.delta:g} ({asked.adjacency})",
-        "VIOLATED: the claim is refuted" if found.violated else "consistent: the claim was not refuted",
+        Painted("VIOLATED: the claim is refuted", colours.BAD)
+        if found.violated
+        else Painted("consistent: the claim was not refuted", colours.GOOD),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
@@ -67,11 +68,16 @@ NOT_CHARGED = (
     "NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
     f"with --ledger or {VARIABLE}; --no-book says that this is meant."
 )
+HERE = f" There is a {DEFAULT} in this folder: --ledger {DEFAULT}."
 
 
 @contextmanager
-def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iterator[Book | None]:
-    """The book to charge; or none, which is said loudly when the block ends well."""
+def charged(
+    ledger: str | None, book: str | None, no_book: bool = False, delta: float | None = None
+) -> Iterator[Book | None]:
+    """The book to charge; or none, which is said loudly when the block ends well. A release whose own ``delta`` is
+    more than the book has in all is refused.
+    """
     if no_book and book is not None:
         raise ValueError("--no-book and --book contradict each other.")
     if ledger is None and book is not None:
@@ -79,10 +85,12 @@ def charged(ledger: str | None, book: str | None, no_book: bool = False) -> Iter
     if ledger is None or no_book:
         yield None
         if not no_book:
-            warn(NOT_CHARGED)
+            warn(NOT_CHARGED + (HERE if Path(DEFAULT).is_file() else ""))
         return
     with opened(ledger) as books:
-        yield books.book(_only(books) if book is None else book)
+        found = books.book(_only(books) if book is None else book)
+        _compare(delta or 0.0, found)
+        yield found
 
 
 def opened(address: str, create: bool = False) -> Ledger:
@@ -108,6 +116,23 @@ class Recorded:
         entry = self._book.charge(event, label, **told)
         self.head = {"book": self._book.name, "head": f"{entry.seq}:{entry.hash}"}
         return entry
+
+
+def _compare(delta: float, book: Book) -> None:
+    """Refuse a delta above the book's, which all of its releases share."""
+    whole = book.limit[1]
+    if delta > whole == 0:
+        raise ValueError(
+            f"delta is {delta:g}, but book {book.name!r} has delta=0 and admits pure events only. Nothing was charged. "
+            "Write --delta 0 for a fit, or leave --delta out of a query, or ask the data owner for a book, or a raise, "
+            "that has a delta."
+        )
+    if delta > whole:
+        raise ValueError(
+            f"delta is {delta:g}, which is more than book {book.name!r} has for all its releases together, {whole:g}. "
+            f"Nothing was charged. Write --delta {whole / 10:.3g}, a tenth of that, or less (privacy.delta in a run's "
+            "file), or ask the data owner to raise the limit."
+        )
 
 
 def _only(books: Any) -> str:

@@ -11,9 +11,10 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
+from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
 
 __all__ = ["Data", "fit", "register"]
@@ -36,10 +37,15 @@ Seed = Annotated[
     int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.", show_default=False)
 ]
 
+EXAMPLE = example(
+    "discreet fit people.csv --schema people.toml --target income \\",
+    "  --epsilon 1 --delta 1e-7 --out income.json --ledger budget.db",
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(fit)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(fit)
 
 
 def fit(
@@ -61,7 +67,11 @@ def fit(
     from discreet.linear.tabular import TableModel
 
     model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
-    with claimed(out, force=force, inputs=[data, schema]) as file, charged(ledger, book, no_book) as account:
+    with (
+        claimed(out, force=force, inputs=[data, schema]) as file,
+        charged(ledger, book, no_book, delta) as account,
+        waiting("reading and fitting", silent=json),
+    ):
         payer = Recorded(account)
         model.fit(data, book=payer)
         model.charge = payer.head

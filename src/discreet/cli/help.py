@@ -11,7 +11,7 @@ with extra("cli"):
     import typer
     from typer.core import TyperGroup
 
-__all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Sections", "front_door"]
+__all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Sections", "example", "front_door"]
 
 SUMMARY = "Learn from sensitive data under differential privacy, and know what it cost."
 
@@ -23,11 +23,21 @@ EXAMPLES = """\b
 Examples:
   discreet ledger open census --epsilon 3 --delta 1e-6
   discreet init people.csv --out people.toml
-  discreet fit people.csv --schema people.toml --target income --epsilon 1 --out income.json
+  discreet fit people.csv --schema people.toml --target income --epsilon 1 \\
+    --delta 1e-7 --out income.json --ledger budget.db
   discreet report census
   discreet epsilon --noise-multiplier 4 --rate 0.01 --steps 10000 --delta 1e-5
   discreet COMMAND --help
 """
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help: a command that works, its lines as they are.
+
+    >>> example("discreet ledger show").splitlines()[1:]
+    ['Example:', '  discreet ledger show']
+    """
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def _print_version(asked: bool) -> None:
@@ -50,8 +60,10 @@ class Sections(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the lists."""
         sections: dict[str, list[Any]] = {heading: [] for heading in (LEARN, BOOKS, CLAIMS, PRICES)}
+        rest = "More" if ctx.parent is None else "Commands"
         for command in self.commands.values():
-            sections.setdefault(getattr(command, "rich_help_panel", None) or "More", []).append(command)
+            heading = getattr(command, "rich_help_panel", None)
+            sections.setdefault(heading if isinstance(heading, str) else rest, []).append(command)
         width = max(map(len, self.commands))
         for heading, commands in sections.items():
             if commands:

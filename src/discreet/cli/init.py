@@ -12,7 +12,7 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.fit import Data
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 
 __all__ = ["draft", "init", "register"]
@@ -55,7 +55,7 @@ Ask = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(init)
+    app.command(rich_help_panel=LEARN, epilog=example("discreet init people.csv --out people.toml"))(init)
 
 
 def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOption = False) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from discreet.errors import extra
 from discreet.release import ONE_RECORD
@@ -10,19 +11,43 @@ from discreet.release import ONE_RECORD
 with extra("cli"):
     import typer
 
+from discreet.cli import colours
 from discreet.cli.books import DEFAULT, Address, Json, Name, opened
-from discreet.cli.help import BOOKS
+from discreet.cli.colours import Painted
+from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
 from discreet.cli.options import Description, EventFile, Expression
 from discreet.cli.show import as_json as print_json
 from discreet.cli.show import say, table
+from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:  # the ledger and the report are extras of their own: loaded by the commands that need them
     from discreet.ledger import Book, Entry, Standing
 
 __all__ = ["app", "register"]
 
-app = typer.Typer(help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True)
+EXAMPLES = {
+    "open": ("discreet ledger open census --epsilon 3 --delta 1e-6",),
+    "raise": ('discreet ledger raise census --epsilon 1 --why "a second wave"',),
+    "charge": ('discreet ledger charge census "laplace(2)" --label "mean of incomes"',),
+    "show": ("discreet ledger show census",),
+    "history": ("discreet ledger history census --newest 5",),
+    "verify": ("discreet ledger verify --ledger budget.db",),
+    "export": ("discreet ledger export census --format csv --out history.csv",),
+    "plot": ("discreet ledger plot census --out burn-down.svg",),
+}
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+LITTLE = 0.1  # of the limit: what is left is then shown with care
+HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
+TOGETHER = (
+    "ε spent is what is proved of all charges of a book together at its δ, even if each was chosen after seeing the "
+    "answers before. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
+    "little more, many come to far less."
+)
+
+app = typer.Typer(
+    cls=Sections, help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True
+)
 
 
 def register(commands: typer.Typer) -> None:
@@ -30,7 +55,12 @@ def register(commands: typer.Typer) -> None:
     commands.add_typer(app, name="ledger", rich_help_panel=BOOKS)
 
 
-@app.command("open")
+def command(name: str) -> Callable[[_Command], _Command]:
+    """The command of a name, with its example."""
+    return app.command(name, epilog=example(*EXAMPLES[name]))
+
+
+@command("open")
 def open_book(
     name: Annotated[
         str, typer.Argument(metavar="BOOK", help="Name of the book; 'census/alice' makes a sub-book of 'census'.")
@@ -55,7 +85,7 @@ def open_book(
     ledger: Address = DEFAULT,
 ) -> None:
     """Open a book; only a raise changes its limits. A sub-book takes adjacency, unit and filter from the book above."""
-    with opened(ledger, create=True) as books:
+    with opened(ledger, create=True) as books, waiting("checking the ledger"):
         if "/" in name:
             above, inner = name.rsplit("/", 1)
             holder = books.book(above)
@@ -74,10 +104,11 @@ def open_book(
                 max_epsilon=max_epsilon,
                 max_delta=max_delta,
             )
-        say(f"{book.name}: {book.terms.describe()}", f"head {books.head()}")
+        head = books.head()
+    say(f"{book.name}: {book.terms.describe()}", f"head {head}")
 
 
-@app.command("raise")
+@command("raise")
 def raise_limit(
     name: Name,
     why: Annotated[str, typer.Option(help="The reason, which the report repeats.", show_default=False)],
@@ -88,7 +119,7 @@ def raise_limit(
     """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
     from discreet.reporting import words
 
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("checking the ledger"):
         books.book(name).raise_limit(epsilon=epsilon, delta=delta, why=why)
         seen = books.overview(name)
     (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
@@ -100,7 +131,7 @@ def raise_limit(
     )
 
 
-@app.command()
+@command("charge")
 def charge(
     name: Name,
     expression: Expression = None,
@@ -113,23 +144,23 @@ def charge(
     from discreet.reporting import words
 
     cost = Description(expression, event).event()
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("checking the ledger"):
         books.book(name).charge(cost, label, unit=unit)
         seen = books.overview(name)
     spent, limit, left = words.balance(seen.books[0].spent.epsilon, seen.books[0].limit[0])
-    say(f"{name}: charged {cost}", f"epsilon={spent} of {limit} proved, epsilon={left} left", f"head {seen.head}")
+    say(f"{name}: charged {cost}", f"spent epsilon={spent} of {limit}, left epsilon={left}", f"head {seen.head}")
 
 
-@app.command()
+@command("show")
 def show(
-    name: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book; without it, all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BOOK", help="A book; without it, all of them.")] = None,
     as_json: Json = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """What each book has proved, and what is left."""
+    """What each book has spent, and what is left."""
     from discreet.reporting import words
 
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("reading the ledger", silent=as_json):
         seen = books.overview(name)
     rows = [_state(book) for book in seen.books]
     if as_json:
@@ -137,24 +168,38 @@ def show(
         return
     table(
         "",
-        ("book", "ε proved", "ε limit", "ε left", "δ", "charges", "unit", "adjacency", "proof"),
+        HEADINGS,
         [
             (
                 row["book"],
-                *words.balance(row["epsilon"], row["limit"]),
+                *_figures(row),
                 words.number(row["delta"]),
                 f"{row['charges']:,}",
                 row["unit"],
-                row["adjacency"],
-                row["proof"],
             )
             for row in rows
         ],
     )
-    say(f"head {seen.head}")
+    rules = [
+        f"{row['book']}: proved by {words.rule(row['proof'])}, for {row['adjacency']} neighbours"
+        for row in rows
+        if row["charges"]
+    ]
+    several = any(row["charges"] > 1 and row["proof"] != "pure sum" for row in rows)
+    say(*(rules if name or len(rows) == 1 else []), *([TOGETHER] if several else []), f"head {seen.head}")
 
 
-@app.command()
+def _figures(row: dict[str, Any]) -> tuple[str, str, str]:
+    """What is spent, the limit and what is left, as figures that subtract; in the colour of how much is left."""
+    from discreet.reporting import words
+
+    spent, limit, left = words.balance(row["epsilon"], row["limit"])
+    share = row["left"] / row["limit"]
+    colour = colours.BAD if left == "0" else colours.CAREFUL if share < LITTLE else colours.GOOD
+    return Painted(spent, colours.AMOUNT), limit, Painted(left, colour)
+
+
+@command("history")
 def history(
     name: Name,
     newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the last entries.")] = 20,
@@ -164,10 +209,10 @@ def history(
     """The last entries of a book and of the books inside it."""
     from discreet.reporting.charges import alone
 
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("reading the ledger", silent=as_json):
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
-    own = [alone(entry, adjacency, delta) for entry in entries]
+        own = [alone(entry, adjacency, delta) for entry in entries]
     if as_json:
         print_json([entry.to_dict() | {"epsilon_alone": cost} for entry, cost in zip(entries, own, strict=True)])
         return
@@ -191,8 +236,8 @@ def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
         entry.label,
         words.protected(entry),
         str(entry.cost) if entry.cost else words.agreed(entry),
-        "" if own is None else words.number(own),
-        words.number(float(entry.epsilon)) if entry.epsilon else "",
+        "" if own is None else words.bound(own),
+        words.bound(float(entry.epsilon)) if entry.epsilon else "",
     )
 
 
@@ -229,4 +274,4 @@ def _state(book: Standing) -> dict[str, Any]:
 
 
 for check in (verify, export, plot):
-    app.command()(check)
+    command(check.__name__)(check)

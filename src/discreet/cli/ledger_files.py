@@ -15,9 +15,12 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
+from discreet.cli import colours
 from discreet.cli.books import DEFAULT, Address, Name, opened
+from discreet.cli.colours import Painted
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import data, say
+from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from discreet.ledger import Entry
@@ -39,14 +42,15 @@ def verify(
     """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
     if head is not None and ":" not in head and Path(head).is_file():
         head = Path(head).read_text(encoding="utf-8").strip()
-    with opened(ledger) as books:
-        found = books.verify(head)
+    with opened(ledger) as books, waiting("checking entries") as told:
+        found = books.verify(head, progress=told)
     against = " against the anchored head" if found.anchored else ""
-    say(f"{found.entries:,} entries in {found.books:,} books verified{against}", f"head {found.head}")
+    many = f"{found.entries:,} entries in {found.books:,} book{'' if found.books == 1 else 's'}"
+    say(Painted(f"{many} verified{against}", colours.GOOD), f"head {found.head}")
 
 
 def export(
-    name: Annotated[str | None, typer.Argument(metavar="[BOOK]", help="A book; without it, the whole ledger.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="BOOK", help="A book; without it, the whole ledger.")] = None,
     format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file instead of the terminal.")
@@ -55,7 +59,7 @@ def export(
     ledger: Address = DEFAULT,
 ) -> None:
     """Every entry, with every column, for other programs."""
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("reading entries"):
         entries = books.entries() if name is None else books.book(name).entries()
         head = books.head()
     text = _csv(entries) if format is Format.CSV else _json(entries, head)
@@ -77,7 +81,7 @@ def plot(
     """Draw how the budget was used, as SVG."""
     from discreet.reporting import figures, report
 
-    with opened(ledger) as books:
+    with opened(ledger) as books, waiting("reading entries"):
         facts = report(books.book(name), entries=1).facts
     with claimed(out, force=force) as file:
         file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")

@@ -32,7 +32,7 @@ __all__ = [
 Expression = Annotated[
     str | None,
     typer.Argument(
-        metavar="[EVENT]",
+        metavar="EVENT",
         help="The event as text, for example 'poisson(0.01, gaussian(4)) * 10000 + laplace(2)'.",
         show_default=False,
     ),

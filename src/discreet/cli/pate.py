@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,10 +15,11 @@ from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
 from discreet.cli.books import charged as charged_book
 from discreet.cli.fit import Seed
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption
 from discreet.cli.toml import read_sections
+from discreet.cli.waiting import waiting
 from discreet.release import charged
 from discreet.schema import read_schema
 
@@ -37,7 +39,7 @@ _SECTIONS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(pate)
+    app.command(rich_help_panel=LEARN, epilog=example("discreet pate votes.toml --ledger budget.db"))(pate)
 
 
 def pate(
@@ -64,10 +66,16 @@ def pate(
     from discreet.linear.saved import dumps
 
     asked = read_sections(file, _SECTIONS)
-    operation, private, inputs = _operation(asked, file.parent, progress=not quiet)
-    with claimed(out, force=force, inputs=[file, *inputs]) as written, charged_book(ledger, book, no_book) as account:
+    operation, private, inputs = _operation(asked, file.parent)
+    with (
+        claimed(out, force=force, inputs=[file, *inputs]) as written,
+        charged_book(ledger, book, no_book, operation.delta) as account,
+        waiting("training teachers", silent=quiet or json) as told,
+    ):
         payer = Recorded(account)
-        model = charged(operation, private, book=payer, label=f"student of {file.name}", rng=seed).value
+        model = charged(
+            replace(operation, progress=told or False), private, book=payer, label=f"student of {file.name}", rng=seed
+        ).value
         model.stated["charged"] = payer.head
         written.write_text(dumps(model), encoding="utf-8")
     if json:
@@ -83,7 +91,7 @@ def pate(
         show.say("made with a seed: for tests, not private")
 
 
-def _operation(asked: dict[str, dict[str, Any]], folder: Path, progress: bool) -> tuple[TablePATE, str, list[str]]:
+def _operation(asked: dict[str, dict[str, Any]], folder: Path) -> tuple[TablePATE, str, list[str]]:
     from discreet.pate.tabular import TablePATE
 
     data, teachers = asked["data"], asked["teachers"]
@@ -102,7 +110,6 @@ def _operation(asked: dict[str, dict[str, Any]], folder: Path, progress: bool) -
         n_jobs=teachers.get("jobs"),
         queries=queries,
         delta=asked["privacy"].get("delta", 1e-6),
-        progress=progress,
     )
     return operation, private, [private, public, schema]
 

@@ -11,21 +11,26 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import as_json, say, table
+from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:  # --help must not wait for torch
     from discreet.training.frontier import Frontier, Point
 
 __all__ = ["plan", "register"]
 
+EXAMPLE = example(
+    "discreet plan --records 60000 --parameters 26000 --epochs 20 \\",
+    "  --epsilon 3 --delta 1e-5 --batch-size 15000 --vectors 0",
+)
 AROUND = (0.25, 1.0, 4.0)  # times epsilon: the prices that the frontier is drawn for
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(plan)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(plan)
 
 
 def plan(
@@ -64,8 +69,8 @@ def plan(
     sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
     facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
     facts |= {"vectors": vectors, "clip_norm": clip_norm}
-    with nullcontext() if out is None else claimed(out, force=force) as path:
-        noises = f.frontier(records, parameters, epsilons=[epsilon], **facts)
+    with nullcontext() if out is None else claimed(out, force=force) as path, waiting("comparing", silent=json) as told:
+        noises = f.frontier(records, parameters, epsilons=[epsilon], progress=told, **facts)
         drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
         if path is not None:
             drawn.plot(str(path))
@@ -104,12 +109,14 @@ def _facts(point: Point) -> dict[str, Any]:
 
 
 def _show(noises: Frontier, drawn: Frontier, chosen: Point, epsilon: float, delta: float) -> None:
-    names = ("batch", "steps", "noise, sampler", "noise multiplier", "vectors", "signal to noise")
+    names = {"signal to noise": "ratio", "batch": "batch", "steps": "steps", "noise multiplier": "multiplier"}
+    names |= {"vectors": "vectors", "noise, sampler": "noise, sampler"}
     rows = [_facts(point) for point in _ordered(noises)]
     texts = [
         tuple(f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names) for row in rows
     ]
-    table(f"at epsilon = {epsilon:g}, delta = {delta:g}; the best first", names, texts)
+    title = f"ratio of signal to noise at epsilon = {epsilon:g}, delta = {delta:g}; the best first"
+    table(title, list(names.values()), texts, prose=True)
     heading = "Signal to noise of independent noise with Poisson batches; * is suggested at that epsilon:"
     say("", heading, *str(drawn).splitlines(), "")
     row = chosen.expected
@@ -133,8 +140,7 @@ def _expectations(
 
     losses = [most_excess_loss(p, parameters, clip_norm) for p in (*best, *drawn.best(epsilon))]
     return {
-        f"Error of a private mean of {parameters} numbers a record, l2, records of norm {clip_norm:g}": mean_error(
-            records, parameters, epsilon=epsilon, delta=delta, norm=clip_norm
-        ),
+        f"Error of a private mean of {parameters} number{'s' * (parameters != 1)} a record, l2, records of norm "
+        f"{clip_norm:g}": mean_error(records, parameters, epsilon=epsilon, delta=delta, norm=clip_norm),
         "Excess loss of a convex model at distance 1 from the start, at most": min(x for x in losses if x is not None),
     }

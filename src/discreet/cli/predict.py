@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,12 +15,16 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.fit import Data
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.query import JsonOption
+from discreet.cli.waiting import waiting
 
 __all__ = ["predict", "register"]
 
 SHOWN = 10  # numbers of lines in a warning
+FIRST = 10  # predictions that a terminal is shown; a file or a pipe gets all
+EXAMPLE = example("discreet predict income.json new.csv --out predictions.csv")
 
 Model = Annotated[
     str,
@@ -27,7 +32,13 @@ Model = Annotated[
 ]
 Out = Annotated[
     str | None,
-    typer.Option("--out", "-o", metavar="FILE", help="Write a CSV there instead of printing.", show_default=False),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write a CSV there; a terminal is shown the first lines only.",
+        show_default=False,
+    ),
 ]
 Statement = Annotated[
     bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")
@@ -44,7 +55,7 @@ Trust = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(predict)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(predict)
 
 
 def predict(
@@ -54,9 +65,13 @@ def predict(
     statement: Statement = False,
     force: ForceOption = False,
     trust_pickle: Trust = False,
+    json: JsonOption = False,
 ) -> None:
-    """Predict with a saved model: one line a row. Nothing more is charged, but a line is made of its row: those for
-    private rows are as private as the rows. What may be given away is the model."""
+    """Predict with a saved model: one line a row.
+
+    Nothing more is charged, but a line is made of its row: those for private rows are as private as the rows. What may
+    be given away is the model.
+    """
     loaded = _pickled(model) if trust_pickle else _loaded(model)  # of 'fit', or of 'train'
     if statement:
         show.as_json(loaded.statement)
@@ -64,14 +79,25 @@ def predict(
     if not data:
         raise ValueError("DATA is missing: name the file to predict for, or ask for --statement.")
     if out is None:
-        show.data(_csv(loaded.target, loaded.predict(data).tolist()))
-        _tell_left_out(data)
-        return
-    with claimed(out, force=force, inputs=[model, data]) as file:
-        found = loaded.predict(data).tolist()
-        file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
-    show.say(f"wrote {out}: {len(found)} predictions of {loaded.target}")
+        with waiting("predicting", silent=json):
+            found = loaded.predict(data).tolist()
+        show.as_json({"target": loaded.target, "predictions": found}) if json else _print(loaded.target, found)
+    else:
+        with claimed(out, force=force, inputs=[model, data]) as file, waiting("predicting", silent=json):
+            found = loaded.predict(data).tolist()
+            file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
+        told = f"wrote {out}: {len(found)} predictions of {loaded.target}"
+        show.as_json({"out": out, "target": loaded.target, "rows": len(found)}) if json else show.say(told)
     _tell_left_out(data)
+
+
+def _print(target: str, found: list[object]) -> None:
+    """All predictions for another program; for a person at a terminal the first, and how to get the others."""
+    if not sys.stdout.isatty() or len(found) <= FIRST:
+        show.data(_csv(target, found))
+        return
+    show.data(_csv(target, found[:FIRST]))
+    show.warn(f"... and {len(found) - FIRST:,} more: --out FILE writes all of them.")
 
 
 def _tell_left_out(data: str) -> None:
@@ -79,11 +105,9 @@ def _tell_left_out(data: str) -> None:
     from discreet.encoding.sources import unreadable_lines
 
     if lines := unreadable_lines(data):
-        more = ", ..." if len(lines) > SHOWN else ""
-        show.warn(
-            f"{len(lines)} lines cannot be read (too few fields, or bytes that are no text) and have no prediction: "
-            f"{', '.join(map(str, lines[:SHOWN]))}{more}"
-        )
+        many = "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
+        listed = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
+        show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")
 
 
 def _loaded(path: str) -> Any:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 from discreet.errors import extra
@@ -14,10 +11,11 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
+from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
 
-__all__ = ["JsonOption", "SchemaFile", "bar", "query", "register"]
+__all__ = ["JsonOption", "SchemaFile", "query", "register"]
 
 Source = Annotated[
     str,
@@ -65,10 +63,15 @@ MemoryOption = Annotated[
     str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.", show_default=False)
 ]
 
+EXAMPLE = example(
+    "discreet query people.csv --schema people.toml --epsilon 0.5 \\",
+    '  --sql "SELECT sex, AVG(age) FROM people GROUP BY sex" --ledger budget.db',
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(query)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(query)
 
 
 def query(
@@ -103,8 +106,8 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    with charged(ledger, book, no_book) as account, bar() as progress:
-        answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=account, label=sql, progress=progress)
+    with charged(ledger, book, no_book, delta) as account, waiting("reading", silent=json) as told:
+        answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=account, label=sql, progress=told)
     _print(answer.value, answer.event.to_dict() if json else None)
 
 
@@ -119,20 +122,6 @@ def _public(given: list[str]) -> dict[str, Any]:
             raise ValueError(f"--public is {entry!r}, but must be NAME=FILE.")
         found[name] = pl.read_parquet(path) if path.endswith((".parquet", ".pq")) else pl.read_csv(path)
     return found
-
-
-@contextmanager
-def bar(doing: str = "reading") -> Iterator[Callable[..., None] | None]:
-    """A progress bar on standard error, for a person who waits there: called with a share, and what is being done."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(doing, total=1.0)
-        yield lambda share, stage=doing: shown.update(task, completed=share, description=stage)
 
 
 def _print(value: Any, event: dict[str, Any] | None) -> None:

@@ -12,16 +12,19 @@ with extra("cli"):
     import typer
 
 from discreet.cli.books import DEFAULT, Address, Name
-from discreet.cli.help import BOOKS
+from discreet.cli.help import BOOKS, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import say
+from discreet.cli.waiting import waiting
 
 __all__ = ["register", "report"]
+
+EXAMPLE = example('discreet report census --dataset "the survey of 2025" --purpose planning')
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=BOOKS)(report)
+    app.command(rich_help_panel=BOOKS, epilog=EXAMPLE)(report)
 
 
 def report(
@@ -48,7 +51,7 @@ def report(
     target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
     if registry and target.suffix != ".json":
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
-    with claimed(target, force=force) as page, Ledger(ledger, create=False) as books:
+    with claimed(target, force=force) as page, Ledger(ledger, create=False) as books, waiting("writing the report"):
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
+
+from discreet.cli import colours
+from discreet.cli.colours import Painted
 
 __all__ = ["as_json", "ceiling", "clean", "curve", "data", "floor", "say", "table", "warn"]
 
@@ -79,13 +84,33 @@ def _escaped(sign: str) -> str:
 
 
 def say(*lines: str) -> None:
-    """Lines for a person; a sign that the terminal has no code for is written as an escape."""
-    print("\n".join(map(_shown, lines)))
+    """Lines for a person, with their amounts, or as a whole, in colour where that is wanted; a sign that the terminal
+    has no code for is written as an escape.
+    """
+    print("\n".join(_coloured(line, _wrapped(_shown(line), sys.stdout), sys.stdout) for line in lines))
 
 
-def warn(text: str) -> None:
+def warn(text: str, colour: colours.Colour = colours.CAREFUL) -> None:
     """One line on standard error."""
-    print(_encodable(clean(text), sys.stderr), file=sys.stderr)
+    shown = _wrapped(_encodable(clean(text), sys.stderr), sys.stderr)
+    print(_coloured(Painted(text, colour), shown, sys.stderr), file=sys.stderr)
+
+
+def _wrapped(text: str, stream: Any) -> str:
+    """A long line on a terminal, cut between words; a file or a pipe gets it as it is."""
+    width = shutil.get_terminal_size().columns
+    if len(text) <= width or not stream.isatty():
+        return text
+    label = re.match(r"\S+ {2,}", text)  # of a list: what goes on stands below what it goes on from
+    indent = " " * label.end() if label and label.end() < width else ""
+    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _coloured(line: str, shown: str, stream: Any) -> str:
+    """What is shown of a line, in its colours: put on last, so that nothing in the text can bring its own."""
+    if not colours.wanted(stream):
+        return shown
+    return line.colour.paint(shown) if isinstance(line, Painted) else colours.highlighted(shown)
 
 
 def data(text: str) -> None:
@@ -114,7 +139,9 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, 
     from rich.text import Text
 
     title, *headers = (_shown(text) for text in (title, *headers))
+    inks = [[cell.colour if isinstance(cell, Painted) else None for cell in row] for row in rows]
     rows = [[_shown(cell) for cell in row] for row in rows]
+    wanted = colours.wanted(sys.stdout)
     widths = [max(cell_len(cell) for cell in column) for column in zip(headers, *rows, strict=True)]
     if prose:
         widths[-1] = max(cell_len(word) for row in (headers, *rows) for word in row[-1].split(" "))
@@ -122,18 +149,20 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, 
         names = max(map(cell_len, headers))
         blocks = [
             "\n".join(
-                f"{name}:{' ' * (names - cell_len(name))} {cell}" for name, cell in zip(headers, row, strict=True)
+                f"{name}:{' ' * (names - cell_len(name))} {ink.paint(cell) if ink and wanted else cell}"
+                for name, cell, ink in zip(headers, row, ink_row, strict=True)
             )
-            for row in rows
+            for row, ink_row in zip(rows, inks, strict=True)
         ]
         print("\n\n".join([*([title] if title else []), *blocks]))
         return
     grid = Table(title=Text(title) if title else None, title_justify="left")
     for number, header in enumerate(headers):
         grid.add_column(Text(header), no_wrap=not prose or number + 1 < len(headers))
-    for row in rows:
-        grid.add_row(*map(Text, row))  # Text: a bracket in a reason is a bracket, not markup
-    Console(width=shutil.get_terminal_size().columns, color_system=None).print(grid)
+    for row, ink_row in zip(rows, inks, strict=True):  # Text: a bracket in a reason is a bracket, not markup
+        grid.add_row(*(Text(cell, ink.name if ink else "") for cell, ink in zip(row, ink_row, strict=True)))
+    system: Any = "standard" if wanted else None
+    Console(width=shutil.get_terminal_size().columns, color_system=system, force_terminal=wanted).print(grid)
 
 
 # --- a plot in characters -------------------------------------------------------------------------------------------

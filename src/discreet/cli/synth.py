@@ -15,9 +15,10 @@ from discreet.adjacency import Adjacency
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
 from discreet.cli.fit import Data, EpsilonOption, Seed
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
-from discreet.cli.query import ExplainOption, JsonOption, SchemaFile, bar
+from discreet.cli.query import ExplainOption, JsonOption, SchemaFile
+from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
 
 __all__ = ["register", "synth"]
@@ -39,10 +40,15 @@ Model = Annotated[
 ]
 Engine = Annotated[Literal["residual", "mbi"], typer.Option("--engine", help="mbi needs the extra of that name.")]
 
+EXAMPLE = example(
+    "discreet synth people.csv --schema people.toml --epsilon 1 \\",
+    "  --out synthetic.csv --ledger budget.db",
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(synth)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(synth)
 
 
 def synth(
@@ -79,16 +85,17 @@ def synth(
     with ExitStack() as files:
         file = files.enter_context(claimed(out, force=force, inputs=[data, schema]))
         kept = files.enter_context(claimed(model, force=force, inputs=[data, schema])) if model else None
-        with charged(ledger, book, no_book) as account, bar("fitting") as progress:
+        with charged(ledger, book, no_book, delta) as account, waiting("fitting", silent=json) as told:
             payer = Recorded(account)
-            fitted = estimator.fit(data, schema=declared, book=payer, label=f"synth {out}", rng=seed, progress=progress)
+            fitted = estimator.fit(data, schema=declared, book=payer, label=f"synth {out}", rng=seed, progress=told)
         if kept is not None:
             fitted.save(kept)
-        drawn = fitted.sample(rows, rng=None if seed is None else seed + 1)
-        write(drawn, file)
+        with waiting("drawing rows", silent=json):
+            drawn = fitted.sample(rows, rng=None if seed is None else seed + 1)
+            write(drawn, file)
     if json:
-        told = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
-        show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | told)
+        facts = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
+        show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | facts)
         return
     unit = declared.unit or "one record"
     show.say(

@@ -16,9 +16,10 @@ import typer
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
 from discreet.cli.books import charged as charged_book
-from discreet.cli.help import LEARN
+from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.toml import read_sections
+from discreet.cli.waiting import waiting
 from discreet.errors import extra
 from discreet.release import ONE_RECORD, charged
 from discreet.schema import read_schema
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # --help must not wait for torch: the functions that use it i
 
 __all__ = ["register", "train"]
 
+EXAMPLE = example("discreet train network.toml --out network.pt --ledger budget.db")
 _SECTIONS = {
     "model": {"layers", "hidden", "factory"},
     "data": {"path", "schema", "inputs", "target", "factory"},
@@ -53,7 +55,7 @@ _SECTIONS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(rich_help_panel=LEARN)(train)
+    app.command(rich_help_panel=LEARN, epilog=EXAMPLE)(train)
 
 
 def train(
@@ -94,15 +96,17 @@ def train(
         torch.manual_seed(seed)  # for a data factory; the run has streams of its own
     network = _network(asked, file.parent)
     model = _model(asked["model"]) if network is None else network.model
-    records = _data(asked["data"], file.parent) if network is None else network.tensors(_path(asked, file.parent))
-    operation = _operation(model, records, asked, progress=False if quiet else "local" if local else True)
-    told = out.with_name(f"{out.name}.json")
+    with waiting("reading", silent=quiet):
+        records = _data(asked["data"], file.parent) if network is None else network.tensors(_path(asked, file.parent))
+    beside = out.with_name(f"{out.name}.json")
     inputs = [file, *(file.parent / asked["data"][key] for key in ("path", "schema") if key in asked["data"])]
     with (
         claimed(out, force=force, inputs=inputs) as weights,
-        claimed(told, force=force, inputs=inputs) as statement,
-        charged_book(ledger, book, no_book) as account,
+        claimed(beside, force=force, inputs=inputs) as statement,
+        charged_book(ledger, book, no_book, _delta(asked)) as account,
+        waiting("training", silent=quiet or local) as told,  # what is local has a line of its own
     ):
+        operation = _operation(model, records, asked, progress="local" if local and not quiet else told or False)
         payer = Recorded(account)
         released = charged(operation, records, book=payer, label=f"training of {file.name}", rng=seed)
         torch.save(released.value.state_dict(), weights)
@@ -114,10 +118,16 @@ def train(
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         } | ({} if network is None else {"network": network.to_dict()})
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-    show.say(f"wrote {out} and {told.name}", f"event: {released.event.to_json()}")
+    show.say(f"wrote {out} and {beside.name}", f"event: {released.event}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
-    show.say(_guarantee(operation, float(asked["privacy"].get("delta", 1e-6))))
+    show.say(_guarantee(operation, _delta(asked)))
+
+
+def _delta(asked: dict[str, dict[str, Any]]) -> float:
+    """The delta of the run, for a book and for the guarantee; of another type than a number, the run itself says so."""
+    found = asked["privacy"].get("delta", 1e-6)
+    return float(found) if isinstance(found, (int, float)) else 0.0
 
 
 def _guarantee(operation: Training[torch.nn.Module], delta: float) -> str:

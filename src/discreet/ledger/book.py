@@ -10,10 +10,11 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import admitted, planned, pure_only, refusal
+from discreet.ledger.admission import admitted, planned
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
@@ -130,7 +131,7 @@ class Book:
             return price
         if fallback := next(plans, None):
             return fallback
-        raise BudgetExceeded(refusal(path, price, asked.label))
+        raise BudgetExceeded(refusal(path, price, asked.label, asked.unit.rows))
 
     def _commit(self, asked: _Asked, price: Amounts) -> Entry | None:
         with self.ledger._write([self.name]) as writing:

@@ -44,7 +44,8 @@ class Ledger:
     Traceback (most recent call last):
     ...
     discreet.errors.BudgetExceeded: 'one more' would raise epsilon to 1.100 at delta=0, above the limit 1 of book
-    'census'. Nothing was released. Use more noise, or ask the data owner to raise the limit.
+    'census'. Nothing was released. Left is epsilon=0. Nothing more fits. Use more noise, or ask the data owner to raise
+    the limit.
     """
 
     def __init__(
@@ -125,13 +126,14 @@ class Ledger:
             seq, _, digest = chain.tip(connection)
         return f"{seq}:{digest}"
 
-    def verify(self, head: str | None = None) -> Verification:
+    def verify(self, head: str | None = None, *, progress: Callable[[float], object] | None = None) -> Verification:
         """Recompute everything from the entries; raise ``ChainBroken`` at the first that does not fit.
 
-        With an anchored ``head``, also find a cut tail or a history rewritten as a whole.
+        With an anchored ``head``, also find a cut tail or a history rewritten as a whole. ``progress`` is told the
+        share of the entries that is done.
         """
         with self._store.read() as connection:
-            return verify(connection, head)
+            return verify(connection, head, progress)
 
     def now(self) -> datetime:
         """What the ledger's clock says, in UTC."""

@@ -120,7 +120,7 @@ def overview(connection: sa.Connection, name: str | None = None) -> Overview:
     nodes = [tree.parse(row) for row in tree.rows_inside(connection, name)]
     nodes.sort(key=lambda node: node.name.split("/"))
     if name is not None and (not nodes or nodes[0].name != name):
-        raise LedgerError(tree.absent(name))
+        raise LedgerError(tree.absent(connection, name))
     return Overview(_head(connection), tuple(map(Standing.of, nodes)))
 
 

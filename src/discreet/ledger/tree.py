@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +22,7 @@ from discreet.ledger.terms import LARGEST, Terms
 __all__ = ["Node", "advance", "below", "lineage", "load", "outcome", "parse", "path", "rows", "save"]
 
 
+_LISTED, _COMPARED = 5, 2000  # names in a message, and names that are looked at for it
 # Built once: composing a statement costs more than running it.
 _BY_NAME = sa.select(schema.books).where(schema.books.c.name.in_(sa.bindparam("names", expanding=True)))
 _ADVANCE = (
@@ -81,20 +83,29 @@ def lineage(name: str) -> list[str]:
 
 def load(connection: sa.Connection, name: str) -> list[Node]:
     """The book and all above it, nearest first, in one query."""
-    return path({row.name: parse(row) for row in rows(connection, lineage(name))}, name)
+    found = {row.name: parse(row) for row in rows(connection, lineage(name))}
+    if len(found) < len(lineage(name)):
+        raise LedgerError(absent(connection, name))
+    return path(found, name)
 
 
 def path(found: dict[str, Node], name: str) -> list[Node]:
     """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
     if missing := [name for name in names if name not in found]:
-        raise LedgerError(absent(missing[-1]))
+        raise LedgerError(f"There is no book {missing[-1]!r} in this ledger: open it first.")
     return [found[name] for name in names]
 
 
-def absent(name: str) -> str:
-    """What is said of a book that was never opened."""
-    return f"There is no book {name!r} in this ledger: open it first, or look at those there are (ledger show)."
+def absent(connection: sa.Connection, name: str) -> str:
+    """What is said of a book that was never opened: which there are, those of the most similar names first."""
+    there = list(connection.execute(sa.select(schema.books.c.name).limit(_COMPARED)).scalars())
+    known = {row.name for row in rows(connection, lineage(name))}
+    missing = [each for each in lineage(name) if each not in known][-1]
+    near = sorted(there, key=lambda each: (-SequenceMatcher(None, name.casefold(), each.casefold()).ratio(), each))
+    more = f" and {len(near) - _LISTED:,} more" if len(near) > _LISTED else ""
+    listed = f"but {', '.join(map(repr, near[:_LISTED]))}{more}: name one of them, or open it first"
+    return f"There is no book {missing!r} in this ledger{f', {listed}' if near else ': open it first'}."
 
 
 def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[sa.Row[Any]]:

@@ -44,7 +44,7 @@ class Charged:
     def __str__(self) -> str:
         words = {
             "enforced": ", bounded by the library",
-            "said": ", as was said",
+            "said": ", as the caller said",
             "converted": f", up to {self.rows:,} a unit",
         }
         return self.unit + words.get(self.by, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,12 +32,14 @@ class Verification:
     anchored: bool
 
 
-def verify(connection: sa.Connection, head: str | None = None) -> Verification:
+def verify(
+    connection: sa.Connection, head: str | None = None, progress: Callable[[float], object] | None = None
+) -> Verification:
     """Walk the chain once; raise ``ChainBroken`` at the first thing that does not follow from what was written."""
     anchor = chain.parse_head(head) if head is not None else None
     replay = Replay()
     with closing(chain.read(connection)) as entries:
-        replay.read(entries, anchor)
+        replay.read(entries if progress is None else _counted(entries, chain.tip(connection)[0], progress), anchor)
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
@@ -190,6 +192,14 @@ class Replay:
         above = tree.lineage(row.name)[1:]
         if row.parent != (above[0] if above else None) or not _same(tree.parse(row), self.nodes[row.name]):
             raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
+
+
+def _counted(entries: Iterable[Entry], last: int, progress: Callable[[float], object]) -> Iterator[Entry]:
+    """The entries as they come; a hundred of them at a time are told as a share of those the head names."""
+    for number, entry in enumerate(entries):
+        if number % 100 == 0:
+            progress(min(1.0, number / max(1, last)))
+        yield entry
 
 
 def _inherited(terms: Terms) -> tuple[Adjacency, str, int | None, str]:

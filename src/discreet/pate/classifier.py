@@ -76,7 +76,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rounds: int = 1,
         unit: str = ONE_RECORD,
         n_jobs: int | None = None,
-        progress: bool = False,
+        progress: bool | Callable[[float, str], object] = False,
         random_state: Any = None,
     ) -> None:
         self.teacher = teacher

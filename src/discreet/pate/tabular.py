@@ -7,7 +7,7 @@ that the schema gives no value is nobody's; in a public row such a number is the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ class TablePATE:
     queries: int | None = None
     delta: float = 1e-6
     n_jobs: int | None = None
-    progress: bool = False
+    progress: bool | Callable[[float, str], object] = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.teacher not in TEACHERS:

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class Teachers:
     """``n_teachers`` copies of ``teacher``, a classifier with ``fit`` and ``predict`` (``predict_proba`` if ``soft``).
 
     Classes are whole numbers from 0 to ``n_classes`` - 1. ``n_jobs`` processes train at a time; ``progress`` writes a
-    line. Neither changes a vote.
+    line, or is told the share that is done, and a stage. Neither changes a vote.
     """
 
     teacher: Any
@@ -50,7 +50,7 @@ class Teachers:
     n_classes: int
     soft: bool = False
     n_jobs: int | None = None
-    progress: bool = False
+    progress: bool | Callable[[float, str], object] = False
 
     def __post_init__(self) -> None:
         whole("n_teachers", self.n_teachers, low=1)
@@ -92,8 +92,9 @@ class Teachers:
         )
         usable = np.isfinite(columns[0]).all(axis=1) & np.isin(y, np.arange(self.n_classes))
         seeds = [int(word) for word in streams.public(_SEEDS).words(self.n_teachers) >> np.uint64(33)]
+        alone = replace(self, progress=False)  # what is told stays in this process
         jobs = (
-            joblib.delayed(self._vote)(i, X[part], y[part].astype(np.int64), queries, seeds[i])
+            joblib.delayed(alone._vote)(i, X[part], y[part].astype(np.int64), queries, seeds[i])
             for i in range(self.n_teachers)
             for part in [usable & (teacher == i)]
         )
@@ -143,7 +144,9 @@ class Teachers:
 
     def _shown(self, found: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         for done, votes in enumerate(found, 1):
-            if self.progress:
+            if callable(self.progress):
+                self.progress(done / self.n_teachers, f"teacher {done}/{self.n_teachers}")
+            elif self.progress:
                 filled = "█" * (20 * done // self.n_teachers)
                 sys.stderr.write(f"\r{filled:░<20} teacher {done}/{self.n_teachers} ")
                 sys.stderr.write("\n" if done == self.n_teachers else "")

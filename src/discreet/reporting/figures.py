@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import extra
@@ -41,13 +42,15 @@ _STYLE: Any = {
 
 
 def burn_down(facts: dict[str, Any]) -> str:
-    """Epsilon proved after each charge, against the limit."""
+    """Epsilon spent after each charge, against the limit of that moment."""
     trail = [point for point in facts["trail"] if point["epsilon"] is not None]
     numbers = range(len(trail) + 1)
     figure, axes = blank()
-    axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, lw=2, label="proved")
+    axes.step(numbers, [0.0, *(point["epsilon"] for point in trail)], where="post", color=NOW, lw=2, label="spent")
     axes.plot(numbers[-1], trail[-1]["epsilon"] if trail else 0.0, "o", color=NOW, markersize=5, clip_on=False)
-    axes.axhline(facts["limit"]["epsilon"], color=LIMIT, linewidth=1.6, linestyle=(0, (5, 3)), label="limit")
+    limits = limits_then(facts, [point["seq"] for point in trail])
+    ends = [*numbers[:-1], max(1, len(trail)) * 1.04]
+    axes.step(ends, limits, where="post", color=LIMIT, linewidth=1.6, linestyle=(0, (5, 3)), label="limit")
     axes.set_ylim(0, facts["limit"]["epsilon"] * 1.12)
     axes.set_xlim(0, max(1, len(trail)) * 1.04)
     charges = facts["spent"]["charges"]
@@ -58,11 +61,18 @@ def burn_down(facts: dict[str, Any]) -> str:
     return svg(figure, "burn")
 
 
+def limits_then(facts: dict[str, Any], numbers: Sequence[int]) -> list[float]:
+    """The limit when each of these entries was written, and now."""
+    raises = [(item["seq"], item["epsilon"]) for item in facts["raises"]]
+    then = [facts["at_opening"]["epsilon"] + sum(more for seq, more in raises if seq < number) for number in numbers]
+    return [*then, facts["limit"]["epsilon"]]
+
+
 def epsilon_of_delta(facts: dict[str, Any]) -> str:
     """The proved epsilon at every delta, and the limit as a point."""
     points = [p for p in facts["curve"] if p["epsilon"] is not None and p["delta"] > 0]
     figure, axes = blank()
-    axes.plot([p["delta"] for p in points], [p["epsilon"] for p in points], color=NOW, linewidth=2, label="proved now")
+    axes.plot([p["delta"] for p in points], [p["epsilon"] for p in points], color=NOW, linewidth=2, label="now")
     limit = facts["limit"]
     axes.plot([limit["delta"] or 1e-12], [limit["epsilon"]], "D", color=LIMIT, markersize=7, label="limit")
     axes.set_xscale("log")
@@ -80,7 +90,7 @@ def trade_off(facts: dict[str, Any]) -> str:
     rates = curve["false_positive_rate"]
     figure, axes = blank()
     axes.plot([0, 1], [1, 0], color=QUIET, linewidth=1.4, linestyle=(0, (5, 3)), label="perfect privacy")
-    axes.plot(rates, curve["false_negative_rate_now"], color=NOW, linewidth=2, label="proved now")
+    axes.plot(rates, curve["false_negative_rate_now"], color=NOW, linewidth=2, label="now")
     axes.plot(rates, curve["false_negative_rate_at_limit"], color=LIMIT, linewidth=1.6, label="at the limit")
     axes.plot([0, 0, 1], [1, 0, 0], color=INK, linewidth=1.2, linestyle=":", label="no privacy", clip_on=False)
     axes.set_xlim(0, 1)

@@ -56,6 +56,8 @@ def rendered(template: str, **values: Any) -> str:
     )
     environment.filters |= {
         "number": _number,
+        "bound": _bound,
+        "rule": words.rule,
         "percent": words.percent,
         "alike": words.alike,
         "day": _day,
@@ -66,6 +68,10 @@ def rendered(template: str, **values: Any) -> str:
 
 def _number(value: float | None) -> str:
     return "∞" if value is None else words.number(value)
+
+
+def _bound(value: float | None) -> str:
+    return "∞" if value is None else words.bound(value)
 
 
 def _day(at: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context
 
 from discreet.adjacency import Adjacency
+from discreet.ledger.balance import balance
 from discreet.ledger.chain import Entry
+from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD
 
 __all__ = [
@@ -15,11 +17,13 @@ __all__ = [
     "agreed",
     "alike",
     "balance",
+    "bound",
     "neighbours",
     "number",
     "percent",
     "protected",
     "raised",
+    "rule",
     "theorem",
     "verdict",
     "whom",
@@ -46,6 +50,14 @@ _THEOREMS = {
     "composed with the rest by basic composition.",
 }
 
+_RULES = {
+    "pure sum": "plain addition",
+    "before the raise": "what had been spent before the raise",
+    "plan": "the plan",
+    "none": "no theorem",
+    "nothing charged": "no theorem yet: nothing was charged",
+}
+
 # What a reader who is no mathematician meets on the page, in the order in which one would ask.
 GLOSSARY = {
     "ε (epsilon)": "How much everything released can tell about one unit, at most. 0 is nothing; each further 1 lets "
@@ -55,9 +67,11 @@ GLOSSARY = {
     "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",
     "event": "What a release does, exactly, from which its cost is computed: which noise, how much, on what sample.",
     "charge": "An event written into the book, before the data is read. Nothing is ever refunded.",
-    "proved": "What a theorem guarantees for everything charged so far, whatever was chosen when.",
-    "filter": "The rule that admits charges up to a limit fixed in advance, and refuses the one that would cross it.",
-    "odometer": "The reading of what is proved so far, valid at any moment.",
+    "spent": "What is proved of everything charged so far, together and whatever was chosen when. It is not the sum of "
+    "what each release costs alone: a few may come to a little more than that, many come to far less.",
+    "filter, rule": "The theorem that admits charges up to a limit fixed in advance, and refuses the one that would "
+    "cross it.",
+    "odometer": "A theorem that says what is spent so far at any moment, whenever one stops.",
     "plan": "Events declared together before any answer was seen; they may be priced more tightly.",
     "head": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it shows whether history was changed.",
 }
@@ -78,26 +92,16 @@ def number(value: float, digits: int = 4) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def balance(spent: float, limit: float) -> tuple[str, str, str]:
-    """What is proved, what may be, and what is left, as figures that subtract: the first rounded up, the last down.
+def bound(value: float, digits: int = 4) -> str:
+    """An upper bound with few digits: rounded up, so that what is printed is still one.
 
-    >>> balance(2.1558, 3.0), balance(0.1, 0.1), balance(float("inf"), 1.0)
-    (('2.156', '3', '0.844'), ('0.1', '0.1', '0'), ('∞', '1', '0'))
+    >>> bound(0.0999967), bound(2.08612), bound(3e-6), bound(float("inf"))
+    ('0.1', '2.087', '3e-6', '∞')
     """
-    whole = Decimal(repr(float(limit)))
-    if math.isinf(spent):
-        return "∞", _plain(whole), "0"
-    unit = Decimal(1).scaleb(whole.adjusted() - 3)
-    used = (Decimal(repr(float(spent))) / unit).to_integral_value(ROUND_CEILING) * unit
-    used = min(used, whole) if spent <= limit else used
-    return _plain(used), _plain(whole), _plain(max(Decimal(0), whole - used))
-
-
-def _plain(value: Decimal) -> str:
-    if value and not -5 < value.adjusted() < 9:
-        mantissa, exponent = f"{value.normalize():e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    return f"{value.normalize():f}"
+    if math.isinf(value):
+        return "∞"
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(repr(value))
+    return number(float(up), digits)
 
 
 def alike(values: Sequence[float]) -> list[str]:
@@ -145,9 +149,27 @@ def protected(entry: Entry) -> str:
 def agreed(entry: Entry) -> str:
     """What an entry that charges nothing did."""
     if entry.kind != "raise":
-        return "opened"
+        return _opened(Terms.from_json(entry.terms))
     epsilon, delta = entry.increment
     return f"limit raised by ε = {number(epsilon)}, δ = {number(delta)}"
+
+
+def _opened(terms: Terms) -> str:
+    if terms.kind == "partition":
+        return "opened as a partition, whose parts hold different records"
+    ceiling = f", at most ε = {number(terms.max_epsilon)} by raises" if terms.max_epsilon is not None else ""
+    return f"opened with the limit ε = {number(terms.epsilon)}, δ = {number(terms.delta)}{ceiling}"
+
+
+def rule(proof: str) -> str:
+    """By which theorem a total holds, as part of a sentence.
+
+    >>> rule("pure sum"), rule("plan, then Rényi filter, order 9")
+    ('plain addition', 'the plan and then the Rényi filter of order 9')
+    """
+    first, _, rest = proof.partition(", then ")
+    parts = [_RULES.get(part, f"the {part.replace(', order', ' of order')}") for part in (first, rest) if part]
+    return " and then ".join(parts)
 
 
 def raised(ceiling: bool) -> str:

@@ -61,7 +61,7 @@ class Training(Generic[Model]):
         lr: float = 0.1,
         batch_size: int = 256,
         loss_reduction: Reduction = "mean",
-        progress: bool | Literal["local"] = False,
+        progress: bool | Literal["local"] | Callable[[float, str], object] = False,
         placeholder: Any = None,
         speed: Speed | None = None,
         unverified: str = "",
@@ -133,7 +133,8 @@ class Training(Generic[Model]):
 
     def _train(self, run: Run, batches: PrivateLoader) -> None:
         privacy = Privacy(run)
-        line = Progress(privacy, self._delta) if self._progress else None
+        told = self._progress if callable(self._progress) else None
+        line = Progress(privacy, self._delta, told=told) if self._progress else None
         privacy.local = self._progress == "local"
         while privacy.remaining_steps:
             for *inputs, target in batches:
@@ -181,8 +182,9 @@ def fit(
     ``make_private``.
 
     ``data`` is a dataset of (inputs, target), or a tuple of tensors or arrays. Handing it over declares its length
-    public; ``dataset_size`` overrides. ``progress`` shows steps, epsilon and rate; ``"local"`` also the loss and the
-    share of clipped gradients, which are not private.
+    public; ``dataset_size`` overrides. ``progress`` shows steps, epsilon and rate, or is a function that is told the
+    share that is done and such a line; ``"local"`` also shows the loss and the share of clipped gradients, which are
+    not private.
 
     >>> torch.manual_seed(0); x = torch.randn(200, 3)  # doctest: +ELLIPSIS
     <...>

@@ -11,7 +11,7 @@ Settings are suggested there: the most steps that still have ``ENOUGH`` of the l
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,10 +133,12 @@ def frontier(
     momentum: float = 0.0,
     clip_norm: float = 1.0,
     noises: Sequence[Any] | None = None,
+    progress: Callable[[float, str], object] | None = None,
 ) -> Frontier:
     """The frontier of a run over ``epochs`` passes' worth of gradients: every batch size at every epsilon.
 
-    Noises are those of ``compare`` that keep at most ``vectors`` vectors, or ``noises``.
+    Noises are those of ``compare`` that keep at most ``vectors`` vectors, or ``noises``. ``progress`` is told the share
+    that is done, and what is looked at.
 
     >>> from discreet.training.noise import LambdaCGD
     >>> print(frontier(10_000, 1000, epsilons=[1.0, 4.0], delta=1e-6, epochs=40, sizes=[100, 1000, 10_000],
@@ -152,13 +154,16 @@ def frontier(
     number("delta", delta, low=0, high=1, open_low=True, open_high=True)  # at zero a search would have no end
     number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
     pairs = candidates(momentum, 1.0) if noises is None else [(noise, noise.sampler) for noise in noises]
-    found = []
-    for size in sorted(set(sizes) or batch_sizes(records)):
+    found: list[Point] = []
+    ordered = sorted(set(sizes) or batch_sizes(records))
+    for before, size in enumerate(ordered):
         like = Poisson(batch_size=size, dataset_size=records)
         steps = math.ceil(epochs * like.steps_per_pass)
         workload = Workload(steps, momentum)
         signal = float(np.sqrt(np.mean(workload.coefficients.cumsum() ** 2)))
-        for pair in pairs:
+        for done, pair in enumerate(pairs):
+            if progress is not None:
+                progress((before + done / len(pairs)) / len(ordered), f"batches of {size}: {pair[0]}")
             if pair[0].vectors(pair[1](size, records).participation, steps) > vectors:
                 continue
             for epsilon in epsilons:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from discreet.errors import extra
@@ -16,14 +17,21 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """One line on a stream: steps, epsilon so far, steps a second.
+    """One line on a stream, or for ``told``, with the share that is done: steps, epsilon so far, steps a second.
 
     What depends on the data without noise, the loss and the share of clipped gradients, is shown only if ``update`` is
     given it and ``privacy.local`` is set, and is marked as not private.
     """
 
-    def __init__(self, privacy: Privacy, delta: float | None, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        privacy: Privacy,
+        delta: float | None,
+        stream: TextIO | None = None,
+        told: Callable[[float, str], object] | None = None,
+    ) -> None:
         self.privacy, self.delta, self.stream = privacy, delta, sys.stderr if stream is None else stream
+        self._told = told
         self._start, self._epsilon = time.monotonic(), ""
 
     def update(self, loss: Tensor | None = None) -> None:
@@ -32,10 +40,14 @@ class Progress:
         if self.delta is not None and (done == total or done % max(1, total // 20) == 0):
             self._epsilon = f", ε {self.privacy.epsilon(self.delta, executed=True):.3f} at δ {self.delta:g}"
         rate = done / max(1e-9, time.monotonic() - self._start)
-        filled = "█" * (20 * done // max(1, total))
         local = ""
         if self.privacy.local and loss is not None:
             local = f" [local, not private: loss {float(loss.mean()):.3f}, {self.privacy.clip_rate:.0%} clipped]"
-        self.stream.write(f"\r{filled:░<20} step {done}/{total}{self._epsilon}, {rate:.1f} steps/s{local} ")
+        text = f"step {done}/{total}{self._epsilon}, {rate:.1f} steps/s{local}"
+        if self._told is not None:
+            self._told(done / max(1, total), text)
+            return
+        filled = "█" * (20 * done // max(1, total))
+        self.stream.write(f"\r{filled:░<20} {text} ")
         self.stream.write("\n" if done == total else "")
         self.stream.flush()

@@ -1,0 +1,30 @@
+"""What is spent, what may be, and what is left: figures that a reader can subtract."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Decimal
+
+__all__ = ["balance"]
+
+
+def balance(spent: float, limit: float) -> tuple[str, str, str]:
+    """What is proved, what may be, and what is left, as figures that subtract: the first rounded up, the last down.
+
+    >>> balance(2.1558, 3.0), balance(0.1, 0.1), balance(float("inf"), 1.0)
+    (('2.156', '3', '0.844'), ('0.1', '0.1', '0'), ('∞', '1', '0'))
+    """
+    whole = Decimal(repr(float(limit)))
+    if math.isinf(spent):
+        return "∞", _plain(whole), "0"
+    unit = Decimal(1).scaleb(whole.adjusted() - 3)
+    used = (Decimal(repr(float(spent))) / unit).to_integral_value(ROUND_CEILING) * unit
+    used = min(used, whole) if spent <= limit else used
+    return _plain(used), _plain(whole), _plain(max(Decimal(0), whole - used))
+
+
+def _plain(value: Decimal) -> str:
+    if value and not -5 < value.adjusted() < 9:
+        mantissa, exponent = f"{value.normalize():e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{value.normalize():f}"

@@ -1,0 +1,128 @@
+"""Why a charge is refused: which book, which limit, what is left of it, and what to do.
+
+Everything said follows from prices, which are public. A release that is said to fit was tried: the books on the way up
+would admit it now.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+from discreet import accounting, events
+from discreet.adjacency import Adjacency
+from discreet.errors import DiscreetError
+from discreet.events import Event
+from discreet.ledger import groups, tree
+from discreet.ledger.admission import admitted, planned
+from discreet.ledger.amounts import Amounts
+from discreet.ledger.balance import balance
+from discreet.ledger.filters import overdraws_delta
+from discreet.ledger.tree import Node
+
+__all__ = ["pure_only", "refusal"]
+
+_LARGEST = 1e3  # the epsilon, or one over the noise multiplier, above which a release is none that protects anybody
+_SMALLEST = 1e-4  # of the limit: below that a release is not worth mentioning
+_CLOSE = 1 + 1e-4
+_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
+
+
+def refusal(path: list[Node], price: Amounts, label: str, rows: int = 1) -> str:
+    """What the analyst is told of a charge that the books on the way up do not admit."""
+    if (price.pure == math.inf or price.delta) and (without := pure_only(path, label)):
+        return without
+    moved = zip(path, tree.advance(path, price), strict=True)
+    before, node = next((before, after) for before, after in moved if not after.within)
+    why = _why(node, _named(label))
+    room = _room(path, before, rows)
+    return f"{why} Nothing was released. {room} Use more noise, or ask the data owner to raise the limit."
+
+
+def _why(node: Node, named: str) -> str:
+    """What the charge would have done to the book, which stands here as if it had been admitted."""
+    stage, delta = node.stage, float(node.stage.delta)
+    if overdraws_delta(stage.limit, stage.amounts):
+        return (
+            f"{named} would use more of delta={delta:g} for events that may fail outright than the filter "
+            f"{node.terms.filter!r} of book {node.name!r} allows."
+        )
+    total = stage.read().epsilon
+    if total == math.inf:
+        left = float(stage.limit.less(stage.amounts).delta)
+        return (
+            f"{named} has no finite epsilon at delta={left:g}, which is what plans left of book {node.name!r} with "
+            f"limit delta={delta:g}."
+        )
+    above = f"above the limit {float(stage.epsilon):g} of book {node.name!r}"
+    return f"{named} would raise epsilon to {total:.3f} at delta={delta:g}, {above}."
+
+
+def pure_only(path: list[Node], label: str) -> str | None:
+    """The refusal of an event that needs a delta by the first book on the way up that has none;
+    nothing if all have some.
+    """
+    for node in path:
+        if node.enforces and not node.stage.limit.delta:
+            owns = "has no delta left since its limit was raised" if node.stage.delta else "has delta=0"
+            return (
+                f"{_named(label)} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing "
+                "was released. Ask for epsilon alone, or ask the data owner for a book, or a raise, that has a delta."
+            )
+    return None
+
+
+def _named(label: str) -> str:
+    return repr(label) if label else "This charge"
+
+
+# --- what is left ---------------------------------------------------------------------------------------------------
+
+
+def _room(path: list[Node], refusing: Node, rows: int) -> str:
+    """What the refusing book has left, as one subtracts, and the largest releases that would be admitted now."""
+    stage = refusing.stage
+    _, _, left = balance(stage.read().epsilon, float(stage.epsilon))
+    delta = float(stage.limit.less(stage.amounts).delta)
+    told = f"Left is epsilon={left}" + (f" at delta={delta:g}." if delta else ".")
+    pure = _largest(path, lambda size: events.PureDP(epsilon=size), 0.0, rows)
+    noisy = _largest(path, lambda size: events.Gaussian(noise_multiplier=1 / size), delta, rows) if delta else ""
+    if not pure and not noisy:
+        return f"{told} Nothing more fits."
+    fits = (pure and f"epsilon={pure} without delta", noisy and f"{noisy} with Gaussian noise")
+    return f"{told} A release fits up to {', or '.join(filter(None, fits))}."
+
+
+def _fits(path: list[Node], event: Event, rows: int) -> bool:
+    """Whether a charge of the event would be admitted, as it is or as a plan."""
+    adjacency: Adjacency = path[0].terms.adjacency
+    try:
+        if admitted(path, groups.price(event, adjacency, None, rows)):
+            return True
+        return next(planned(path, event, None, rows), None) is not None
+    except (DiscreetError, ArithmeticError, ValueError):  # no theorem prices it here: nothing is said of it
+        return False
+
+
+def _largest(path: list[Node], family: Callable[[float], Event], delta: float, rows: int) -> str:
+    """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon."""
+    high = min(_LARGEST, max(float(node.stage.epsilon) for node in path))
+    low = high * _SMALLEST
+    if not _fits(path, family(low), rows):
+        return ""
+    if _fits(path, family(high), rows):
+        low = high
+    while low * _CLOSE < high:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _fits(path, family(middle), rows) else (low, middle)
+    rounder = float(_DIGITS.create_decimal_from_float(low))  # what is left may be a round number
+    low = rounder if _fits(path, family(rounder), rows) else low
+    try:
+        epsilon = accounting.epsilon(family(low), delta=delta, adjacency=path[0].terms.adjacency)
+    except (DiscreetError, ArithmeticError, ValueError):
+        return ""
+    if not 0 < epsilon < math.inf:
+        return ""
+    shown = f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(epsilon).normalize():f}"
+    return f"epsilon={shown} at delta={delta:g}" if delta else shown
