@@ -15,6 +15,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import islice
 from os import PathLike
 from types import MappingProxyType
@@ -171,8 +172,10 @@ class Schema(Mapping[str, Column]):
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._columns:
+            near = get_close_matches(str(name), self._columns, n=1, cutoff=0.7)
+            meant = f"; did you mean {near[0]!r}?" if near else "."
             raise ValueError(
-                f"Column {name!r} is not declared. The schema has: {', '.join(self._columns) or 'no columns'}."
+                f"Column {name!r} is not declared{meant} The schema has: {', '.join(self._columns) or 'no columns'}."
             )
         return self._columns[name]
 

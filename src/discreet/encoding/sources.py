@@ -44,6 +44,7 @@ class Source:
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
     names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
     whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
+    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text
     decoded: Callable[[], Source] | None = field(
         default=None, repr=False
     )  # where an engine stops at ``UnreadableText``
@@ -117,6 +118,7 @@ def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns:
     """A file, or a glob of them."""
     found = open_files(connection, path, columns, buffer)
     source = _typed(engine, found.rows, path, "polars", schema, columns, decoded=found.decoded)
+    source = replace(source, spelled=source.spelled - found.untyped)
     if found.again is None:
         return source
     again = found.again
@@ -162,7 +164,12 @@ def _typed(
         for column in columns
         if answers != "pandas" and (found[column].is_integer() or isinstance(found[column], nw.Boolean))
     )
-    return Source(engine, frame, name, answers, kinds, names, whole)
+    spelled = frozenset(
+        column
+        for column in columns
+        if answers != "pandas" and kinds[column] == "number" and isinstance(found[column], _TEXTUAL)
+    )
+    return Source(engine, frame, name, answers, kinds, names, whole, spelled)
 
 
 def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
