@@ -33,6 +33,7 @@ __all__ = [
     "Schema",
     "Times",
     "Unlisted",
+    "as_declaration",
     "declaration",
     "parse_schema",
     "read_schema",
@@ -210,6 +211,19 @@ class Declaration:
     unit: str | None = None
     max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
+
+
+def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | PathLike[str]) -> Declaration:
+    """What is declared, however it is given: a schema, which has a row as unit; one with its unit; a schema file.
+
+    >>> as_declaration({"age": Bounded(0, 120)}).unit is None
+    True
+    """
+    if isinstance(schema, Declaration):
+        return schema
+    if isinstance(schema, (str, PathLike)):
+        return read_schema(schema)
+    return Declaration(schema if isinstance(schema, Schema) else Schema(schema))
 
 
 _COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}

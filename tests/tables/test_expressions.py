@@ -176,7 +176,7 @@ def test_a_key_may_be_computed(key, labels):
     ("make", "message"),
     [
         (lambda t: t.group_by("x"), "keys are Categories or Unlisted"),
-        (lambda t: t.group_by("at"), "date_trunc"),
+        (lambda t: t.group_by("at"), "date.start"),
         (lambda t: t.filter(col("day") > "someday"), "spells none"),
         (lambda t: t.filter(col("day") > 3), "different kinds"),
         (lambda t: t.derive(z=col("day") * 2), "A date or a time stands where a number"),

@@ -14,7 +14,6 @@ from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded,
 from discreet.cli.help import LEARN
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
-from discreet.schema import read_schema
 
 __all__ = ["Data", "fit", "register"]
 
@@ -60,7 +59,7 @@ def fit(
     from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
 
-    model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
+    model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed)
     with claimed(out, force=force, inputs=[data, schema]) as file, charged(ledger, book, no_book) as account:
         payer = Recorded(account)
         model.fit(data, book=payer)

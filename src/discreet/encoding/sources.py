@@ -44,12 +44,12 @@ class Source:
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
     names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
     whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
-    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text
     decoded: Callable[[], Source] | None = field(
         default=None, repr=False
     )  # where an engine stops at ``UnreadableText``
     elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
+    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text
 
 
 def open_source(
@@ -168,8 +168,9 @@ def _typed(
         column
         for column in columns
         if answers != "pandas" and kinds[column] == "number" and isinstance(found[column], _TEXTUAL)
+        if not isinstance(schema.get(column), (Dates, Times))
     )
-    return Source(engine, frame, name, answers, kinds, names, whole, spelled)
+    return Source(engine, frame, name, answers, kinds, names, whole, spelled=spelled)
 
 
 def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:

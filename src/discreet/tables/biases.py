@@ -54,7 +54,8 @@ def _read(rows: GroupedRows, name: str) -> Iterator[str]:
         case Bounded(low=low, high=high, missing=missing):
             ends = "the bounds that are found" if declared.auto else _span(low, high)
             counts = "does not count" if missing == "drop" else f"counts as {_number(float(missing))}"
-            yield f"{name}: values outside {ends} count as the nearer end; an empty cell, or one that is no number, {counts}"
+            cell = "an empty cell, or one that is no number,"
+            yield f"{name}: values outside {ends} count as the nearer end; {cell} {counts}"
             if name in rows.source.spelled:
                 yield f"{name}: {SPELLED}"
             if declared.auto:

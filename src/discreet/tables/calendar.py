@@ -189,7 +189,7 @@ def shifted(step: str, count: float) -> float:
     sizes = {"week": 7 * DAY, "day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
     if step not in sizes:
         raise ValueError(
-            f"An interval of {step}s has no fixed length: write days, or add it to a written date, as DATE '2024-01-31' "
-            "+ INTERVAL 1 MONTH."
+            f"An interval of {step}s has no fixed length: write days, or add it to a written date, as DATE "
+            "'2024-01-31' + INTERVAL 1 MONTH."
         )
     return number("The number of an INTERVAL", count, low=-1e9, high=1e9) * sizes[step]

@@ -164,9 +164,13 @@ class Measures:
         what = node.sql(dialect="duckdb")
         if isinstance(declared, (Dates, Times)):
             first = str(declared.first)[:10]
-            return ValueError(f"{what} is a date, but a number is needed: write date_diff('day', DATE '{first}', {what}).")
+            return ValueError(
+                f"{what} is a date, but a number is needed: write date_diff('day', DATE '{first}', {what})."
+            )
         plain = isinstance(node, exp.Column) and not getattr(declared, "textual", False)
-        remedy = f"declare {what} = {{ bounds = [low, high] }}, or GROUP BY it." if plain else "GROUP BY it, or count it."
+        remedy = (
+            f"declare {what} = {{ bounds = [low, high] }}, or GROUP BY it." if plain else "GROUP BY it, or count it."
+        )
         said = f"{what} is text" if not plain else f"{what} is declared with {declared_with(declared)}"
         return ValueError(f"{said}, but a number with bounds is needed: {remedy}")
 

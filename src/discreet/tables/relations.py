@@ -164,9 +164,9 @@ def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) 
     name = other.name.lower() if isinstance(other, exp.Table) else ""
     if name not in public:
         raise ValueError(
-            f"JOIN {other.sql(dialect='duckdb')} is not supported, because {name!r} is not a public table that was given "
-            f"(--public {name}=FILE, public={{{name!r}: frame}}): a JOIN is a lookup there, and two private tables are "
-            "joined on their unit before, by Table.join."
+            f"JOIN {other.sql(dialect='duckdb')} is not supported: a public lookup table {name!r} was not given "
+            f"(--public {name}=FILE, public={{{name!r}: frame}}), and two private tables are joined on their unit "
+            "before, by Table.join."
         )
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
         raise ValueError(f"{side} {kind} JOIN is not supported: there are JOIN and LEFT JOIN with a public table.")

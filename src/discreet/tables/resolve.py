@@ -148,7 +148,8 @@ def _no_number(node: Node, schema: Schema) -> ValueError:
         name = f"Column {node.name!r} is"
         return mistake(
             f"{name} Unlisted, but a number is needed here: declare Bounded or Categories.",
-            f"{name} declared as unlisted, but a number is needed here: declare {node.name} = {{ bounds = [low, high] }}.",
+            f"{name} declared as unlisted, but a number is needed here: declare it, as {node.name} = "
+            "{ bounds = [low, high] }.",
         )
     name = f"Column {node.name!r}" if isinstance(node, Column) else "The expression"
     if isinstance(node, Text):
@@ -176,7 +177,9 @@ def _alike(parts: Sequence[Node], schema: Schema) -> list[Node]:
     if len({part.kind(schema) for part in parts}) > 1:
         said = "Values of different kinds stand side by side: all must be numbers, all text, or all dates"
         dated = any(part.kind(schema) == "moment" for part in parts)
-        raise mistake(f"{said}.", f"{said}; a date is written '2024-01-31', its year is year(...)." if dated else f"{said}.")
+        raise mistake(
+            f"{said}.", f"{said}; a date is written '2024-01-31', its year is year(...)." if dated else f"{said}."
+        )
     return list(parts)
 
 

@@ -64,7 +64,9 @@ class _Select:
         kept = None if having is None else self._after(self._unaliased(having.this), "HAVING")
         orders = [(self._ordered(item.this), item) for item in self._orders()]
         if not self.added:
-            raise ValueError("The SELECT has no aggregate, and rows never leave: add COUNT(*), SUM(x), AVG(x), MEDIAN(x).")
+            raise ValueError(
+                "The SELECT has no aggregate, and rows never leave: add COUNT(*), SUM(x), AVG(x), MEDIAN(x)."
+            )
         query = self.measures.table.group_by(*self.keys.values())
         for name, add in self.added.values():
             query = add(query, name)
@@ -120,14 +122,12 @@ class _Select:
         self.keys[_text(node)] = column
         return column
 
-    def _meant(self, node: exp.Expression) -> exp.Expression:
+    def _meant(self, node: exp.Expression, clause: str = "GROUP BY") -> exp.Expression:
         """What an ordinal or an alias stands for."""
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.this) if node.this.isdecimal() and len(node.this) < 9 else 0
             if not 1 <= place <= len(self.items):
-                raise ValueError(
-                    f"{node.this} in GROUP BY or ORDER BY is not supported: the SELECT has {len(self.items)} column(s)."
-                )
+                raise ValueError(f"{clause} {node.this} is not supported: the SELECT has {len(self.items)} column(s).")
             found: exp.Expression = self.items[place - 1][1]
             return found
         named = {alias.lower(): item for alias, item in self.items if alias}
@@ -201,7 +201,7 @@ class _Select:
 
     def _ordered(self, node: exp.Expression) -> Node:
         if isinstance(node, exp.Literal) and not node.is_string:
-            return self._after(self._meant(node), "ORDER BY")
+            return self._after(self._meant(node, "ORDER BY"), "ORDER BY")
         return self._after(self._unaliased(node), "ORDER BY")
 
     def _totals(self, query: TableQuery) -> TableQuery:

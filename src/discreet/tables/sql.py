@@ -38,7 +38,20 @@ with extra("tables"):
 __all__ = ["parse"]
 
 LONGEST = 2_000_000  # characters; a list of 10^5 values has less than half of them
-_WORDS = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "DISTINCT", "BETWEEN", "COUNT", "CASE", "WHEN")
+_WORDS = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "DISTINCT",
+    "BETWEEN",
+    "COUNT",
+    "CASE",
+    "WHEN",
+)
 _READ = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_", "joins"}
 
 
@@ -97,9 +110,14 @@ def _parsed(query: str) -> exp.Select | exp.Union:
 def _unreadable(query: str, error: Any) -> str:
     """What is wrong with a query that is no SQL, as far as that can be told."""
     bare = re.sub("'[^']*'", "", query)
-    if (quote := next((sign for sign in ("'", '"') if bare.count(sign) % 2), "")) and not getattr(error, "errors", None):
+    if (quote := next((sign for sign in ("'", '"') if bare.count(sign) % 2), "")) and not getattr(
+        error, "errors", None
+    ):
         return f"The query cannot be read: a quote {quote} is not closed. Text stands in single quotes, as 'north'."
-    words = [word for word in re.findall("[A-Za-z]+", bare) if word.upper() not in _WORDS]
+    words = re.findall("[A-Za-z]+", bare)
+    if not words or nearest(words[0], ("SELECT", "WITH")) == "":
+        return f"The query cannot be read: {FORM}"
+    words = [word for word in words if word.upper() not in _WORDS]
     if re.search(r"\bTOP\s+[0-9]", bare, re.IGNORECASE):
         return "The query cannot be read: there is no TOP, write LIMIT 5 at the end."
     meant = [f"{word} is no word of SQL, did you mean {near}?" for word in words if (near := nearest(word, _WORDS))]
