@@ -2,9 +2,8 @@
 
 Histograms of the DPBench study give shapes, from which so many records are drawn that ε·n is as stated; ε = 0.1. The
 error is the root-mean-square one of 2,000 random ranges, or of the cells, of several releases without negative counts.
-A tenth of the budget for the choice and buckets up to a 64th of the cells were chosen on six made-up shapes
-(``--made-up`` shows those), none of these files. That a width is chosen only up to 5/ε records a cell was added after
-these files had been seen: for that rule they are no test. ``--quick`` takes four runs.
+A 25th of the budget for the choice, and widths 1, 4, 16 and 64, were chosen on made-up shapes (``--made-up`` shows six
+of them, of another seed), none of these files. ``--quick`` takes four runs.
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from typing import Any
 
 from discreet.encoding.values import NUMERAL as SPELLED
 from discreet.moments import DAY, seconds
-from discreet.schema import Schema, Unlisted
+from discreet.schema import Dates, Schema, Unlisted
 from discreet.tables.calendar import Part, Truncated
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
 from discreet.tables.conditions import Compare, IsIn, Logic
 from discreet.tables.expressions import Expression
 from discreet.tables.mistakes import mistake
-from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
+from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
 __all__ = ["checked", "condition_of"]
@@ -202,7 +202,23 @@ def _computed(node: Binary, schema: Schema) -> Node:
         _number(node.right, schema)
         return node
     if node.sign == "-" and left == right:
-        return Binary("/", replace(node), Number(DAY))
+        days = Binary("/", replace(node), Number(DAY))
+        whole = _whole_days(node.left, schema) and _whole_days(node.right, schema)
+        return Function("floor", days) if whole else days  # which changes nothing, but tells that keys are few
     if node.sign in "+-" and left == "moment" and right == "number":
         return Binary(node.sign, node.left, Binary("*", node.right, Number(DAY)))
     raise mistake(f"{_DATE}.", f"{_DATE}, as date_diff('day', DATE '2024-01-31', ...).")
+
+
+def _whole_days(node: Node, schema: Schema) -> bool:
+    """Whether it is a day, without a time, by the look of it."""
+    match node:
+        case Column(name=name):
+            return isinstance(schema[name], Dates)
+        case Number(constant=constant, moment=True):
+            return constant % DAY == 0
+        case Truncated(step=step):
+            return step not in ("hour", "minute")
+        case Binary(left=left, right=Binary(sign="*", left=days, right=Number(constant=size))) if size == DAY:
+            return _whole_days(left, schema) and integral(days)
+    return False

@@ -25,11 +25,10 @@ public, of buckets of four little. So widths are compared in units of what a rec
 .. math:: s(w) = \max_v \frac{u(w) - u(v)}{\Delta(w) + \Delta(v)},
 
 which one record moves by at most one (Raskhodnikova and Smith 2016), and permute-and-flip chooses the least of 1, 4,
-16, … up to a 64th of the cells for a 25th of the budget: that is all that can be lost where nothing is gained, but for a
-bad draw.
+16, … up to a 64th of the cells for a 25th of the budget: all that is lost where nothing is gained, but for a bad draw.
 
-*Arithmetic.* u is computed in whole numbers, as ⌊2¹⁶ u⌋ by an integer root, and s as ⌊2²⁰ s⌋, so scores have no rounding
-to pay for but that of the sensitivities, upwards.
+*Arithmetic.* u is computed in whole numbers, as ⌊2¹⁶ u⌋ by an integer root, and s as ⌊2²⁰ s⌋, so scores have no
+rounding to pay for but that of the sensitivities, upwards.
 
 Reference: Li, Hay, Miklau and Wang (2014) choose buckets of any width by noisy costs of each; here all have one width.
 """
@@ -193,8 +192,8 @@ def adaptive(
 ) -> Release[Answers]:
     """Private answers to ranges, prefixes or cells, from buckets as wide as suits the data: see ``Adaptive``.
 
-    It pays where records are few for the budget, or where counts change slowly; where nothing is gained it is as good as
-    ``answer``, but for a 25th of the budget.
+    It pays where records are few for the budget, or where counts change slowly; where nothing is gained it is as good
+    as ``answer``, but for a 25th of the budget.
 
     >>> release = adaptive(Prefix(256), np.arange(256), epsilon=1.0, rng=1)
     >>> bool((np.diff(np.asarray(release.value)) >= 0).all())
