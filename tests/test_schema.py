@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import discreet as dp
+from discreet.linear.tabular import TableModel
 from discreet.schema import as_declaration, parse_schema, read_schema
 
 
@@ -101,7 +102,8 @@ def test_a_schema_file_is_taken_wherever_a_schema_is(tmp_path):
     """Tables, linear models, synthesis, statistics: by its path, with its unit, as on the command line."""
     path = tmp_path / "schema.toml"
     path.write_text(
-        'unit = "who"\nmax_rows_per_unit = 1\n[columns]\nage = { bounds = [0, 100] }\nsick = { categories = ["n", "y"] }\n'
+        'unit = "who"\nmax_rows_per_unit = 1\n'
+        '[columns]\nage = { bounds = [0, 100] }\nsick = { categories = ["n", "y"] }\n'
     )
     rows = {"who": list(range(400)), "age": [20.0, 80.0] * 200, "sick": ["n", "y"] * 200}
     told = dp.read_schema(path)
@@ -109,7 +111,7 @@ def test_a_schema_file_is_taken_wherever_a_schema_is(tmp_path):
     table = dp.table(pl.DataFrame(rows), schema=path)
     assert (table.limit.unit, table.limit.rows, table.limit.default) == ("who", 1, False)
     assert table.limit == dp.table(pl.DataFrame(rows), schema=told).limit
-    assert dp.linear.TableModel(path, target="sick", epsilon=1.0).unit == "who"
+    assert TableModel(path, target="sick", epsilon=1.0).unit == "who"
     assert dp.synthesis.AIM(1.0).operation(path).unit == "who"
     assert dp.statistics.Mean(bounds=told.schema["age"], epsilon=1.0).bounds == (0.0, 100.0)
 

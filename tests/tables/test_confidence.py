@@ -97,8 +97,8 @@ def test_explain_states_apart_what_bounds_caps_and_declarations_take_away():
         told = table.parse("SELECT k, AVG(x * y) FROM t WHERE day > '2023-02-01' GROUP BY k").explain(1.0)
         assert (told.bias or "").splitlines() == [
             "at most 3 rows of each unit count, so totals are low where units have more: the rest do not",
-            "x: values outside 0 to 1,000,000 count as the nearer end; an empty cell, or one that is no number, does not "
-            "count",
+            "x: values outside 0 to 1,000,000 count as the nearer end; an empty cell, or one that is no number, "
+            "does not count",
             "y: values outside -1 to 1 count as the nearer end; an empty cell, or one that is no number, counts as 0",
             "k: a row with none of the declared values is in no group",
             "day: what lies outside 2023-01-01 to 2023-12-31, or is no date, is missing",

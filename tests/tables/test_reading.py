@@ -342,17 +342,14 @@ def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(t
     schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Categories(["1", "2"]))
     for typed in (frame, frame.to_arrow(), str(tmp_path / "t.parquet")):
         query = dp.table(typed, schema=schema).mean("x")
-        assert "x: the table holds text here, and a cell that spells no number is missing" in (
-            query.explain(1.0).bias or ""
-        )
+        told = query.explain(1.0).bias or ""
+        assert "x: the table holds text here, and a cell that spells no number is missing" in told
         with dp.Ledger("sqlite://") as ledger:
             book = ledger.open("t", epsilon=1.0)
-            with (
-                warnings.catch_warnings(),
-                pytest.raises(UserWarning, match="'x' is declared as numbers, but the table"),
-            ):
+            with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                query.release(1.0, book=book)
+                with pytest.raises(UserWarning, match="'x' is declared as numbers, but the table holds text"):
+                    query.release(1.0, book=book)
             assert book.spent().epsilon == 0
     for untyped in (frame.to_pandas(), str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl")):
         query = dp.table(untyped, schema=schema).mean("x").count("x")

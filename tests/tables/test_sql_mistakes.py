@@ -90,9 +90,10 @@ def visits():
     return dp.table(analysts.rows(20), schema=analysts.SCHEMA, unit="person_id", max_rows_per_unit=1, threads=1)
 
 
-@pytest.mark.parametrize(
-    ("query", "pattern"), [*MISTAKES, *((asked, re.escape(form)) for asked, form in analysts.REFUSED)]
-)
+REFUSED = [(query, re.escape(form)) for query, form in analysts.REFUSED]
+
+
+@pytest.mark.parametrize(("query", "pattern"), [*MISTAKES, *REFUSED])
 def test_a_mistake_in_sql_is_answered_in_sql(query, pattern, visits):
     """What, where, and what to write instead, before anything is charged or read."""
     with pytest.raises(ValueError, match=pattern) as raised:

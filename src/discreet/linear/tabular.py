@@ -28,7 +28,7 @@ from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.fitting import Fit
 from discreet.linear.regressors import LinearRegression
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
-from discreet.schema import Bounded, Categories, Column, Declaration, as_declaration
+from discreet.schema import Bounded, Categories, Column, as_declaration
 
 __all__ = ["TableFit", "TableModel"]
 
@@ -46,7 +46,7 @@ class TableModel:
     ['no', 'yes']
     """
 
-    declaration: Declaration
+    declaration: Any  # a schema, one with its unit, or a schema file's path: a ``Declaration`` from then on
     target: str
     epsilon: float
     delta: float = 1e-6

@@ -76,7 +76,8 @@ class Relation:
         try:
             return replace(self, table=self.table.filter(self.reader.expression(condition)))
         except ValueError:
-            for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+            parts: list[Any] = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+            for part in parts:
                 with at(f"WHERE {part.sql(dialect='duckdb')}"):
                     self.table.filter(self.reader.expression(part))
             raise

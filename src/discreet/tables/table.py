@@ -195,7 +195,7 @@ def _unit_of(facts: Declaration, *given: Any) -> tuple[Any, Any, Any]:
     said = {"unit": facts.unit, "max_groups_per_unit": facts.max_groups_per_unit}
     caps = facts.unit is not None or facts.max_rows_per_unit != 1
     if not caps and facts.max_groups_per_unit is None:
-        return given  # type: ignore[return-value]
+        return given
     if any(one is not None for one in given):
         raise ValueError("The schema says whose rows are protected, with unit or caps: leave unit= and caps out here.")
     return said["unit"], facts.max_rows_per_unit if caps else None, said["max_groups_per_unit"]
