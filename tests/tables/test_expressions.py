@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.auditing import replay
 from discreet.moments import moment, seconds
 from discreet.tables import case, col
 from discreet.tables.calendar import PARTS, STEPS, Part, Truncated
@@ -216,3 +217,31 @@ def test_declared_ends_are_checked():
     ]:
         with pytest.raises(ValueError, match=message):
             make()
+
+
+DATED = [
+    "SELECT FLOOR((day - DATE '1999-12-31') / 3650) AS k, COUNT(*) FROM t GROUP BY k",
+    "SELECT AVG(day + INTERVAL (y) DAY - DATE '1999-12-31') AS m, SUM(at - day) AS s FROM t",
+    "SELECT date_diff('quarter', at, day) > 0 AS k, COUNT(*), AVG(date_diff('month', day, at)) AS m FROM t GROUP BY k",
+    "SELECT COUNT(*) FROM t WHERE at < DATE '2000-01-31' + INTERVAL 1 MONTH OR day + INTERVAL '36 hours' > at",
+]
+EXTREME = [None, dt.date(9999, 12, 31), dt.date(1890, 1, 1), dt.date(2000, 2, 29)]
+
+
+@pytest.mark.parametrize("query", DATED)
+def test_intervals_and_differences_pass_replay_on_hostile_rows(query):
+    """A row at the end of the calendar, of the declarations, or without a date moves what is noised as any other."""
+
+    def operation(rows):
+        held = {
+            "x": [1.0] * len(rows),
+            "y": [8.0] * len(rows),
+            "day": list(rows),
+            "at": [None if row is None else dt.datetime(row.year, row.month, row.day, 23, 59, 59) for row in rows],
+        }
+        kinds = {name: TYPES[name] for name in held}
+        schema = dp.Schema({name: SCHEMA[name] for name in held})
+        return dp.table(pl.DataFrame(held, schema=kinds), schema=schema, threads=1).sql(query, epsilon=1.0)
+
+    for row in EXTREME[:3]:
+        replay(operation, EXTREME, [one for one in EXTREME if one is not row])
