@@ -147,7 +147,7 @@ ANSWERED = [
     "INTERVAL '1' YEAR",
     "SELECT FLOOR((day - DATE '2023-01-01') / 30) AS period, COUNT(*) FROM visits GROUP BY period",
     "SELECT AVG(day + INTERVAL (educ) DAY - DATE '2023-01-01') AS later FROM visits",
-    "SELECT date_diff('month', DATE '2023-01-31', day) AS months, COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 5",
+    "SELECT date_diff('month', '2023-01-31', day) AS months, COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 5",
     "SELECT day - DATE '2023-12-25' AS since, COUNT(*) FROM visits WHERE day BETWEEN DATE '2023-12-25' AND "
     "DATE '2023-12-25' + INTERVAL 3 DAY GROUP BY since HAVING COUNT(*) > 0",
 ]

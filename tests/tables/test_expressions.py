@@ -223,7 +223,7 @@ DATED = [
     "SELECT FLOOR((day - DATE '1999-12-31') / 3650) AS k, COUNT(*) FROM t GROUP BY k",
     "SELECT AVG(day + INTERVAL (y) DAY - DATE '1999-12-31') AS m, SUM(at - day) AS s FROM t",
     "SELECT date_diff('quarter', at, day) > 0 AS k, COUNT(*), AVG(date_diff('month', day, at)) AS m FROM t GROUP BY k",
-    "SELECT COUNT(*) FROM t WHERE at < DATE '2000-01-31' + INTERVAL 1 MONTH OR day + INTERVAL '36 hours' > at",
+    "SELECT COUNT(*) FROM t WHERE at < DATE '2000-01-31' + INTERVAL 1 MONTH OR INTERVAL '36 hours' + day > at",
 ]
 EXTREME = [None, dt.date(9999, 12, 31), dt.date(1890, 1, 1), dt.date(2000, 2, 29)]
 

@@ -109,6 +109,9 @@ def test_a_long_condition_is_repeated_in_part_only(visits):
     query = f"SELECT COUNT(*) FROM visits WHERE age > 1 AND ({' OR '.join(['age > 3'] * 50)} OR agee > 1)"
     with pytest.raises(ValueError, match=r"^WHERE age > 3 OR.*…: Column 'agee'"):
         visits.parse(query)
+    listed = ", ".join(map(str, range(500)))
+    with pytest.raises(ValueError, match=r"^WHERE agee IN \(\.\.\.\): Column 'agee'"):
+        visits.parse(f"SELECT COUNT(*) FROM visits WHERE agee IN ({listed})")
 
 
 def test_the_same_mistakes_are_answered_in_python_to_who_wrote_python(visits):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
+from discreet.moments import seconds
 from discreet.tables.calendar import STEPS, Part, Truncated, shifted
 from discreet.tables.mistakes import nearest
-from discreet.tables.nodes import Binary, Node, Number
+from discreet.tables.nodes import Binary, Node, Number, Text
 from discreet.tables.where import Reader, only
 
 with extra("tables"):
@@ -63,12 +64,18 @@ def _difference(reader: Reader, node: exp.DateDiff) -> Node:
     step = node.args["unit"].name.lower() if node.args.get("unit") else "day"
     if step not in STEPS:
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: differences are in {', '.join(STEPS)}.")
-    ends = [reader.node(part) for part in (node.this, node.expression)]
+    ends = [_moment(reader.node(part)) for part in (node.this, node.expression)]
     if step in _OF_A_YEAR:
         late, early = (_months_of(step, end) for end in ends)
         return Binary("-", late, early)
     late, early = (Truncated(step, end) for end in ends)
     return Binary("*", Binary("-", late, early), Number(86_400.0 / shifted(step, 1.0)))
+
+
+def _moment(node: Node) -> Node:
+    """A text that spells a date, as the date."""
+    found = seconds(node.constant) if isinstance(node, Text) else None
+    return node if found is None else Number(found, moment=True)
 
 
 def _months_of(step: str, inner: Node) -> Node:

@@ -7,15 +7,17 @@ remedy is a line of it, whoever asks.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Column
 
 __all__ = ["at", "declared_with", "mistake", "nearest"]
 
-_LONGEST = 90  # characters of a query that a message repeats
+_LONGEST, _MOST = 90, 1000  # characters of a query that a message repeats; names that are compared
 
 
 def mistake(python: str, sql: str) -> ValueError:
@@ -49,7 +51,8 @@ def at(place: str) -> Iterator[None]:
 
 
 def _shortened(text: str) -> str:
-    """The beginning of a long text."""
+    """The beginning of a long text; a list that was taken out of it (``lists``) is dots."""
+    text = re.sub("'list [0-9]+ of [0-9]+\0'", "...", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
@@ -59,7 +62,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("INCOM", ["age", "income"]), nearest("f", ["age", "income"])
     ('income', '')
     """
-    small = {other.lower(): other for other in known}
+    small = {other.lower(): other for other in islice(known, _MOST)}
     found = difflib.get_close_matches(name.lower(), small, n=1, cutoff=0.7)
     return small[found[0]] if found else ""
 

@@ -207,6 +207,8 @@ def _computed(node: Binary, schema: Schema) -> Node:
         return Function("floor", days) if whole else days  # which changes nothing, but tells that keys are few
     if node.sign in "+-" and left == "moment" and right == "number":
         return Binary(node.sign, node.left, Binary("*", node.right, Number(DAY)))
+    if node.sign == "+" and left == "number":
+        return Binary("+", node.right, Binary("*", node.left, Number(DAY)))
     raise mistake(f"{_DATE}.", f"{_DATE}, as date_diff('day', DATE '2024-01-31', ...).")
 
 

@@ -114,7 +114,7 @@ def _unreadable(query: str, error: Any) -> str:
         error, "errors", None
     ):
         return f"The query cannot be read: a quote {quote} is not closed. Text stands in single quotes, as 'north'."
-    words = re.findall("[A-Za-z]+", bare)
+    words = re.findall("[A-Za-z]+", bare[:5_000])
     if not words or nearest(words[0], ("SELECT", "WITH")) == "":
         return f"The query cannot be read: {FORM}"
     words = [word for word in words if word.upper() not in _WORDS]

@@ -125,14 +125,15 @@ class Reader:
             return name
         if name.lower() == self.unit.lower():
             raise ValueError(f"{name!r} is whose rows are protected: COUNT(DISTINCT {name}) alone may ask of it.")
-        near, known = nearest(name, self.names.values()), list(dict.fromkeys(self.names.values()))
+        known = list(dict.fromkeys(self.names.values()))
+        near, listed = nearest(name, known), ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
         if near:
             remedy = f"did you mean {near!r}?"
         elif isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In, exp.Like)):
             remedy = f"if it is text, write {name!r} in single quotes."
         else:
             remedy = f"add {name} = {{ bounds = [low, high] }}, or {{ categories = [...] }}, to the schema."
-        raise ValueError(f"Column {name!r} is not declared: {remedy} There are {', '.join(known) or 'none'}.")
+        raise ValueError(f"Column {name!r} is not declared: {remedy} There are {listed or 'none'}.")
 
     def number(self, node: exp.Expression) -> float:
         """A constant."""
