@@ -39,7 +39,7 @@ class TableModel:
     file's path.
 
     >>> from discreet.schema import Schema
-    >>> facts = Declaration(Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]), sick=Categories(["no", "yes"])))
+    >>> facts = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]), sick=Categories(["no", "yes"]))
     >>> model = TableModel(facts, target="sick", epsilon=1.0, delta=1e-6, random_state=0)
     >>> rows = {"age": [20, 80] * 2000, "sex": ["f", "m"] * 2000, "sick": ["no", "yes"] * 2000}
     >>> model.fit(rows).predict({"age": [25, 90], "sex": ["f", "m"]}).tolist()
