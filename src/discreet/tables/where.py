@@ -123,7 +123,7 @@ class Reader:
         name = self.column(node)
         if name in self.names.values():
             return name
-        if name.lower() == self.unit.lower():
+        if self.unit and name.lower() == self.unit.lower():
             raise ValueError(f"{name!r} is whose rows are protected: COUNT(DISTINCT {name}) alone may ask of it.")
         known = list(dict.fromkeys(self.names.values()))
         near, listed = nearest(name, known), ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
