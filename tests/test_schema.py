@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet as dp
-from discreet.schema import read_schema
+from discreet.linear.tabular import TableModel
+from discreet.schema import as_declaration, parse_schema, read_schema
 
 
 @pytest.mark.parametrize(
@@ -94,3 +96,41 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path, text, message):
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ValueError, match="cannot be read: No such file"):
         read_schema(tmp_path / "nowhere.toml")
+
+
+def test_a_schema_file_is_taken_wherever_a_schema_is(tmp_path):
+    """Tables, linear models, synthesis, statistics: by its path, with its unit, as on the command line."""
+    path = tmp_path / "schema.toml"
+    path.write_text(
+        'unit = "who"\nmax_rows_per_unit = 1\n'
+        '[columns]\nage = { bounds = [0, 100] }\nsick = { categories = ["n", "y"] }\n'
+    )
+    rows = {"who": list(range(400)), "age": [20.0, 80.0] * 200, "sick": ["n", "y"] * 200}
+    told = dp.read_schema(path)
+    assert as_declaration(path) == as_declaration(str(path)) == as_declaration(told) == told
+    table = dp.table(pl.DataFrame(rows), schema=path)
+    assert (table.limit.unit, table.limit.rows, table.limit.default) == ("who", 1, False)
+    assert table.limit == dp.table(pl.DataFrame(rows), schema=told).limit
+    assert TableModel(path, target="sick", epsilon=1.0).unit == "who"
+    assert dp.synthesis.AIM(1.0).operation(path).unit == "who"
+    assert dp.statistics.Mean(bounds=told.schema["age"], epsilon=1.0).bounds == (0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "pattern"),
+    [({"unit": "other"}, "leave unit= and caps out"), ({"max_rows_per_unit": 2}, "leave unit= and caps out")],
+)
+def test_a_unit_is_said_once(tmp_path, given, pattern):
+    """By the file, or by who opens the table: nobody should have to guess which one holds."""
+    told = parse_schema('unit = "who"\n[columns]\nage = { bounds = [0, 100] }\n')
+    with pytest.raises(ValueError, match=pattern):
+        dp.table(pl.DataFrame({"who": [1], "age": [3.0]}), schema=told, **given)
+    plain = parse_schema("[columns]\nage = { bounds = [0, 100] }\n")
+    assert dp.table(pl.DataFrame({"who": [1], "age": [3.0]}), schema=plain, unit="who").limit.unit == "who"
+
+
+def test_statistics_take_bounds_that_say_nothing_else():
+    """What is missing is left out there, and bounds are not looked for."""
+    for bounds in (dp.Bounded(0, 1, missing=0), dp.Bounded("auto")):
+        with pytest.raises(ValueError, match="bounds are declared, and a missing record is left out"):
+            dp.statistics.Mean(bounds=bounds, epsilon=1.0)

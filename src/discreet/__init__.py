@@ -28,7 +28,7 @@ from discreet.errors import (
 )
 from discreet.events import Event
 from discreet.release import Release
-from discreet.schema import Bounded, Categories, Dates, Schema, Times, Unlisted
+from discreet.schema import Bounded, Categories, Dates, Schema, Times, Unlisted, read_schema
 
 if TYPE_CHECKING:  # the rooms that are there, and those to come, which a type checker passes over until they are
     from discreet import (  # type: ignore[attr-defined, unused-ignore]
@@ -109,6 +109,7 @@ __all__ = [
     "mechanisms",
     "pate",
     "random",
+    "read_schema",
     "report",
     "reporting",
     "statistics",

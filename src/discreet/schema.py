@@ -15,6 +15,7 @@ import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import islice
 from os import PathLike
 from types import MappingProxyType
@@ -32,6 +33,7 @@ __all__ = [
     "Schema",
     "Times",
     "Unlisted",
+    "as_declaration",
     "declaration",
     "parse_schema",
     "read_schema",
@@ -171,8 +173,10 @@ class Schema(Mapping[str, Column]):
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._columns:
+            near = get_close_matches(str(name), self._columns, n=1, cutoff=0.7)
+            meant = f"; did you mean {near[0]!r}?" if near else "."
             raise ValueError(
-                f"Column {name!r} is not declared. The schema has: {', '.join(self._columns) or 'no columns'}."
+                f"Column {name!r} is not declared{meant} The schema has: {', '.join(self._columns) or 'no columns'}."
             )
         return self._columns[name]
 
@@ -207,6 +211,19 @@ class Declaration:
     unit: str | None = None
     max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
+
+
+def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | PathLike[str]) -> Declaration:
+    """What is declared, however it is given: a schema, which has a row as unit; one with its unit; a schema file.
+
+    >>> as_declaration({"age": Bounded(0, 120)}).unit is None
+    True
+    """
+    if isinstance(schema, Declaration):
+        return schema
+    if isinstance(schema, (str, PathLike)):
+        return read_schema(schema)
+    return Declaration(schema if isinstance(schema, Schema) else Schema(schema))
 
 
 _COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}

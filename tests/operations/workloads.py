@@ -20,24 +20,24 @@ def measured(value):
     return value.values
 
 
-# 128 cells, so that there are widths to choose from; a record at the end of a bucket that is empty otherwise
-EMPTY, LAST = [0] * 128, [0] * 127 + [1]
+# 256 cells, so that there are widths to choose from; a record at the end of a bucket that is empty otherwise
+EMPTY, LAST = [0] * 256, [0] * 255 + [1]
 
 OPERATIONS = [
     Case(
         "Adaptive",
-        lambda: w.Adaptive(workload=w.AllRanges(128), epsilon=1.0),
-        [3, 0] * 64,
-        [3, 0] * 63 + [3, 1],
+        lambda: w.Adaptive(workload=w.AllRanges(256), epsilon=1.0),
+        [3, 0] * 128,
+        [3, 0] * 127 + [3, 1],
         sized=True,
         result=answers,
-        worst=Worst(EMPTY, LAST, make=lambda: w.Adaptive(workload=w.Prefix(128), epsilon=1.0), trials=100),
+        worst=Worst(EMPTY, LAST, make=lambda: w.Adaptive(workload=w.Prefix(256), epsilon=1.0), trials=100),
     ),
     Case(
         "Adaptive, cells",
-        lambda: w.Adaptive(workload=w.Identity(128), epsilon=1.0),
-        [3, 0] * 64,
-        [3, 0] * 63 + [3, 1],
+        lambda: w.Adaptive(workload=w.Identity(256), epsilon=1.0),
+        [3, 0] * 128,
+        [3, 0] * 127 + [3, 1],
         sized=True,
         result=answers,
         worst=Worst(EMPTY, LAST, trials=100),

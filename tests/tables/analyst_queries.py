@@ -142,6 +142,14 @@ ANSWERED = [
     # joins
     "SELECT r.zone, COUNT(*) FROM visits v JOIN regions r ON v.region = r.region GROUP BY r.zone",
     "SELECT SUM(v.income * r.tax) FROM visits v LEFT JOIN regions r USING (region)",
+    # intervals and differences of dates
+    "SELECT COUNT(*) FROM visits WHERE day >= DATE '2023-01-31' + INTERVAL 1 MONTH AND day < DATE '2023-01-31' + "
+    "INTERVAL '1' YEAR",
+    "SELECT FLOOR((day - DATE '2023-01-01') / 30) AS period, COUNT(*) FROM visits GROUP BY period",
+    "SELECT AVG(date_diff('day', DATE '2023-01-01', day + INTERVAL (educ) DAY)) AS later FROM visits",
+    "SELECT date_diff('month', '2023-01-31', day) AS months, COUNT(*) FROM visits GROUP BY 1 HAVING COUNT(*) > 5",
+    "SELECT day - DATE '2023-12-25' AS since, COUNT(*) FROM visits WHERE day BETWEEN DATE '2023-12-25' AND "
+    "DATE '2023-12-25' + INTERVAL 3 DAY GROUP BY since HAVING COUNT(*) > 0",
 ]
 
 REFUSED = [

@@ -306,7 +306,7 @@ def test_explain_shows_plan_cost_and_error_before_spending():
         (lambda t: t.histogram("x", [0, 1000]), "bins is 1000"),
         (lambda t: t.mean("x").mean("x"), "Two columns of the answer are called 'x_mean'"),
         (lambda t: t.select("educ").mean("x"), "left out by select"),
-        (lambda t: t.group_by("id").count().release(epsilon=1.0), "needs delta="),
+        (lambda t: t.group_by("id").count().release(epsilon=1.0), "which needs one"),
         (lambda t: t.group_by("id").count().release(rho=1.0), "delta is missing"),
         (lambda t: t.derive(x=col("x")), "There is a column 'x' already"),
         (lambda t: t.derive(z=3), "is no expression"),

@@ -80,3 +80,57 @@ def test_what_is_computed_of_answers_has_no_interval():
     query = "SELECT COUNT(*) AS n, SUM(x) / COUNT(*) AS share, MEDIAN(x) FROM t"
     assert table.sql(query, 1.0, errors=True).value.columns == ["n", "n_low", "n_high", "share", "x_median"]
     assert "at most 2 rows of each unit count" in (table.parse(query).explain(1.0).bias or "")
+
+
+def test_explain_states_apart_what_bounds_caps_and_declarations_take_away():
+    """A line for each column that is read, through derived ones too; from public facts alone, whatever the rows are."""
+    schema = dp.Schema(
+        x=dp.Bounded(0, 1_000_000),
+        y=dp.Bounded(-1, 1, missing=0),
+        z=dp.Bounded(0, 1),
+        k=dp.Categories(["a", "b"]),
+        day=dp.Dates("2023-01-01", "2023-12-31"),
+    )
+    held = {"who": [1], "x": [5.0], "y": [9.0], "z": [0.5], "k": ["a"], "day": ["2023-05-05"]}
+    for rows in (pl.DataFrame(held), pl.DataFrame(held).clear()):
+        table = dp.table(rows, schema=schema, unit="who", max_rows_per_unit=3)
+        told = table.parse("SELECT k, AVG(x * y) FROM t WHERE day > '2023-02-01' GROUP BY k").explain(1.0)
+        assert (told.bias or "").splitlines() == [
+            "at most 3 rows of each unit count, so totals are low where units have more: the rest do not",
+            "x: values outside 0 to 1,000,000 count as the nearer end; an empty cell, or one that is no number, "
+            "does not count",
+            "y: values outside -1 to 1 count as the nearer end; an empty cell, or one that is no number, counts as 0",
+            "k: a row with none of the declared values is in no group",
+            "day: what lies outside 2023-01-01 to 2023-12-31, or is no date, is missing",
+            "errors and intervals are those of the noise: what is said here is not in them",
+        ]
+        assert str(told).count("\nbias    ") == 6
+    assert dp.table(rows, schema=schema).count().explain(1.0).bias is None
+
+
+def test_explain_states_what_becomes_of_a_units_total():
+    """No row is dropped there: what all of them add up to is cut."""
+    table = dp.table(pl.DataFrame({"who": [1], "x": [1.0]}), schema={"x": dp.Bounded(0, 1)}, unit="who")
+    told = (table.sum("x", unit_bounds=(0, 5)).explain(1.0).bias or "").splitlines()
+    assert told[0] == "what x adds up to in a unit counts as the nearer end where it lies outside 0 to 5"
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 6.0}, {"rho": 2.0}], ids=str)
+def test_intervals_are_of_the_answer_after_clipping_and_caps(budget):
+    """Values far outside of the bounds, units with more rows than count: the clipped answer is held, and no more."""
+    groups, units = 400, 30
+    rng = np.random.default_rng(8)
+    values = rng.normal(5, 20, (groups, units))
+    clipped = np.clip(values, 0, 10)
+    held = {"k": np.repeat(np.arange(groups), 2 * units), "x": np.repeat(values.ravel(), 2)}
+    frame = pl.DataFrame({**held, "who": np.repeat(np.arange(groups * units), 2)})  # each unit's two rows are equal
+    schema = dp.Schema(k=dp.Categories(range(groups)), x=dp.Bounded(0, 10))
+    table = dp.table(frame, schema=schema, unit="who", max_rows_per_unit=1, threads=1)
+    found = table.group_by("k").sum("x").mean("x").release(errors=True, rng=5, **budget).value
+    for name, truth in (("x_sum", clipped.sum(1)), ("x_mean", clipped.mean(1))):
+        low, high = found[f"{name}_low"].to_numpy(), found[f"{name}_high"].to_numpy()
+        inside = int(((low - 1e-3 <= truth) & (truth <= high + 1e-3)).sum())
+        assert stats.binom.isf(1 - FALSE_ALARM, groups, 0.95) <= inside <= stats.binom.isf(FALSE_ALARM, groups, 0.97)
+        plain = values.sum(1) * 2 if name == "x_sum" else values.mean(1)
+        assert ((low <= plain) & (plain <= high)).mean() < 0.5  # a bias is no part of them

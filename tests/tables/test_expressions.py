@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
+from discreet.auditing import replay
 from discreet.moments import moment, seconds
 from discreet.tables import case, col
 from discreet.tables.calendar import PARTS, STEPS, Part, Truncated
@@ -59,6 +60,9 @@ EXPRESSIONS = {
     "length of a category": col("k").text.length(),
     "listed": col("word").is_in(["Paris", "ß", ""]),
     "days between": col("at") - col("day"),
+    "whole days between": col("at").date.start("week") - (col("day") + 30),
+    "as many days apart": (col("day") + col("x").floor()) - col("day"),
+    "as many days later": (col("at") + col("y")).date.start("day"),
     "after a week": (col("day") + 7).date.day(),
     "date compared": (col("day") >= "1970-01-01") & (col("at") < dt.datetime(2020, 2, 29, 12)),
     **{f"{part} of a day": Expression(Part(part, Column("day"))) for part in PARTS},
@@ -176,7 +180,7 @@ def test_a_key_may_be_computed(key, labels):
     ("make", "message"),
     [
         (lambda t: t.group_by("x"), "keys are Categories or Unlisted"),
-        (lambda t: t.group_by("at"), "date_trunc"),
+        (lambda t: t.group_by("at"), "date.start"),
         (lambda t: t.filter(col("day") > "someday"), "spells none"),
         (lambda t: t.filter(col("day") > 3), "different kinds"),
         (lambda t: t.derive(z=col("day") * 2), "A date or a time stands where a number"),
@@ -213,3 +217,31 @@ def test_declared_ends_are_checked():
     ]:
         with pytest.raises(ValueError, match=message):
             make()
+
+
+DATED = [
+    "SELECT FLOOR((day - DATE '1999-12-31') / 3650) AS k, COUNT(*) FROM t GROUP BY k",
+    "SELECT AVG(day + INTERVAL (y) DAY - DATE '1999-12-31') AS m, SUM(at - day) AS s FROM t",
+    "SELECT date_diff('quarter', at, day) > 0 AS k, COUNT(*), AVG(date_diff('month', day, at)) AS m FROM t GROUP BY k",
+    "SELECT COUNT(*) FROM t WHERE at < DATE '2000-01-31' + INTERVAL 1 MONTH OR INTERVAL '36 hours' + day > at",
+]
+EXTREME = [None, dt.date(9999, 12, 31), dt.date(1890, 1, 1), dt.date(2000, 2, 29)]
+
+
+@pytest.mark.parametrize("query", DATED)
+def test_intervals_and_differences_pass_replay_on_hostile_rows(query):
+    """A row at the end of the calendar, of the declarations, or without a date moves what is noised as any other."""
+
+    def operation(rows):
+        held = {
+            "x": [1.0] * len(rows),
+            "y": [8.0] * len(rows),
+            "day": list(rows),
+            "at": [None if row is None else dt.datetime(row.year, row.month, row.day, 23, 59, 59) for row in rows],
+        }
+        kinds = {name: TYPES[name] for name in held}
+        schema = dp.Schema({name: SCHEMA[name] for name in held})
+        return dp.table(pl.DataFrame(held, schema=kinds), schema=schema, threads=1).sql(query, epsilon=1.0)
+
+    for row in EXTREME[:3]:
+        replay(operation, EXTREME, [one for one in EXTREME if one is not row])

@@ -9,6 +9,7 @@ import decimal
 import math
 import re
 import uuid
+import warnings
 
 import duckdb
 import numpy as np
@@ -329,3 +330,34 @@ def test_a_time_is_spelled_alike_in_every_reader(text):
     for frame in (pl.DataFrame({"d": [text]}), pd.DataFrame({"d": [text]})):
         answer = dp.table(frame, schema=schema).sql("SELECT COUNT(d) AS n FROM t", **SHARP).value
         assert answer["n"][0] == expected
+
+
+def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(tmp_path):
+    """Where the type is a public fact: Parquet, Arrow, polars. A CSV file and pandas declare none, so nothing is told,
+    whatever their cells are."""
+    frame = pl.DataFrame({"x": ["many", "few"], "y": ["1", "2"]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Categories(["1", "2"]))
+    for typed in (frame, frame.to_arrow(), str(tmp_path / "t.parquet")):
+        query = dp.table(typed, schema=schema).mean("x")
+        told = query.explain(1.0).bias or ""
+        assert "x: the table holds text here, and a cell that spells no number is missing" in told
+        with dp.Ledger("sqlite://") as ledger:
+            book = ledger.open("t", epsilon=1.0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                with pytest.raises(UserWarning, match="'x' is declared as numbers, but the table holds text"):
+                    query.release(1.0, book=book)
+            assert book.spent().epsilon == 0
+    for untyped in (frame.to_pandas(), str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl")):
+        query = dp.table(untyped, schema=schema).mean("x").count("x")
+        assert "the table holds text" not in (query.explain(1.0).bias or "")
+        assert "an empty cell, or one that is no number, does not count" in (query.explain(1.0).bias or "")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert abs(float(query.release(40.0).value["x_count"][0])) < 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.table(frame, schema=schema).group_by("y").count().release(1.0)  # text where text is declared

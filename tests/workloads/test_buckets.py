@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.accounting import epsilon
 from discreet.random import seeded
 from discreet.workloads import Adaptive, AllRanges, Identity, Prefix, Product, adaptive, answer
 
@@ -29,7 +30,9 @@ def test_no_record_moves_a_score_by_more_than_the_sensitivity(kind, seed, cell, 
     y = x.copy()
     y[cell] += 1
     for place in range(len(operation.widths)):
-        assert abs(operation.score(x, place) - operation.score(y, place)) <= operation.choice.sensitivity
+        assert abs(operation.score(x, place) - operation.score(y, place)) <= operation.reach(place)
+    moved = [abs(one - other) for one, other in zip(operation.compared(x), operation.compared(y), strict=True)]
+    assert max(moved) <= operation.choice.sensitivity
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,7 +45,8 @@ def test_some_record_moves_it_by_nearly_as_much(kind):
     y = x.copy()
     y[widest - 1] += 1
     moved = operation.score(y, -1) - operation.score(x, -1)
-    assert moved >= operation.choice.sensitivity * (0.99 if kind is not Identity else 0.85)  # there √(1 - 1/w)
+    assert moved >= 0.99 * operation.reach(-1)
+    assert operation.compared(x)[-1] - operation.compared(y)[-1] >= 0.99 * operation.choice.sensitivity
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,15 +84,14 @@ def test_answers_cover_every_cell_and_are_not_negative():
         assert found.min() >= 0
 
 
-def test_many_records_are_not_asked_for_a_width(monkeypatch):
-    """Beyond five a cell, times 1/ε, all that is left goes to the cells; below, a width is chosen."""
-    asked = []
-    plain = Adaptive.score
-    monkeypatch.setattr(Adaptive, "score", lambda self, x, place: asked.append(place) or plain(self, x, place))
-    for each, chosen in ((1000, False), (1, True)):
-        asked.clear()
-        adaptive(Prefix(128), np.full(128, each), epsilon=1.0, rng=1)
-        assert bool(asked) is chosen
+def test_parts_of_the_budget_add_up_to_it():
+    """The choice, and whichever width is measured, cost no more than what is stated, and hardly less."""
+    for kind in KINDS:
+        operation = Adaptive(workload=kind(1024 if kind is Identity else 256), epsilon=0.1)
+        assert operation.widths == ((1, 4, 16) if kind is Identity else (1, 4))
+        for query in operation.queries:
+            spent = epsilon(operation.choice.event + query.event, delta=0)
+            assert 0.1 * (1 - 1e-9) <= spent <= epsilon(operation.event, delta=0) == 0.1
 
 
 def test_other_workloads_are_refused():

@@ -15,7 +15,6 @@ from discreet.cli.help import LEARN, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.query import JsonOption, SchemaFile
 from discreet.cli.waiting import waiting
-from discreet.schema import read_schema
 
 __all__ = ["Data", "fit", "register"]
 
@@ -66,7 +65,7 @@ def fit(
     from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
 
-    model = TableModel(read_schema(schema), target=target, epsilon=epsilon, delta=delta, random_state=seed)
+    model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed)
     with (
         claimed(out, force=force, inputs=[data, schema]) as file,
         charged(ledger, book, no_book, delta) as account,

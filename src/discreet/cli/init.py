@@ -24,7 +24,8 @@ _HEAD = """\
 # the data instead is a leak that nobody pays for. A column that is not declared is not used: take the # away from
 # those that you need, with one of
 #
-#   {{ bounds = [0, 100] }}                            a number: what lies outside counts as the nearer bound
+#   {{ bounds = [0, 100] }}                            a number: what lies outside counts as the nearer bound; a cell
+#                                                    that is empty, or no number, does not count (missing = 0: as 0)
 #   {{ range = [1, 16] }}                              whole numbers that are categories, both ends included
 #   {{ categories = ["f", "m"], other = "unknown" }}   the values there are
 #   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last

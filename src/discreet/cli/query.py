@@ -13,7 +13,6 @@ from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
 from discreet.cli.help import LEARN, example
 from discreet.cli.waiting import waiting
-from discreet.schema import read_schema
 
 __all__ = ["JsonOption", "SchemaFile", "query", "register"]
 
@@ -93,15 +92,7 @@ def query(
     """The private answer to a SELECT over a file."""
     from discreet.tables import table
 
-    declared = read_schema(schema)
-    people = table(
-        source,
-        schema=declared.schema,
-        unit=declared.unit,
-        max_rows_per_unit=declared.max_rows_per_unit,
-        max_groups_per_unit=declared.max_groups_per_unit,
-        memory_limit=memory_limit,
-    )
+    people = table(source, schema=schema, memory_limit=memory_limit)
     asked = people.parse(sql, _public(public or []))
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())

@@ -35,11 +35,13 @@ _LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
 
 
 class Opened(NamedTuple):
-    """Rows not yet read; whether their text may be bytes that are none; how else to read them, where it may fail."""
+    """Rows not yet read; whether their text may be bytes that are none; how else to read them, where it may fail; the
+    columns of whose type the files say nothing."""
 
     rows: Any
     decoded: bool = False
     again: Callable[[], Any] | None = None
+    untyped: frozenset[str] = frozenset()
 
 
 def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> Opened:
@@ -58,13 +60,15 @@ def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> O
         inside = _agree(connection, files, columns)
         named = [name for name in columns if name not in inside and all(_folder(file, name) for file in files)]
         rows = quietly(lambda: _parquet(connection, files, named))
-        return Opened(rows, again=lambda: _by_arrow(connection, files, [c for c in columns if c not in named], named))
+        typed = [name for name in columns if name not in named]
+        return Opened(rows, False, lambda: _by_arrow(connection, files, typed, named), frozenset(named))
     if path.endswith(_FEATHER):
         return Opened(connection.from_arrow(_feather(files, columns)), decoded=True)
     if path.endswith(_TEXT_FILES):
-        return Opened(_text_files(connection, files, columns, buffer_size=buffer))
+        return Opened(_text_files(connection, files, columns, buffer_size=buffer), untyped=frozenset(columns))
     if path.endswith(_JSON):
-        return Opened(quietly(lambda: _json_lines(connection, files, columns, buffer)))
+        lines = quietly(lambda: _json_lines(connection, files, columns, buffer))
+        return Opened(lines, untyped=frozenset(columns))
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _FEATHER + _TEXT_FILES + _JSON)}.")
 
 

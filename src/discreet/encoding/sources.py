@@ -49,6 +49,7 @@ class Source:
     )  # where an engine stops at ``UnreadableText``
     elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
+    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text
 
 
 def open_source(
@@ -117,6 +118,7 @@ def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns:
     """A file, or a glob of them."""
     found = open_files(connection, path, columns, buffer)
     source = _typed(engine, found.rows, path, "polars", schema, columns, decoded=found.decoded)
+    source = replace(source, spelled=source.spelled - found.untyped)
     if found.again is None:
         return source
     again = found.again
@@ -162,7 +164,13 @@ def _typed(
         for column in columns
         if answers != "pandas" and (found[column].is_integer() or isinstance(found[column], nw.Boolean))
     )
-    return Source(engine, frame, name, answers, kinds, names, whole)
+    spelled = frozenset(
+        column
+        for column in columns
+        if answers != "pandas" and kinds[column] == "number" and isinstance(found[column], _TEXTUAL)
+        if not isinstance(schema.get(column), (Dates, Times))
+    )
+    return Source(engine, frame, name, answers, kinds, names, whole, spelled=spelled)
 
 
 def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:

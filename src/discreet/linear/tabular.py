@@ -28,24 +28,25 @@ from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.fitting import Fit
 from discreet.linear.regressors import LinearRegression
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
-from discreet.schema import Bounded, Categories, Column, Declaration
+from discreet.schema import Bounded, Categories, Column, as_declaration
 
 __all__ = ["TableFit", "TableModel"]
 
 
 @dataclass(slots=True)
 class TableModel:
-    """A private linear model of one declared column from the others.
+    """A private linear model of one declared column from the others; what is declared may be a schema, or a schema
+    file's path.
 
     >>> from discreet.schema import Schema
-    >>> facts = Declaration(Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]), sick=Categories(["no", "yes"])))
+    >>> facts = Schema(age=Bounded(0, 100), sex=Categories(["f", "m"]), sick=Categories(["no", "yes"]))
     >>> model = TableModel(facts, target="sick", epsilon=1.0, delta=1e-6, random_state=0)
     >>> rows = {"age": [20, 80] * 2000, "sex": ["f", "m"] * 2000, "sick": ["no", "yes"] * 2000}
     >>> model.fit(rows).predict({"age": [25, 90], "sex": ["f", "m"]}).tolist()
     ['no', 'yes']
     """
 
-    declaration: Declaration
+    declaration: Any  # a schema, one with its unit, or a schema file's path: a ``Declaration`` from then on
     target: str
     epsilon: float
     delta: float = 1e-6
@@ -56,6 +57,7 @@ class TableModel:
     stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from
 
     def __post_init__(self) -> None:
+        self.declaration = as_declaration(self.declaration)  # of a schema, or of a schema file
         goal = self.design.goal
         Encoder(self.declaration)  # refuses more than one row a unit
         listed = sum(isinstance(column, Categories) for column in self.features.values())

@@ -120,8 +120,8 @@ class Budget:
             return []
         if "keys" in kinds and self.delta is None:
             raise ValueError(
-                "delta is missing, but a group-by on Unlisted columns selects its keys privately, which needs "
-                "delta=. Declare Categories for them, or give epsilon= and delta=."
+                "delta is missing, but a group-by on unlisted columns selects its keys privately, which needs one: "
+                "give epsilon and delta, or declare the column's categories (in a schema file, categories = [...])."
             )
         if self.rho is not None:
             return [Budget(rho=self.rho / len(kinds))] * len(kinds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from os import PathLike
 from typing import Any, Self
 
 from discreet.adjacency import Adjacency
@@ -21,7 +22,7 @@ from discreet.pate.generators import Generator, GeneratorModel, chance_of
 from discreet.pate.layouts import Images, Layout, Rows, Table
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, unit_name
-from discreet.schema import Declaration, Schema
+from discreet.schema import Declaration, Schema, as_declaration
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.learning import Progress
 
@@ -89,19 +90,20 @@ class TeacherGenerator(ABC):
             budget, whole("steps", self.steps, low=1), self.questions, self.options, Adjacency(self.adjacency)
         )
 
-    def operation(self, schema: Schema | Declaration | Images, progress: Progress | None = None) -> GeneratorFit:
+    def operation(
+        self, schema: Schema | Declaration | str | PathLike[str] | Images, progress: Progress | None = None
+    ) -> GeneratorFit:
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``GeneratorModel``."""
         if isinstance(schema, Images):
             return GeneratorFit(self._settings(), schema, progress)
-        facts = schema if isinstance(schema, Declaration) else Declaration(schema)
-        table = Table(Domain(facts, self.bins, whole=tuple(self.whole)), self.target)
+        table = Table(Domain(as_declaration(schema), self.bins, whole=tuple(self.whole)), self.target)
         return GeneratorFit(self._settings(), table, progress)
 
     def fit(
         self,
         data: Any,
         *,
-        schema: Schema | Declaration | Images,
+        schema: Schema | Declaration | str | PathLike[str] | Images,
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,

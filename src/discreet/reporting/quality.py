@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 from discreet.errors import extra
@@ -32,7 +33,12 @@ class QualityReport(Page):
 
 
 def quality_report(
-    real: Any, synthetic: Any, *, schema: Schema | Declaration, target: str | None = None, **told: Any
+    real: Any,
+    synthetic: Any,
+    *,
+    schema: Schema | Declaration | str | PathLike[str],
+    target: str | None = None,
+    **told: Any,
 ) -> QualityReport:
     """The report of ``discreet.synthesis.quality`` on both tables. It shows private facts: **not for publication**."""
     from discreet.synthesis.quality_facts import quality

@@ -23,6 +23,7 @@ from discreet.mechanisms.records import (
     rows,
 )
 from discreet.random import exact_sum
+from discreet.schema import Bounded
 
 __all__ = [
     "BITS",
@@ -49,11 +50,15 @@ _WIDEST = 2.0**900  # so that differences and scales stay inside the range of do
 
 
 def check_bounds(bounds: object, name: str = "bounds") -> Bounds:
-    """Public bounds as two doubles, the lower first.
+    """Public bounds as two doubles, the lower first; a schema's ``Bounded`` is such a pair.
 
-    >>> check_bounds((0, 200_000))
-    (0.0, 200000.0)
+    >>> check_bounds((0, 200_000)), check_bounds(Bounded(0, 120))
+    ((0.0, 200000.0), (0.0, 120.0))
     """
+    if isinstance(bounds, Bounded):
+        if bounds.auto or bounds.missing != "drop":
+            raise ValueError(f"{name} is {bounds!r}, but here bounds are declared, and a missing record is left out.")
+        bounds = (bounds.low, bounds.high)
     if not isinstance(bounds, Sequence) or isinstance(bounds, (str, bytes)) or len(bounds) != 2:
         raise ValueError(f"{name} is {bounds!r}, but must be a pair (low, high) of public numbers.")
     low, high = (number(name, end, low=-_WIDEST, high=_WIDEST) for end in bounds)

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Literal
 
 from discreet.adjacency import Adjacency
@@ -13,7 +14,7 @@ from discreet.events import Event
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
-from discreet.schema import Declaration, Schema
+from discreet.schema import Declaration, Schema, as_declaration
 from discreet.synthesis.dates import declared_dates, with_dates
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import kind_of_frame
@@ -77,9 +78,11 @@ class AIM:
         self.whole = whole
         self.dates = dates
 
-    def operation(self, schema: Schema | Declaration, progress: Progress | None = None) -> SynthesisFit:
+    def operation(
+        self, schema: Schema | Declaration | str | PathLike[str], progress: Progress | None = None
+    ) -> SynthesisFit:
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``Model``."""
-        facts = schema if isinstance(schema, Declaration) else Declaration(schema)
+        facts = as_declaration(schema)
         dates = declared_dates(facts.schema, self.dates or {})
         facts = with_dates(facts, dates)
         domain = Domain(
@@ -95,7 +98,7 @@ class AIM:
         )
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
 
-    def explain(self, schema: Schema | Declaration, n: int) -> Explanation:
+    def explain(self, schema: Schema | Declaration | str | PathLike[str], n: int) -> Explanation:
         """What a fit to about ``n`` records costs, and which error its noise alone brings; reads nothing."""
         return self.operation(schema).plan.explain(n)
 
@@ -103,7 +106,7 @@ class AIM:
         self,
         data: Any,
         *,
-        schema: Schema | Declaration,
+        schema: Schema | Declaration | str | PathLike[str],
         book: Chargeable | None = None,
         label: str = "",
         rng: RngLike = None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.encoding import Encoded, Encoder
 from discreet.errors import whole
 from discreet.random import seeded
-from discreet.schema import Bounded, Categories, Declaration, Schema
+from discreet.schema import Bounded, Categories, Declaration, Schema, as_declaration
 
 __all__ = ["BINS", "CodedTable", "Columns", "choices", "declared", "paired_counts"]
 
@@ -27,9 +28,9 @@ MOST_CHOICES = 500
 _DENSE = 1 << 22  # cells up to which counts are kept for all of them
 
 
-def declared(schema: Schema | Declaration) -> Declaration:
-    """A schema with its unit; a schema alone has a row as unit."""
-    facts = schema if isinstance(schema, Declaration) else Declaration(schema)
+def declared(schema: Schema | Declaration | str | PathLike[str]) -> Declaration:
+    """A schema with its unit, also of a schema file; a schema alone has a row as unit."""
+    facts = as_declaration(schema)
     if not Encoder(facts, one_row_a_unit=False).schema:
         raise ValueError("The schema declares no column with bounds or categories, so that nothing can be compared.")
     return facts

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class QualityCheck:
     """
 
     synthetic: Any = field(repr=False)
-    schema: Schema | Declaration
+    schema: Schema | Declaration | str | PathLike[str]
     n: int
     epsilon: InitVar[float | None] = None
     delta: InitVar[float | None] = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def quality(
     real: Any,
     synthetic: Any,
     *,
-    schema: Schema | Declaration,
+    schema: Schema | Declaration | str | PathLike[str],
     target: str | None = None,
     holdout: Any = None,
     bins: int = BINS,

@@ -8,6 +8,7 @@ day, the Gregorian one for all years in both engines. No time zone and no first 
 from __future__ import annotations
 
 import datetime as dt
+from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from discreet.tables.scope import Scope
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["PARTS", "STEPS", "Part", "Truncated", "shifted", "steps_of"]
+__all__ = ["PARTS", "STEPS", "Part", "Truncated", "months_later", "shifted", "steps_of"]
 
 # what a part lies between; a year lies between those of the ends
 PARTS: Mapping[str, Interval] = {
@@ -169,9 +170,26 @@ def steps_of(step: str, low: float, high: float) -> Domain:
     return tuple(found)
 
 
+def months_later(value: float, months: int) -> float:
+    """The same day of a later or earlier month, or that month's last, in seconds.
+
+    >>> moment(months_later(seconds("2024-01-31 18:30"), 1)), moment(months_later(seconds("2024-03-31"), -13))
+    (datetime.datetime(2024, 2, 29, 18, 30), datetime.datetime(2023, 2, 28, 0, 0))
+    """
+    at = moment(value)
+    year, month = divmod(12 * at.year + at.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        raise ValueError("The interval leaves the calendar, which has years 1 to 9999.")
+    last = monthrange(year, month + 1)[1]
+    return seconds(at.replace(year=year, month=month + 1, day=min(at.day, last))) or 0.0
+
+
 def shifted(step: str, count: float) -> float:
     """So many days, hours ... in seconds; of months and years none, as they differ in length."""
     sizes = {"week": 7 * DAY, "day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
     if step not in sizes:
-        raise ValueError(f"An interval of {step}s has no fixed length: use date_trunc, or write days.")
+        raise ValueError(
+            f"An interval of {step}s has no fixed length: write days, or add it to a written date, as DATE "
+            "'2024-01-31' + INTERVAL 1 MONTH."
+        )
     return number("The number of an INTERVAL", count, low=-1e9, high=1e9) * sizes[step]

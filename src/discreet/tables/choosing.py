@@ -21,6 +21,7 @@ from discreet.random import Rng, RngLike, as_rng
 from discreet.release import Release
 from discreet.schema import Bounded, Schema
 from discreet.statistics.private_bounds import bounds_of_counts, powers
+from discreet.tables.biases import biases
 from discreet.tables.bounding import ContributionLimit, SecretKey
 from discreet.tables.columns import Bins
 from discreet.tables.operation import Explanation, TableOperation
@@ -164,21 +165,14 @@ class ChoosingOperation:
     def explain(self) -> Explanation:
         """What will be done, its cost, and its errors where few rows of a unit, and narrow bounds, are chosen."""
         most = MOST_ROWS[0] if self.query.rows.limit.auto else None
+        rows = self.query.rows
         told = self._answering(most, dict.fromkeys(self.columns, (0.0, 1.0))).explain()
         errors = {
             name: f"{error}, times the cap and the width of the bounds that are chosen"
             for name, error in told.errors.items()
         }
-        bias = [told.bias] if told.bias and not self.query.rows.limit.auto else []
-        bias += [self.query.rows.limit.bias] if self.query.rows.limit.auto and self.query.rows.limit.bias else []
-        if self.columns:
-            bias.append(
-                f"values of {', '.join(self.columns)} beyond the bounds that are found count as the nearer one; below "
-                "some 1,000 rows declared bounds do better"
-            )
-        return replace(
-            told, unit=self.query.rows.limit.describe(), event=self.event, errors=errors, bias="; ".join(bias) or None
-        )
+        bias = "\n".join(biases(rows, [aggregate for _, aggregate in self.query.aggregates]))
+        return replace(told, unit=rows.limit.describe(), event=self.event, errors=errors, bias=bias or None)
 
 
 def _chosen(most: int | None, bounds: dict[str, tuple[float, float]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.schema import Categories, Schema
 from discreet.tables.intervals import TRUTH, Interval
+from discreet.tables.mistakes import mistake, nearest
 from discreet.tables.nodes import Column, Domain, Kind, Node
 from discreet.tables.scope import Scope
 
@@ -95,17 +96,24 @@ class IsIn(Condition):
 
     def __post_init__(self) -> None:
         if not self.values or len({isinstance(value, str) for value in self.values}) > 1:
-            raise ValueError("is_in needs at least one value, all text or all numbers.")
+            said = "needs at least one value, all text or all numbers."
+            raise mistake(f"is_in {said}", f"IN {said}")
 
     def bounds(self, schema: Schema) -> Interval:
         column = schema[self.inner.name] if isinstance(self.inner, Column) else None
         if isinstance(self.values[0], str):
             if self.inner.kind(schema) != "text":
-                raise ValueError("Text is compared with something that is not a column of text Categories.")
+                raise mistake(
+                    "Text is compared with something that is not a column of text Categories.",
+                    "Text is compared with something that holds no text: write numbers without quotes.",
+                )
             if isinstance(column, Categories) and (unknown := sorted(set(self.values) - set(column.values))):
-                raise ValueError(f"{unknown[0]!r} is not among the Categories of {self.inner.name!r}.")  # type: ignore[attr-defined]
+                raise _unknown(unknown[0], self.inner.name, column)  # type: ignore[attr-defined]
         elif self.inner.kind(schema) == "text":  # an engine would fail on the first text that is no number
-            raise ValueError("Numbers are compared with a column of text Categories: write the values as text.")
+            raise mistake(
+                "Numbers are compared with a column of text Categories: write the values as text.",
+                "Numbers are compared with text: write the values in single quotes.",
+            )
         return TRUTH
 
     def applied(self, *values: Any) -> bool | None:
@@ -127,3 +135,10 @@ class Missing(Condition):
 
     def compiled(self, scope: Scope) -> nw.Expr:
         return self.inner.compiled(scope).is_null()
+
+
+def _unknown(value: str, name: str, column: Categories) -> ValueError:
+    near = nearest(value, map(str, column.values))
+    meant = f"; did you mean {near!r}?" if near else "."
+    said = f"{value!r} is not among the"
+    return mistake(f"{said} Categories of {name!r}{meant}", f"{said} categories that {name!r} is declared with{meant}")

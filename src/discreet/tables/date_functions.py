@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from discreet.errors import extra
+from discreet.moments import seconds
 from discreet.tables.calendar import STEPS, Part, Truncated, shifted
-from discreet.tables.nodes import Binary, Node, Number
+from discreet.tables.mistakes import nearest
+from discreet.tables.nodes import Binary, Node, Number, Text
 from discreet.tables.where import Reader, only
 
 with extra("tables"):
@@ -17,6 +19,7 @@ __all__ = ["DATES"]
 
 Read = Callable[[Reader, Any], Node]
 
+_OF_A_YEAR = {"year": 1.0, "quarter": 4.0, "month": 12.0}
 _PARTS = {
     "DAYOFWEEK": "weekday",
     "DOW": "weekday",
@@ -59,26 +62,52 @@ def _truncated(reader: Reader, node: exp.Expression) -> Node:
 def _difference(reader: Reader, node: exp.DateDiff) -> Node:
     only(node, "this", "expression", "unit", "date_part_boundary")
     step = node.args["unit"].name.lower() if node.args.get("unit") else "day"
-    size = shifted(step, 1.0) if step in STEPS else shifted("month", 1.0)
-    late, early = (Truncated(step, reader.node(part)) for part in (node.this, node.expression))
-    return Binary("*", Binary("-", late, early), Number(86_400.0 / size))
+    if step not in STEPS:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: differences are in {', '.join(STEPS)}.")
+    ends = [_moment(reader.node(part)) for part in (node.this, node.expression)]
+    if step in _OF_A_YEAR:
+        late, early = (_months_of(step, end) for end in ends)
+        return Binary("-", late, early)
+    late, early = (Truncated(step, end) for end in ends)
+    return Binary("*", Binary("-", late, early), Number(86_400.0 / shifted(step, 1.0)))
+
+
+def _moment(node: Node) -> Node:
+    """A text that spells a date, as the date."""
+    found = seconds(node.constant) if isinstance(node, Text) else None
+    return node if found is None else Number(found, moment=True)
+
+
+def _months_of(step: str, inner: Node) -> Node:
+    """How many years, quarters or months there are up to a date."""
+    year = Part("year", inner)
+    return year if step == "year" else Binary("+", Binary("*", year, Number(_OF_A_YEAR[step])), Part(step, inner))
 
 
 def _interval(reader: Reader, node: exp.Interval) -> Node:
-    """In days, which is what is added to a date."""
+    """In days, which is what is added to a date; as many as a column says, too."""
     unit, count = node.args.get("unit"), node.this
+    refusal = f"{node.sql(dialect='duckdb')} is not supported: write INTERVAL 3 DAY."
+    if not isinstance(unit, exp.Var) or count is None:  # none, or a span as DAY TO HOUR
+        raise ValueError(refusal)
+    step = unit.name.lower().removesuffix("s")
+    if not isinstance(count, exp.Literal):
+        many = reader.node(count)
+        if not isinstance(many, Number):
+            return Binary("*", many, Number(shifted(step, 1.0) / 86_400.0))
+        return Number(shifted(step, many.constant) / 86_400.0)
     try:
-        if not isinstance(unit, exp.Var):  # none, or a span as DAY TO HOUR
-            raise ValueError
-        many = float(count.this) if isinstance(count, exp.Literal) else reader.number(count)
+        found = float(count.this)
     except ValueError:
-        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write INTERVAL 3 DAY.") from None
-    return Number(shifted(unit.name.lower().removesuffix("s"), many) / 86_400.0)
+        raise ValueError(refusal) from None
+    return Number(shifted(step, found) / 86_400.0)
 
 
-def _added(reader: Reader, node: exp.DateAdd) -> Node:
-    only(node, "this", "expression")
-    return Binary("+", reader.node(node.this), reader.node(node.expression))
+def _added(reader: Reader, node: exp.DateAdd | exp.DateSub) -> Node:
+    sign = exp.Add if isinstance(node, exp.DateAdd) else exp.Sub
+    if node.args.get("unit") or not isinstance(node.expression, exp.Interval):
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write day + INTERVAL 3 DAY.")
+    return reader.node(sign(this=node.this, expression=node.expression))
 
 
 def _anonymous(reader: Reader, node: exp.Anonymous) -> Node:
@@ -86,7 +115,12 @@ def _anonymous(reader: Reader, node: exp.Anonymous) -> Node:
         return _now(reader, node)
     if node.name.lower() == "date_part" and len(node.expressions) == 2:
         return _named_part(reader.text(node.expressions[0]), reader.node(node.expressions[1]), node)
-    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: prepare the column in the engine first.")
+    from discreet.tables.functions import FUNCTIONS
+
+    known = [name for kind in FUNCTIONS if issubclass(kind, exp.Func) for name in kind.sql_names()]
+    near = nearest(node.name, known)
+    remedy = f"did you mean {near}?" if near else "compute the column before, where the table is made."
+    raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: {remedy}")
 
 
 def _now(reader: Reader, node: exp.Expression) -> Node:
@@ -128,6 +162,7 @@ DATES: Mapping[type[exp.Expression], Read] = {
     exp.WeekOfYear: _part("week"),
     exp.DayOfYear: _part("dayofyear"),
     exp.DateAdd: _added,
+    exp.DateSub: _added,
     exp.TimeToStr: _spelled,
     exp.Monthname: _spelled,
     exp.Dayname: _spelled,

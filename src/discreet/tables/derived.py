@@ -8,6 +8,7 @@ from typing import Any
 from discreet.moments import Dates, Times, moment
 from discreet.schema import Bounded, Categories, Column, Schema, Unlisted, Value
 from discreet.tables.expressions import Expression
+from discreet.tables.mistakes import declared_with, mistake
 
 __all__ = ["declared_as", "key_of"]
 
@@ -22,9 +23,9 @@ def declared_as(name: str, expression: Expression, schema: Schema) -> Column:
     if not all(map(math.isfinite, bounds)) and domain:
         bounds = float(min(domain)), float(max(domain))
     if not all(map(math.isfinite, bounds)) or not bounds[0] <= bounds[1]:
-        raise ValueError(
-            f"The bounds of {name!r} do not follow from its columns: end the expression with .clip(low, high), in SQL "
-            "with LEAST(GREATEST(..., low), high)."
+        said = f"The bounds of {name!r} do not follow from its columns: "
+        raise mistake(
+            f"{said}end the expression with .clip(low, high).", f"{said}cut it, as LEAST(GREATEST(..., low), high)."
         )
     if kind == "moment":
         return Times(moment(bounds[0]), moment(max(bounds[1], bounds[0] + 1)))
@@ -44,10 +45,14 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
 
         domain = Read(name).domain(schema)
     if domain is None:
-        how = "date_trunc('month', ...) or .date.start('month')" if isinstance(column, Times) else "FLOOR(x / 10) * 10"
-        raise ValueError(
+        timed = isinstance(column, Times)
+        how = "col(...).date.start('month')" if timed else "(col(...) / 10).floor() * 10"
+        groups = f"date_trunc('month', {name})" if timed else f"FLOOR({name} / 10) * 10"
+        raise mistake(
             f"Column {name!r} is {type(column).__name__}, but keys are Categories or Unlisted(), or computed with few "
-            f"values, as by {how}; for ranges of a number, use histogram()."
+            f"values, as by {how}; for ranges of a number, use histogram().",
+            f"{name!r} has no list of groups, because it is declared with {declared_with(column)}: group by {groups}, "
+            "or declare it with categories = [...] or range = [first, last].",
         )
     return Categories(_labels(domain))
 

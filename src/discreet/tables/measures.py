@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
+from discreet.moments import Dates, Times
 from discreet.schema import Bounded
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Quantile, Quantiles
 from discreet.tables.choices import AsNumber, Case
 from discreet.tables.conditions import Logic, Missing
 from discreet.tables.expressions import Expression
+from discreet.tables.mistakes import at, declared_with
 from discreet.tables.nodes import Clip, Column, Node, Number
 from discreet.tables.where import Reader, only
 
@@ -47,8 +49,7 @@ _PAIRS: Mapping[type[exp.Expression], dict[str, bool]] = {
 _QUANTILES = (exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.ApproxQuantile)
 _KNOWN = (
     "Aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VAR_POP, VAR_SAMP, STDDEV, CORR, "
-    "COVAR_POP, COVAR_SAMP, MEDIAN, QUANTILE_CONT(x, q) and PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x), each with "
-    "FILTER (WHERE ...)."
+    "COVAR_POP, COVAR_SAMP, MEDIAN, QUANTILE_CONT(x, q) and PERCENTILE_CONT(q) WITHIN GROUP (ORDER BY x)."
 )
 
 
@@ -77,9 +78,11 @@ class Measures:
         """How to add the aggregate to a query, under a name, or its own."""
         text, held = node.sql(dialect="duckdb"), None
         inner = node
-        if isinstance(node, exp.Filter):
-            held, inner = self.reader.node(node.expression.this), node.this
-        aggregate = self._aggregate(inner, held, text)
+        _refuse_pairs(node)
+        with at(text):
+            if isinstance(node, exp.Filter):
+                held, inner = self.reader.node(node.expression.this), node.this
+            aggregate = self._aggregate(inner, held, text)
         plain = getattr(aggregate, "column", None) in self.reader.names.values() and held is None
         if isinstance(aggregate, tuple):
             left, right, kind = aggregate
@@ -126,8 +129,6 @@ class Measures:
         if isinstance(node, exp.CountIf):
             held = self._both(self.reader.node(node.this), held)
         elif isinstance(node.this, exp.Distinct):
-            if len(node.this.expressions) != 1:
-                raise ValueError(f"{text} is not supported: COUNT(DISTINCT ...) takes one column.")
             return CountDistinct(self._argument(node.this.expressions[0], held, text, number=False))
         elif not isinstance(node.this, (exp.Star, exp.Literal)):
             only(node, "this", "big_int")
@@ -153,7 +154,25 @@ class Measures:
             found = Clip(AsNumber(found), *found.bounds(self.table.schema)) if _counts(found, self.table) else found
         if number and found.logical():
             found = AsNumber(found)
-        return self.column(found if held is None else Case((held,), (found,)), text)
+        name = self.column(found if held is None else Case((held,), (found,)), text)
+        if number and not isinstance(self.table.schema[name], Bounded):
+            raise self._no_number(node, self.table.schema[name])
+        return name
+
+    def _no_number(self, node: exp.Expression, declared: Any) -> ValueError:
+        """Why an aggregate cannot be: it needs bounds."""
+        what = node.sql(dialect="duckdb")
+        if isinstance(declared, (Dates, Times)):
+            first = str(declared.first)[:10]
+            return ValueError(
+                f"{what} is a date, but a number is needed: write date_diff('day', DATE '{first}', {what})."
+            )
+        plain = isinstance(node, exp.Column) and not getattr(declared, "textual", False)
+        remedy = (
+            f"declare {what} = {{ bounds = [low, high] }}, or GROUP BY it." if plain else "GROUP BY it, or count it."
+        )
+        said = f"{what} is text" if not plain else f"{what} is declared with {declared_with(declared)}"
+        return ValueError(f"{said}, but a number with bounds is needed: {remedy}")
 
     def _within(self, node: exp.WithinGroup, held: Node | None, text: str) -> Aggregate:
         only(node, "this", "expression")
@@ -166,9 +185,20 @@ class Measures:
 
     def _quantile(self, column: exp.Expression, q: exp.Expression, held: Node | None, text: str) -> Aggregate:
         argument = self._argument(column, held, f"{column.sql()} of {text}" if held else column.sql(dialect="duckdb"))
-        if isinstance(q, exp.Array):
-            return Quantiles(argument, tuple(self.reader.number(share) for share in q.expressions))
-        return Quantile(argument, self.reader.number(q))
+        shares = tuple(self.reader.number(share) for share in (q.expressions if isinstance(q, exp.Array) else [q]))
+        if wrong := [share for share in shares if not 0 <= share <= 1]:
+            raise ValueError(f"The share {wrong[0]:g} must lie between 0 and 1: the median is that of 0.5.")
+        return Quantiles(argument, shares) if isinstance(q, exp.Array) else Quantile(argument, shares[0])
+
+
+def _refuse_pairs(node: exp.Expression) -> None:
+    """What sqlglot would write out as a CASE of its own."""
+    for distinct in node.find_all(exp.Distinct):
+        if len(parts := [part.sql(dialect="duckdb") for part in distinct.expressions]) != 1:
+            raise ValueError(
+                f"COUNT(DISTINCT {', '.join(parts)}) is not supported: COUNT(DISTINCT ...) takes one column; texts are "
+                f"joined by {' || '.join(parts)}."
+            )
 
 
 def _counts(column: Column, table: Table) -> bool:

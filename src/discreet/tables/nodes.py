@@ -33,6 +33,7 @@ __all__ = [
     "Node",
     "Number",
     "Text",
+    "integral",
     "whole_numbers",
 ]
 

@@ -17,6 +17,7 @@ from discreet.release import Release
 from discreet.tables.after import Presentation
 from discreet.tables.aggregates import Aggregate, Count
 from discreet.tables.answers import Totals, framed
+from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
@@ -199,7 +200,7 @@ class TableOperation:
             scans=len(self.scans()),
             event=self.event,
             errors=errors,
-            bias=rows.limit.bias,
+            bias="\n".join(biases(rows, [aggregate for _, aggregate in self.aggregates])) or None,
             note="" if self.after is None else "columns, rows and order of the answer are made of what was released",
         )
 
@@ -216,7 +217,7 @@ class Explanation:
     scans: int
     event: events.Event
     errors: Mapping[str, str]
-    bias: str | None = None
+    bias: str | None = None  # a line for each thing that is cut, left out or capped
     note: str = ""
 
     def __str__(self) -> str:
@@ -230,7 +231,7 @@ class Explanation:
             f"cost    {self.event}",
         ]
         lines += [f"error   {name}: {error} (95 %)" for name, error in self.errors.items()]
-        lines += [f"bias    {self.bias}"] if self.bias else []
+        lines += [f"bias    {line}" for line in (self.bias or "").splitlines()]
         return "\n".join([*lines, *([f"after   {self.note}"] if self.note else [])])
 
     __repr__ = __str__

@@ -68,7 +68,7 @@ class GroupedRows:
     def auto_bounds(self, aggregates: Any) -> tuple[str, ...]:
         """The columns that aggregates look at whose bounds are to be found; no expression may stand on them."""
         wanted = [aggregate.scan(self) for _, aggregate in aggregates]
-        used = {name for scan in wanted for name in self._used(scan)}
+        used = {name for scan in wanted for name in self.used(scan)}
         found = tuple(name for name in self.schema if name in used and getattr(self.schema[name], "auto", False))
         made = {name for expression in (*self.derived.values(), *self.conditions) for name in referred(expression)}
         if mixed := [name for name in found if name in made]:
@@ -147,7 +147,7 @@ class GroupedRows:
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
-        columns, scope = self.columns, self.columns.scope(self._used(wanted))
+        columns, scope = self.columns, self.columns.scope(self.used(wanted))
         for condition in self.conditions:
             kept = condition.compiled(scope)
             scope.frame = scope.frame.filter(kept)
@@ -160,7 +160,7 @@ class GroupedRows:
         chosen += [columns.steps(number, name, steps, kind) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
-        odd = columns.odd(self._used(wanted), scope)
+        odd = columns.odd(self.used(wanted), scope)
         if odd is not None:
             chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(kind)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
@@ -204,7 +204,7 @@ class GroupedRows:
 
         return read
 
-    def _used(self, wanted: Pass) -> set[str]:
+    def used(self, wanted: Pass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
         names = {
             *self.keys,

@@ -15,6 +15,7 @@ from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, UnitTotal, Variance
 from discreet.tables.answers import as_table
+from discreet.tables.biases import SPELLED
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
@@ -231,7 +232,12 @@ class TableQuery:
                 "there are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
                 stacklevel=2,
             )
+        for name in sorted(self.rows.source.spelled & self._columns()):
+            warnings.warn(f"Column {name!r} is declared as numbers, but {SPELLED}.", stacklevel=2)
         return charged(asked, book=book, label=label, rng=rng)
+
+    def _columns(self) -> set[str]:
+        return {name for _, aggregate in self.aggregates for name in self.rows.used(aggregate.scan(self.rows))}
 
     @property
     def unit(self) -> str:

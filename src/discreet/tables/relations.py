@@ -11,6 +11,7 @@ from discreet.tables.conditions import IsIn
 from discreet.tables.expressions import Expression
 from discreet.tables.lookups import PublicTable
 from discreet.tables.measures import is_aggregate
+from discreet.tables.mistakes import at
 from discreet.tables.nodes import Column
 from discreet.tables.where import Lists, Reader, only
 
@@ -27,7 +28,7 @@ FORM = "give one SELECT ... FROM ... [WHERE ...] [GROUP BY ...]."
 CLAUSES: Mapping[str, str] = {
     "laterals": "LATERAL is not supported: prepare the columns in the engine first.",
     "distinct": "SELECT DISTINCT is not supported: use GROUP BY, or COUNT(DISTINCT column).",
-    "qualify": "QUALIFY is not supported: max_rows_per_unit= bounds the rows of a unit.",
+    "qualify": "QUALIFY is not supported: max_rows_per_unit in the schema bounds the rows of a unit.",
     "windows": "WINDOW is not supported: use GROUP BY.",
     "sample": "TABLESAMPLE is not supported: read the whole table.",
     "pivots": "PIVOT is not supported: use GROUP BY, and turn the answer after the release.",
@@ -66,13 +67,20 @@ class Relation:
     @property
     def reader(self) -> Reader:
         """What reads expressions over these columns."""
-        return Reader(self.names, self.lists, self.aliases)
+        return Reader(self.names, self.lists, self.aliases, self.table.limit.unit or "")
 
     def where(self, condition: exp.Expression | None) -> Relation:
         """The rows for which a condition holds."""
         if condition is None:
             return self
-        return replace(self, table=self.table.filter(self.reader.expression(condition)))
+        try:
+            return replace(self, table=self.table.filter(self.reader.expression(condition)))
+        except ValueError:
+            parts: list[Any] = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+            for part in parts:
+                with at(f"WHERE {part.sql(dialect='duckdb')}"):
+                    self.table.filter(self.reader.expression(part))
+            raise
 
     def computed(self, name: str, expression: Expression) -> tuple[Table, str]:
         """The table with one more column, and what it is called there."""
@@ -141,7 +149,8 @@ def projected(
         elif isinstance(node, exp.Column):
             names[alias.lower()] = found.reader.column(node)
         else:
-            table, own = found.computed(alias or node.sql(), found.reader.expression(node))
+            with at(node.sql(dialect="duckdb")):
+                table, own = found.computed(alias or node.sql(), found.reader.expression(node))
             found, names[(alias or node.sql()).lower()] = replace(found, table=table), own
     return replace(found, names=names)
 
@@ -156,8 +165,9 @@ def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) 
     name = other.name.lower() if isinstance(other, exp.Table) else ""
     if name not in public:
         raise ValueError(
-            f"JOIN {other.sql(dialect='duckdb')} is not supported: a public lookup table is given as public={{{name!r}:"
-            " frame}; two private tables are joined first, by table.join(other) on their unit."
+            f"JOIN {other.sql(dialect='duckdb')} is not supported: a public lookup table {name!r} was not given "
+            f"(--public {name}=FILE, public={{{name!r}: frame}}), and two private tables are joined on their unit "
+            "before, by Table.join."
         )
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
         raise ValueError(f"{side} {kind} JOIN is not supported: there are JOIN and LEFT JOIN with a public table.")

@@ -6,26 +6,29 @@ a column of truth values is a condition.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from discreet.encoding.values import NUMERAL as SPELLED
 from discreet.moments import DAY, seconds
-from discreet.schema import Schema, Unlisted
+from discreet.schema import Dates, Schema, Unlisted
 from discreet.tables.calendar import Part, Truncated
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
 from discreet.tables.conditions import Compare, IsIn, Logic
 from discreet.tables.expressions import Expression
-from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
+from discreet.tables.mistakes import mistake
+from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
 __all__ = ["checked", "condition_of"]
 
+NUMERAL = re.compile(SPELLED)
 MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
-_VALUE = (
-    "A value stands where a condition is needed: write for example col('age') >= 18, in parentheses beside & and |."
-)
-_CONDITION = "A condition stands where a number is needed: compare numbers, combine conditions with & | ~."
+_VALUE = "A value stands where a condition is needed: write "
+_CONDITION = "A condition stands where a number is needed: compare numbers, combine conditions with "
+_DATE = "A date or a time stands where a number is needed: take its year, or a difference in days"
 
 
 def checked(expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False) -> Expression:
@@ -43,7 +46,7 @@ def _small(whole: Node) -> None:
         if count > MOST_PARTS or depth > DEEPEST:
             raise ValueError(
                 f"The expression has more than {MOST_PARTS:,} parts or is nested more than {DEEPEST} deep: use "
-                "is_in for a list of values, or prepare the column in the engine first."
+                "a list of values (is_in, IN), or prepare the column in the engine first."
             )
 
 
@@ -65,8 +68,10 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
     match node:
         case Column(name=name):
             if isinstance(schema[name], Unlisted) and name not in texts:
-                raise ValueError(
-                    f"Column {name!r} is Unlisted and no text, but an expression needs Bounded or Categories."
+                raise mistake(
+                    f"Column {name!r} is Unlisted and no text, but an expression needs Bounded or Categories.",
+                    f"Column {name!r} is declared as unlisted and holds no text, but an expression needs bounds or "
+                    f"categories: declare {name} = {{ bounds = [low, high] }}.",
                 )
         case Compare():
             return _compared(node, schema)
@@ -87,11 +92,15 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
         case Clip(inner=inner) | Function(inner=inner):
             _number(inner, schema)
         case TextFunction() | Contains() | Like() | Joined() | Length():
-            if any(child.kind(schema) != "text" for child in node.children()):
-                raise ValueError("A number or a date stands where a text is needed.")
+            if other := [child for child in node.children() if child.kind(schema) != "text"]:
+                raise ValueError(f"Here {_named(other[0], schema)} stands where a text is needed.")
         case Part(inner=inner) | Truncated(inner=inner):
             if inner.kind(schema) != "moment":
-                raise ValueError("A date or a time is needed here: declare the column as Dates(first, last) or Times.")
+                raise mistake(
+                    "A date or a time is needed here: declare the column as Dates(first, last) or Times.",
+                    f"A date or a time is needed here; {_named(inner, schema)} is none. Declare a column as "
+                    '{ dates = ["2023-01-01", "2024-12-31"] }, or as times.',
+                )
             if not all(-6e10 < end < 2.5e11 for end in inner.bounds(schema)):
                 raise ValueError("The date lies beyond the calendar's years 70 to 9890, by its declared bounds.")
         case Among(inner=inner, listed=listed) | Lookup(inner=inner, keys=listed):
@@ -108,21 +117,47 @@ def condition_of(node: Node, schema: Schema) -> Node:
         return node
     if node.kind(schema) == "number" and set(node.domain(schema) or (2,)) <= {0, 1}:
         return Compare("==", node, Number(1.0))
-    raise ValueError(_VALUE)
+    raise mistake(
+        f"{_VALUE}for example col('age') >= 18, in parentheses beside & and |.", f"{_VALUE}a comparison, as age >= 18."
+    )
+
+
+def _named(node: Node, schema: Schema) -> str:
+    """What a node is, in words."""
+    word = {"text": "a text", "number": "a number", "moment": "a date or a time", "truth": "a condition"}
+    kind = word["truth" if node.logical() else node.kind(schema)]
+    if isinstance(node, Column):
+        return f"column {node.name!r}, {kind},"
+    return repr(node.constant) if isinstance(node, Text) else kind
 
 
 def _number(node: Node, schema: Schema) -> Node:
     kind = node.kind(schema)
     if kind == "text":
-        name = f"Column {node.name!r}" if isinstance(node, Column) else "The expression"
-        if isinstance(node, Column) and isinstance(schema[node.name], Unlisted):
-            raise ValueError(f"{name} is Unlisted, but a number is needed here: declare Bounded or Categories.")
-        raise ValueError(f"{name} is text, but a number is needed here; text can be compared with == and is_in.")
+        raise _no_number(node, schema)
     if kind == "truth":
-        raise ValueError(_CONDITION)
+        raise mistake(f"{_CONDITION}& | ~.", f"{_CONDITION}AND, OR, NOT.")
     if kind == "moment":
-        raise ValueError("A date or a time stands where a number is needed: take its year, or a difference in days.")
+        raise mistake(f"{_DATE}.", f"{_DATE}, as date_diff('day', DATE '2024-01-31', ...).")
     return node
+
+
+def _no_number(node: Node, schema: Schema) -> ValueError:
+    """Text where a number belongs."""
+    if isinstance(node, Column) and isinstance(schema[node.name], Unlisted):
+        name = f"Column {node.name!r} is"
+        return mistake(
+            f"{name} Unlisted, but a number is needed here: declare Bounded or Categories.",
+            f"{name} declared as unlisted, but a number is needed here: declare it, as {node.name} = "
+            "{ bounds = [low, high] }.",
+        )
+    name = f"Column {node.name!r}" if isinstance(node, Column) else "The expression"
+    if isinstance(node, Text):
+        name = repr(node.constant)
+        if NUMERAL.fullmatch(node.constant):
+            return ValueError(f"{name} is text, but a number is needed here: write {node.constant.strip()}, no quotes.")
+    said = f"{name} is text, but a number is needed here; text can be compared with "
+    return mistake(f"{said}== and is_in.", f"{said}=, <> and IN.")
 
 
 def _moment(text: str) -> float:
@@ -140,7 +175,11 @@ def _alike(parts: Sequence[Node], schema: Schema) -> list[Node]:
     if any(part.kind(schema) == "moment" for part in parts):
         parts = [Number(_moment(part.constant), moment=True) if isinstance(part, Text) else part for part in parts]
     if len({part.kind(schema) for part in parts}) > 1:
-        raise ValueError("Values of different kinds stand side by side: all must be numbers, all text, or all dates.")
+        said = "Values of different kinds stand side by side: all must be numbers, all text, or all dates"
+        dated = any(part.kind(schema) == "moment" for part in parts)
+        raise mistake(
+            f"{said}.", f"{said}; a date is written '2024-01-31', its year is year(...)." if dated else f"{said}."
+        )
     return list(parts)
 
 
@@ -163,7 +202,25 @@ def _computed(node: Binary, schema: Schema) -> Node:
         _number(node.right, schema)
         return node
     if node.sign == "-" and left == right:
-        return Binary("/", replace(node), Number(DAY))
+        days = Binary("/", replace(node), Number(DAY))
+        whole = _whole_days(node.left, schema) and _whole_days(node.right, schema)
+        return Function("floor", days) if whole else days  # which changes nothing, but tells that keys are few
     if node.sign in "+-" and left == "moment" and right == "number":
         return Binary(node.sign, node.left, Binary("*", node.right, Number(DAY)))
-    raise ValueError("A date or a time stands where a number is needed: take its year, or a difference in days.")
+    if node.sign == "+" and left == "number":
+        return Binary("+", node.right, Binary("*", node.left, Number(DAY)))
+    raise mistake(f"{_DATE}.", f"{_DATE}, as date_diff('day', DATE '2024-01-31', ...).")
+
+
+def _whole_days(node: Node, schema: Schema) -> bool:
+    """Whether it is a day, without a time, by the look of it."""
+    match node:
+        case Column(name=name):
+            return isinstance(schema[name], Dates)
+        case Number(constant=constant, moment=True):
+            return constant % DAY == 0
+        case Truncated(step=step):
+            return step not in ("hour", "minute")
+        case Binary(left=left, right=Binary(sign="*", left=days, right=Number(constant=size))) if size == DAY:
+            return _whole_days(left, schema) and integral(days)
+    return False

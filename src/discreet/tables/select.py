@@ -13,6 +13,7 @@ from discreet.tables.after import Order, Presentation
 from discreet.tables.binned import Quantiles
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.measures import Add, Measures, is_aggregate
+from discreet.tables.mistakes import at
 from discreet.tables.nodes import Column, Node
 from discreet.tables.query import TableQuery
 from discreet.tables.relations import Relation
@@ -57,11 +58,15 @@ class _Select:
 
     def query(self) -> TableQuery:
         self._group()
-        made = [self._after(node, alias) for alias, node in self.items]
+        made = [self._after(node, "SELECT", alias) for alias, node in self.items]
         shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
         having = self.tree.args.get("having")
-        kept = None if having is None else self._after(self._unaliased(having.this))
+        kept = None if having is None else self._after(self._unaliased(having.this), "HAVING")
         orders = [(self._ordered(item.this), item) for item in self._orders()]
+        if not self.added:
+            raise ValueError(
+                "The SELECT has no aggregate, and rows never leave: add COUNT(*), SUM(x), AVG(x), MEDIAN(x)."
+            )
         query = self.measures.table.group_by(*self.keys.values())
         for name, add in self.added.values():
             query = add(query, name)
@@ -109,19 +114,20 @@ class _Select:
     def _key(self, node: exp.Expression) -> str:
         node = self._meant(node)
         alias = next((alias for alias, item in self.items if alias and _text(item) == _text(node)), "")
-        found = self.relation.reader.node(node)
         declared = self.measures.table.declared
         name = alias if alias and alias not in declared else self._name(node)
-        column = self.measures.column(found, name)
+        with at(f"GROUP BY {node.sql(dialect='duckdb')}"):
+            column = self.measures.column(self.relation.reader.node(node), name)
+            self.measures.table.group_by(column)  # refuses what is no key, here where its place is known
         self.keys[_text(node)] = column
         return column
 
-    def _meant(self, node: exp.Expression) -> exp.Expression:
+    def _meant(self, node: exp.Expression, clause: str = "GROUP BY") -> exp.Expression:
         """What an ordinal or an alias stands for."""
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.this) if node.this.isdecimal() and len(node.this) < 9 else 0
             if not 1 <= place <= len(self.items):
-                raise ValueError(f"GROUP BY {node.this} is not supported: the SELECT has {len(self.items)} columns.")
+                raise ValueError(f"{clause} {node.this} is not supported: the SELECT has {len(self.items)} column(s).")
             found: exp.Expression = self.items[place - 1][1]
             return found
         named = {alias.lower(): item for alias, item in self.items if alias}
@@ -139,7 +145,7 @@ class _Select:
 
     # --- the answer --------------------------------------------------------------------------------------------------
 
-    def _after(self, node: exp.Expression, alias: str = "") -> Node:
+    def _after(self, node: exp.Expression, clause: str, alias: str = "") -> Node:
         """An expression over keys and aggregates, which are noted on the way."""
         bare = is_aggregate(node)
 
@@ -150,16 +156,21 @@ class _Select:
                 return exp.column(self._noted(part, alias if bare else ""), quoted=True)
             if isinstance(part, exp.Column):
                 unknown = part.find_ancestor(exp.Anonymous)
+                self.relation.reader.node(part)  # is there such a column at all
                 raise ValueError(
                     f"{unknown.name.upper()}(...) is no aggregate: there are COUNT, SUM, AVG, MEDIAN, VARIANCE."
                     if unknown
-                    else f"Column {part.name!r} is selected but not grouped by: add it to GROUP BY, or aggregate it."
+                    else f"Column {part.name!r} stands in {clause} but is not grouped by: add it to GROUP BY, or "
+                    f"aggregate it, as {'AVG' if self._numeric(part) else 'COUNT'}({part.name})."
                 )
             return part
 
         found = node.copy().transform(placed)
         names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()))}
         return Reader(names, self.relation.reader.lists).node(found)
+
+    def _numeric(self, node: exp.Column) -> bool:
+        return isinstance(self.measures.table.schema.get(self.relation.reader.column(node)), Bounded)
 
     def _noted(self, node: exp.Expression, alias: str) -> str:
         text = _text(node)
@@ -190,8 +201,8 @@ class _Select:
 
     def _ordered(self, node: exp.Expression) -> Node:
         if isinstance(node, exp.Literal) and not node.is_string:
-            return self._after(self._meant(node))
-        return self._after(self._unaliased(node))
+            return self._after(self._meant(node, "ORDER BY"), "ORDER BY")
+        return self._after(self._unaliased(node), "ORDER BY")
 
     def _totals(self, query: TableQuery) -> TableQuery:
         if unsummed := [name for name, aggregate in query.aggregates if not aggregate.summable]:
@@ -230,7 +241,8 @@ class _Select:
         found = self.tree.args.get(clause)
         if found is None:
             return None
-        value = self.relation.reader.number(found.expression)
+        with at(clause.upper()):
+            value = self.relation.reader.number(found.expression)
         if not value.is_integer() or value < 0:
             raise ValueError(f"{clause.upper()} {value:g} is not supported: give a whole number.")
         return int(value)

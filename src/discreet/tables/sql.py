@@ -15,12 +15,14 @@ ValueError: MAX(income) is not supported, because one row decides it: ask for a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
 from discreet.tables.lists import taken_out
 from discreet.tables.lookups import PublicTable
+from discreet.tables.mistakes import at, nearest
 from discreet.tables.query import TableQuery
 from discreet.tables.relations import FORM, Relation, nothing_else, projected, relation
 from discreet.tables.select import asked
@@ -36,6 +38,20 @@ with extra("tables"):
 __all__ = ["parse"]
 
 LONGEST = 2_000_000  # characters; a list of 10^5 values has less than half of them
+_WORDS = (
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "ORDER",
+    "LIMIT",
+    "DISTINCT",
+    "BETWEEN",
+    "COUNT",
+    "CASE",
+    "WHEN",
+)
 _READ = {"expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_", "joins"}
 
 
@@ -47,10 +63,11 @@ def parse(query: str, table: Table, public: Mapping[str, Any] | None = None) -> 
     if len(query) > LONGEST:
         raise ValueError(f"The query has {len(query):,} characters, but may have {LONGEST:,} at most.")
     try:
-        return _asked(query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()})
+        with at(""):
+            return _asked(query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()})
     except RecursionError:
         raise ValueError(
-            "The query is nested too deeply: use IN for lists of values, derive() for computed columns."
+            "The query is nested too deeply: use IN for lists of values, WITH for computed columns."
         ) from None
 
 
@@ -80,9 +97,32 @@ def _parsed(query: str) -> exp.Select | exp.Union:
     try:
         trees = sqlglot.parse(query, dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"The query cannot be read: {reason} Write: {FORM}") from None
-    if len(trees) != 1 or not isinstance(trees[0], (exp.Select, exp.Union)):
-        kind = "several statements" if len(trees) != 1 else type(trees[0]).__name__.upper()
+        raise ValueError(_unreadable(query, error)) from None
+    trees = trees[:-1] if len(trees) > 1 and trees[-1] is None else trees  # a semicolon at the end
+    if len(trees) != 1:
+        raise ValueError(f"There are several statements, but only one is answered: {FORM}")
+    if not isinstance(trees[0], (exp.Select, exp.Union)):
+        kind = "An empty query" if trees[0] is None else type(trees[0]).__name__.upper()
         raise ValueError(f"{kind} is not supported: {FORM}")
     return trees[0]
+
+
+def _unreadable(query: str, error: Any) -> str:
+    """What is wrong with a query that is no SQL, as far as that can be told."""
+    bare = re.sub("'[^']*'", "", query)
+    if (quote := next((sign for sign in ("'", '"') if bare.count(sign) % 2), "")) and not getattr(
+        error, "errors", None
+    ):
+        return f"The query cannot be read: a quote {quote} is not closed. Text stands in single quotes, as 'north'."
+    words = re.findall("[A-Za-z]+", bare[:5_000])
+    if not words or nearest(words[0], ("SELECT", "WITH")) == "":
+        return f"The query cannot be read: {FORM}"
+    words = [word for word in words if word.upper() not in _WORDS]
+    if re.search(r"\bTOP\s+[0-9]", bare, re.IGNORECASE):
+        return "The query cannot be read: there is no TOP, write LIMIT 5 at the end."
+    meant = [f"{word} is no word of SQL, did you mean {near}?" for word in words if (near := nearest(word, _WORDS))]
+    found = (getattr(error, "errors", None) or [{}])[0]
+    told = str(found.get("description") or "it is no SQL")
+    told = "something is missing" if "missing for <class" in told else told.partition(" / ")[0].lower()
+    where = f" at {found['highlight']!r} (line {found['line']}, column {found['col']})" if "line" in found else ""
+    return f"The query cannot be read{where}: {told}. {meant[0] if meant else FORM[0].upper() + FORM[1:]}"

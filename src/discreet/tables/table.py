@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any, Literal
 
 from discreet.encoding.sources import Source, open_source
@@ -12,7 +13,7 @@ from discreet.mechanisms.budget import Noise
 from discreet.moments import Dates, Times
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
-from discreet.schema import Schema
+from discreet.schema import Declaration, Schema, as_declaration
 from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declared_as, key_of
@@ -189,10 +190,21 @@ def _is_moment(column: Any) -> bool:
     return isinstance(column, (Dates, Times))
 
 
+def _unit_of(facts: Declaration, *given: Any) -> tuple[Any, Any, Any]:
+    """Unit and caps as they are given, or as the schema says them; not both."""
+    said = {"unit": facts.unit, "max_groups_per_unit": facts.max_groups_per_unit}
+    caps = facts.unit is not None or facts.max_rows_per_unit != 1
+    if not caps and facts.max_groups_per_unit is None:
+        return given
+    if any(one is not None for one in given):
+        raise ValueError("The schema says whose rows are protected, with unit or caps: leave unit= and caps out here.")
+    return said["unit"], facts.max_rows_per_unit if caps else None, said["max_groups_per_unit"]
+
+
 def table(
     source: Any,
     *,
-    schema: Schema | Mapping[str, Any],
+    schema: Schema | Declaration | Mapping[str, Any] | str | PathLike[str],
     unit: str | None = None,
     max_rows_per_unit: int | Literal["auto"] | None = None,
     max_groups_per_unit: int | None = None,
@@ -203,9 +215,10 @@ def table(
     """A private table over a path or glob (Parquet, CSV), a pandas, polars, pyarrow or Spark frame, or a DuckDB
     relation.
 
-    ``schema`` declares the columns that may be used. Without ``unit``, a row is protected; with it, everything that has
-    the same identifier there, of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups: one
-    unless something else is said, and as many as are chosen for a share of each query's budget if it is ``"auto"``.
+    ``schema`` declares the columns that may be used; the path of a schema file says it with the unit and its caps, as
+    for the command line. Without ``unit``, a row is protected; with it, everything that has the same identifier there,
+    of which ``max_rows_per_unit`` rows count, in at most ``max_groups_per_unit`` groups: one unless something else is
+    said, and as many as are chosen for a share of each query's budget if it is ``"auto"``.
     ``memory_limit``, ``threads`` and ``temp_directory`` are DuckDB's, for files and frames in memory: what does not fit
     is spilled to disk. They never change an answer's law.
 
@@ -219,7 +232,9 @@ def table(
     1     2         30.0
     2     3          0.0
     """
-    schema = schema if isinstance(schema, Schema) else Schema(schema)
+    facts = as_declaration(schema)
+    schema = facts.schema
+    unit, max_rows_per_unit, max_groups_per_unit = _unit_of(facts, unit, max_rows_per_unit, max_groups_per_unit)
     auto = max_rows_per_unit == "auto"
     rows = 1 if auto or max_rows_per_unit is None else whole("max_rows_per_unit", max_rows_per_unit, low=1)
     if rows > MOST_ROWS:

@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from discreet.errors import extra, number
 from discreet.moments import DAY
+from discreet.tables.calendar import months_later
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression
+from discreet.tables.mistakes import nearest
 from discreet.tables.nodes import Binary, Column, Node, Number, Text
 
 with extra("tables"):
@@ -29,9 +32,8 @@ _COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _LARGEST = 1e300
 _FORMS = (
-    "There are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'a_c%', + - * / %, CASE, COALESCE, NULLIF, "
-    "GREATEST, LEAST, CAST, ABS, FLOOR, CEIL, ROUND, TRUNC, SIGN, SQRT, LN, LOG, LOWER, UPPER, TRIM, LEFT, SUBSTR, "
-    "||, LENGTH, YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFWEEK, HOUR, DATE_TRUNC and DATE_DIFF."
+    "Of a row there are comparisons, AND, OR, NOT, IN, BETWEEN, IS NULL, LIKE 'a_c%', arithmetic, CASE, COALESCE, CAST "
+    "and functions of numbers, texts and dates, as ROUND, LOWER, SUBSTR, YEAR, DATE_TRUNC, DATE_DIFF."
 )
 
 
@@ -44,11 +46,12 @@ def only(node: exp.Expression, *known: str) -> None:
 @dataclass(frozen=True)
 class Reader:
     """Reads expressions over columns with known ``names``, in small letters; ``tables`` are what columns may be
-    qualified with."""
+    qualified with; ``unit`` is whose rows are bounded."""
 
     names: Mapping[str, str]
     lists: Lists = field(default_factory=dict)
     tables: Collection[str] = ()
+    unit: str = ""
 
     def expression(self, node: exp.Expression) -> Expression:
         """A condition or a value of one row."""
@@ -68,7 +71,18 @@ class Reader:
             case None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
                 raise ValueError("There is an operator or a function without what it works on.")
             case exp.Column():
-                return Column(self.column(node))
+                return Column(self._known(node))
+            case exp.Star():
+                raise ValueError("* stands in COUNT(*) alone: name a column.")
+            case exp.Null():
+                raise ValueError("NULL equals nothing and is no number: write IS NULL or IS NOT NULL.")
+            case exp.Placeholder() | exp.Parameter():
+                raise ValueError(f"{node.sql(dialect='duckdb')} is a parameter, but nothing fills it: write the value.")
+            case exp.AggFunc() | exp.Window():
+                raise ValueError(
+                    f"{node.sql(dialect='duckdb')} looks at many rows, but stands where one is: write conditions on "
+                    "aggregates after HAVING."
+                )
             case exp.Literal():
                 return Text(node.this) if node.is_string else Number(_constant(node.this))
             case exp.Boolean():
@@ -102,13 +116,30 @@ class Reader:
             raise ValueError(
                 "A subquery is not supported inside an expression: release it first, and write its answer."
             )
-        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported in WHERE or beside columns. {_FORMS}")
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported. {_FORMS}")
+
+    def _known(self, node: exp.Column) -> str:
+        """The declared name of a column that there is."""
+        name = self.column(node)
+        if name in self.names.values():
+            return name
+        if self.unit and name.lower() == self.unit.lower():
+            raise ValueError(f"{name!r} is whose rows are protected: COUNT(DISTINCT {name}) alone may ask of it.")
+        known = list(dict.fromkeys(self.names.values()))
+        near, listed = nearest(name, known), ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+        if near:
+            remedy = f"did you mean {near!r}?"
+        elif isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In, exp.Like)):
+            remedy = f"if it is text, write {name!r} in single quotes."
+        else:
+            remedy = f"add {name} = {{ bounds = [low, high] }}, or {{ categories = [...] }}, to the schema."
+        raise ValueError(f"Column {name!r} is not declared: {remedy} There are {listed or 'none'}.")
 
     def number(self, node: exp.Expression) -> float:
         """A constant."""
         found = self.node(node)
         if not isinstance(found, Number):
-            raise ValueError(f"{node.sql(dialect='duckdb')} must be a number.")
+            raise ValueError(f"{node.sql(dialect='duckdb')} stands where a number must be written.")
         return found.constant
 
     def whole(self, node: exp.Expression, text: str, low: int, high: int) -> int:
@@ -150,7 +181,10 @@ class Reader:
 
     def _operated(self, node: exp.Expression) -> Node:
         only(node, "this", "expression", "typed", "safe")
-        left, right = self.node(node.this), self.node(node.expression)
+        left, months = self.node(node.this), _months(node)
+        if months and isinstance(left, Number) and left.moment:
+            return Number(months_later(left.constant, months), moment=True)
+        right = self.node(node.expression)
         if type(node) in _ARITHMETIC and isinstance(left, Number) and isinstance(right, Number):
             return _folded(_ARITHMETIC[type(node)], left, right, node)
         if all(isinstance(side, (Number, Text)) for side in (left, right)):
@@ -162,12 +196,24 @@ class Reader:
 
 def _folded(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
     """Constants computed now; what is added to a date is in days."""
+    if left.moment and right.moment and sign == "-":
+        return Number((left.constant - right.constant) / DAY)
     if left.moment and (right.moment or sign not in "+-"):
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: to a date, days are added.")
     found = Binary(sign, left, right).applied(left.constant, right.constant * (DAY if left.moment else 1.0))
     if found is None or not abs(found) <= _LARGEST or right.moment:
         raise ValueError(f"{node.sql(dialect='duckdb')} has no value.")
     return Number(found, left.moment)
+
+
+def _months(node: exp.Expression) -> int:
+    """The months that are added: whole ones of an INTERVAL of months, quarters or years; 0 for anything else."""
+    added = node.expression
+    if not isinstance(node, (exp.Add, exp.Sub)) or not isinstance(added, exp.Interval):
+        return 0
+    step, count = added.text("unit").lower().removesuffix("s"), added.text("this")
+    many = int(count) if re.fullmatch("[+-]?[0-9]{1,5}", count) else 0
+    return {"month": 1, "quarter": 3, "year": 12}.get(step, 0) * many * (1 if isinstance(node, exp.Add) else -1)
 
 
 def _constant(text: str) -> float:

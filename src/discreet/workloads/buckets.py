@@ -19,12 +19,16 @@ workload              b²                   a record's square, at most
 ====================  ===================  =========================
 
 (The first: a record at an end of its bucket adds 0, 1/w, …, (w - 1)/w to the running sums there; one inside, less.)
-That is a small part of a count, so a tenth of the budget tells widths apart: the exponential mechanism chooses one of
-1, 2, 4, … up to a 64th of the cells. Where records are many, nothing is gained: a hundredth of the budget first counts
-them, and beyond ``PLENTY``/ε a cell all that is left goes to the cells themselves.
+That is a small part of a count, and the smaller the narrower buckets are: of single cells nothing is known that is not
+public, of buckets of four little. So widths are compared in units of what a record moves the two of them by,
 
-*Arithmetic.* u is computed in whole numbers, as ⌊2¹⁶ u⌋ by an integer root, so scores have no rounding to pay for but
-that of the sensitivity, upwards.
+.. math:: s(w) = \max_v \frac{u(w) - u(v)}{\Delta(w) + \Delta(v)},
+
+which one record moves by at most one (Raskhodnikova and Smith 2016), and permute-and-flip chooses the least of 1, 4,
+16, … up to a 64th of the cells for a 25th of the budget: all that is lost where nothing is gained, but for a bad draw.
+
+*Arithmetic.* u is computed in whole numbers, as ⌊2¹⁶ u⌋ by an integer root, and s as ⌊2²⁰ s⌋, so scores have no
+rounding to pay for but that of the sensitivities, upwards.
 
 Reference: Li, Hay, Miklau and Wang (2014) choose buckets of any width by noisy costs of each; here all have one width.
 """
@@ -41,10 +45,9 @@ from numpy.typing import NDArray
 
 from discreet import events
 from discreet.errors import positive
-from discreet.mechanisms.discrete_laplace import DiscreteLaplace
-from discreet.mechanisms.exponential import Exponential
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.workloads.inference import Constraints
@@ -55,11 +58,10 @@ from discreet.workloads.workload import Identity, Workload
 
 __all__ = ["Adaptive", "adaptive"]
 
-COUNTING, CHOOSING = 0.01, 0.1  # shares of the budget: for the number of records, for the choice of a width
-PLENTY = 5.0  # records a cell, times ε, from which on no width is chosen
+CHOOSING = 0.04  # the share of the budget for the choice of a width
 FINEST = 64  # buckets at least, so that a record moves the error of a width by little
 _KEPT = 0.75  # about what is left of the noise's error when counts must not be negative
-_PLACES = 16  # binary, of a score
+_PLACES, _UNIT = 16, 1 << 20  # binary places of an error; what a record moves a comparison by, at most
 _HIGHEST = 1 << 52
 _INSIDE = 1 - 2.0**-50  # parts, rounding included, add up to no more than the whole
 
@@ -68,21 +70,19 @@ _INSIDE = 1 - 2.0**-50  # parts, rounding included, add up to no more than the w
 class Adaptive(Mechanism[Answers]):
     """Answers ``Prefix``, ``AllRanges`` or ``Identity`` over cells in a row from buckets whose width it chooses.
 
-    Guarantee: ``epsilon``-DP for add-remove: a noisy count, and pure DP for what is left, whatever is made of it.
+    Guarantee: ``epsilon``-DP for add-remove: a choice, and what is left for what was chosen, both pure.
     Estimates are not negative. The error depends on the data, so none is stated.
 
     >>> operation = Adaptive(workload=AllRanges(1024), epsilon=0.1)
     >>> operation.widths, str(operation.event)
-    ((1, 2, 4, 8, 16), 'PureDP(epsilon=0.099) + DiscreteLaplace(scale=1000)')
+    ((1, 4, 16), 'PureDP(epsilon=0.1)')
     >>> len(operation.release(np.ones(1024, int), rng=1).value)
     524800
     """
 
     workload: Workload
     epsilon: float
-    count: DiscreteLaplace = field(init=False)
-    choice: Exponential = field(init=False)
-    plain: Query = field(init=False, repr=False)
+    choice: PermuteAndFlip = field(init=False)
     queries: tuple[Query, ...] = field(init=False, repr=False)
 
     label = "adaptive workload"
@@ -95,29 +95,24 @@ class Adaptive(Mechanism[Answers]):
         epsilon = positive("epsilon", self.epsilon)
         facts = Constraints(nonnegative=True)
         coarse = [type(self.workload)(-(-self.workload.size // width)) for width in self.widths]
-        left = epsilon * (1 - COUNTING) * _INSIDE
-        rest = (left - epsilon * CHOOSING) * _INSIDE
-        queries = tuple(Query(workload=w, epsilon=rest, constraints=facts) for w in coarse)
-        reach = _above(self._moved(self.widths[-1]))
+        rest = epsilon * (1 - CHOOSING) * _INSIDE
         store(
             self,
             epsilon=epsilon,
-            queries=queries,
-            count=DiscreteLaplace(sensitivity=1, epsilon=epsilon * COUNTING),
-            choice=Exponential(sensitivity=float(reach), epsilon=epsilon * CHOOSING),
-            plain=Query(workload=self.workload, epsilon=left, constraints=facts),
+            queries=tuple(Query(workload=w, epsilon=rest, constraints=facts) for w in coarse),
+            choice=PermuteAndFlip(sensitivity=float(_UNIT), epsilon=epsilon * CHOOSING * _INSIDE),
         )
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Those it chooses from."""
         most = max(self.workload.size // FINEST, 1)
-        return tuple(1 << place for place in range(most.bit_length()))
+        return tuple(1 << place for place in range(0, most.bit_length(), 2))
 
     @property
     def event(self) -> events.Event:
-        """The count, and all that is left, whatever that is spent on."""
-        return self.count.event + events.PureDP(epsilon=self.epsilon * (1 - COUNTING) * _INSIDE)
+        """The choice, and all that is left, whatever that is spent on."""
+        return events.PureDP(epsilon=self.epsilon)
 
     def check(self, data: Any) -> None:
         """A histogram over the workload's cells."""
@@ -126,18 +121,31 @@ class Adaptive(Mechanism[Answers]):
     def draw(self, data: Any, rng: Rng) -> Answers:
         """Choose, measure, even out. The histogram holds whole counts; see ``counts`` for the rest."""
         x = counts(data, self.workload.shape)
-        records = self.count.draw(max(-_HIGHEST, min(_HIGHEST, int(x.astype(object).sum()))), rng)
-        if records * self.epsilon > PLENTY * x.size:
-            return Answers(self.workload, self.plain.draw(data, rng).estimate)
-        place = self.choice.draw([float(-self.score(x, place)) for place in range(len(self.widths))], rng)
+        place = self.choice.draw([float(score) for score in self.compared(x)], rng)
         width, query = self.widths[place], self.queries[place]
         starts = np.arange(0, x.size, width)
         found = query.draw(np.add.reduceat(x.astype(object), starts), rng).estimate
         sizes = np.diff(np.append(starts, x.size))
         return Answers(self.workload, np.repeat(found / sizes, sizes))
 
+    def compared(self, x: NDArray[Any]) -> list[int]:
+        """-⌊2²⁰ s⌋ of each width: private, and moved by one record by at most the choice's sensitivity."""
+        errors = [self.score(x, place) for place in range(len(self.widths))]
+        moved = [self.reach(place) for place in range(len(self.widths))]
+
+        def worst(one: int) -> int:
+            others = [other for other in range(len(errors)) if other != one]
+            gaps = [(errors[one] - errors[other]) * _UNIT // (moved[one] + moved[other]) for other in others]
+            return max(-_HIGHEST, min(_HIGHEST, max(gaps, default=0)))
+
+        return [-worst(place) for place in range(len(errors))]
+
+    def reach(self, place: int) -> int:
+        """What one record moves the score of a width by, at most; that of single cells by nothing."""
+        return 0 if self.widths[place] == 1 else _above(self._moved(self.widths[place]))
+
     def score(self, x: NDArray[Any], place: int) -> int:
-        """⌊2¹⁶ u⌋ of a width: private, and moved by one record by at most the choice's sensitivity."""
+        """⌊2¹⁶ u⌋ of a width: private, and moved by one record by at most ``reach``."""
         width = self.widths[place]
         noise = _KEPT * self.queries[place].rmse / (width if isinstance(self.workload, Identity) else 1)
         square = Fraction(noise) ** 2 + self._factor * self._bias(x.astype(object), width)
@@ -163,7 +171,7 @@ class Adaptive(Mechanism[Answers]):
     def _moved(self, width: int) -> Fraction:
         """The square of what one record moves u by, at most."""
         if isinstance(self.workload, Identity):
-            return self._factor
+            return self._factor * Fraction(width - 1, width)
         return self._factor * Fraction((width - 1) * (2 * width - 1), 6 * width)
 
 
@@ -184,8 +192,8 @@ def adaptive(
 ) -> Release[Answers]:
     """Private answers to ranges, prefixes or cells, from buckets as wide as suits the data: see ``Adaptive``.
 
-    It pays where records are few for the budget, ε times their number up to some thousand; where they are many it is as
-    good as ``answer``, but for a hundredth.
+    It pays where records are few for the budget, or where counts change slowly; where nothing is gained it is as good
+    as ``answer``, but for a 25th of the budget.
 
     >>> release = adaptive(Prefix(256), np.arange(256), epsilon=1.0, rng=1)
     >>> bool((np.diff(np.asarray(release.value)) >= 0).all())
