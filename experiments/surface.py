@@ -93,8 +93,7 @@ def plot(data: TensorDataset, top: tuple[float, float], paths: dict[float, list[
         axes[0].set_ylabel("slope of education")
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool = False) -> None:
     data, rows, found = people(), [], []
     top = best(data)
     for name in OPTIMISERS:
@@ -113,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)
