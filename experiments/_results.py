@@ -63,14 +63,17 @@ def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]],
 
 
 @contextmanager
-def figure(name: str, panels: int, width: float = 8.0) -> Iterator[list[Any]]:
-    """Axes to draw on, side by side; the picture goes to the documentation."""
+def figure(name: str, panels: int, width: float = 8.0, rows: int = 1) -> Iterator[list[Any]]:
+    """Axes to draw on, side by side, or in so many rows; the picture goes to the documentation."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    drawn, axes = pyplot.subplots(1, panels, figsize=(width, 3.4), constrained_layout=True, squeeze=False)
-    yield list(axes[0])
+    columns = -(-panels // rows)
+    drawn, axes = pyplot.subplots(rows, columns, figsize=(width, 3.4 * rows), constrained_layout=True, squeeze=False)
+    for spare in axes.ravel()[panels:]:
+        spare.set_axis_off()
+    yield list(axes.ravel()[:panels])
     drawn.savefig(DOCS / "images" / f"{name}.png", dpi=90, metadata={"Software": None})
     pyplot.close(drawn)

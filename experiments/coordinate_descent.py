@@ -128,7 +128,7 @@ PANELS: dict[str, Callable[[], tuple[Records, float]]] = {
 
 
 def plot(panels: dict[str, dict[str, list[float]]]) -> None:
-    with _results.figure("coordinate-descent", len(panels), 3.2 * len(panels)) as axes:
+    with _results.figure("coordinate-descent", len(panels), 9.0, rows=2) as axes:
         for axis, (name, found) in zip(axes, panels.items(), strict=True):
             for method, errors in found.items():
                 axis.loglog(PASSES, errors, marker="o", label=method)
