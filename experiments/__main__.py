@@ -1,5 +1,5 @@
-"""``python -m experiments [name ...] [--quick]``: every experiment, or the named ones; those that only choose settings run
-if named.
+"""``python -m experiments [name ...] [--quick]``: every experiment, or the named ones; those that only choose settings
+run if named.
 
 Each module here is an experiment, with ``main(quick)``; one whose name starts with an underscore helps the others.
 Quickly, it shows that it works, on less of everything, and leaves the documentation as it is.

@@ -5,7 +5,7 @@ one column much larger than the rest. For each number of passes over the data ev
 own grid of steps (SGD twice as many) and shows its best mean over seeds: the relative error (f - f*)/f* of the
 objective. Theory says that coordinate descent gains where smoothness is unequal, and loses a little where it is equal.
 A lasso, on raw (log-normal) and on standardised columns, likewise. The figure is
-``docs/images/coordinate-descent.png``. ``--quick``: the three designs, one number of passes, and the page stays as it is.
+``docs/images/coordinate-descent.png``. ``--quick``: three designs, one number of passes, and the page stays as it is.
 """
 
 from __future__ import annotations

@@ -38,7 +38,9 @@ def tradeoffs(alarms: np.ndarray) -> Lines:
 
 def noises(counts: tuple[int, ...]) -> Lines:
     """Errors that 95 of 100 stay within, of k answers that one record moves by 1 each; ε = 1, δ = 1e-6."""
-    gauss = [dp.mechanisms.Gaussian(sensitivity=sqrt(k), epsilon=1.0, delta=1e-6).error(confidence=0.95) for k in counts]
+    gauss = [
+        dp.mechanisms.Gaussian(sensitivity=sqrt(k), epsilon=1.0, delta=1e-6).error(confidence=0.95) for k in counts
+    ]
     laplace = [dp.mechanisms.Laplace(sensitivity=k, epsilon=1.0).error(confidence=0.95) for k in counts]
     return {"Laplace, δ = 0": laplace, "Gauss, δ = 1e-6": gauss}
 

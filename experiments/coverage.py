@@ -177,7 +177,9 @@ def summary(errors: Array, widths: Array, usual: Array) -> tuple[Any, ...]:
 
 def main(quick: bool = False) -> None:
     chosen = os.environ.get("DISCREET_DESIGNS")
-    cases, runs = PLAIN[:1] + PLAIN[-1:] if quick else PLAIN if chosen == "plain" else PLAIN + HARD, 20 if quick else RUNS
+    cases, runs = PLAIN if chosen == "plain" else PLAIN + HARD, RUNS
+    if quick:
+        cases, runs = (PLAIN[0], PLAIN[-1]), 20
     if chosen in ("squares", "logistic"):
         cases = tuple(case for case in cases if (DESIGNS[case[0]].errors is None) == (chosen == "logistic"))
     table = Table(title=f"Coverage of 95 % intervals, {runs} runs of three coefficients each")

@@ -17,9 +17,9 @@ splits and epsilons, in an environment of its own (``benchmarks.peers``); it is 
 
 from __future__ import annotations
 
-import sys
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from subprocess import CalledProcessError

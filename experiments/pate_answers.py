@@ -9,6 +9,7 @@ table shows the charged epsilon after so many predictions, and the predictions t
 from __future__ import annotations
 
 import sys
+
 from rich.console import Console
 from rich.table import Table
 

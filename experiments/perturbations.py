@@ -69,7 +69,12 @@ def by_epsilon(epsilons: tuple[float, ...], seeds: int) -> list[dict[str, Any]]:
             excess = [log_loss(model.coef_.ravel()) - least for model in models]
             scores = [model.score(test, labels) for model in models]
             found.append(
-                {"solver": solver, "epsilon": epsilon, "excess": float(np.mean(excess)), "right": float(np.mean(scores))}
+                {
+                    "solver": solver,
+                    "epsilon": epsilon,
+                    "excess": float(np.mean(excess)),
+                    "right": float(np.mean(scores)),
+                }
             )
     return found
 
@@ -107,7 +112,9 @@ def plot(found: list[dict[str, Any]], axes: dict[str, Any]) -> None:
             left.loglog([c["epsilon"] for c in cells], [c["excess"] for c in cells], "o-", label=solver)
             right.loglog(axes["curvature"], axes["squares"][solver], ".", label=solver)
         left.set(xlabel="ε", ylabel="log-loss above the least")
-        right.set(xlabel="curvature of the axis (steep: right)", ylabel="squared distance along it", title="ε = 1, one Λ")
+        right.set(
+            xlabel="curvature of the axis (steep: right)", ylabel="squared distance along it", title="ε = 1, one Λ"
+        )
         left.legend(fontsize=7, frameon=False)
 
 

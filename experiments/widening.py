@@ -10,9 +10,9 @@ runs, of which there are five times as many where few are given.
 
 from __future__ import annotations
 
-import sys
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np

@@ -59,10 +59,10 @@ def test_quick_reaches_the_experiment_and_leaves_the_pages(monkeypatch, capsys):
 
 
 def test_four_queries_have_the_lectures_errors():
-    """128, 32, 12; what is measured is within five standard errors (one false alarm in a million), and no negative count
-    never hurts.
+    """128, 32, 12; what is measured is within five standard errors (one false alarm in a million); to know that no
+    count is negative never hurts.
     """
-    found = {each["way"]: each for each in four_queries.results(300) if each["epsilon"] == 0.1}
+    found = {each["way"]: each for each in four_queries.results(150) if each["epsilon"] == 0.1}
     for way, told in {"a quarter of ε each": 128, "all at once": 32, "four disjoint cells": 12}.items():
         assert found[way]["promised"] == pytest.approx(told, rel=0.01)
         assert abs(found[way]["measured"] - told) < 5 * found[way]["error"]
@@ -93,7 +93,7 @@ def test_noise_in_the_output_costs_most_where_the_loss_is_steep(monkeypatch):
 
 
 def test_the_courses_figures_show_what_the_lessons_say():
-    """The pair (ε, δ) says least; Gauss overtakes Laplace; the square root beats the tree, the tree independent noise."""
+    """The pair (ε, δ) says least; Gauss overtakes Laplace; the square root beats the tree, and it the rest."""
     curves = course.tradeoffs(np.array([0.01, 0.1]))
     pair = curves.pop("anything (1, 1e-5)-private")
     assert all(np.all(np.asarray(values) <= np.asarray(pair) + 1e-9) for values in curves.values())
