@@ -140,7 +140,7 @@ def plot(panels: dict[str, dict[str, list[float]]]) -> None:
 def main(quick: bool = False) -> None:
     chosen = list(PANELS)[:3] if quick else list(PANELS)
     panels = {name: curves(*PANELS[name](), (10,) if quick else PASSES) for name in chosen}
-    header = [r"(f - f\*)/f\*", *next(iter(panels.values()))]
+    header = ["relative error", *next(iter(panels.values()))]
     rows = [[name, *(f"{min(errors):.3f}" for errors in found.values())] for name, found in panels.items()]
     _results.show(f"The best number of passes, n = {N}, p = {P}, ε = 1, δ = 1/n²", header, rows)
     if not quick:
