@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import __main__ as runner
-from experiments import course, four_queries, ladder, perturbations, ptr_mode
+from experiments import course, four_queries, ladder, perturbations, ptr_mode, report_picture
 from tests.documents import PAGES, ROOT
 
 NAMES = [*runner.EXPERIMENTS, *runner.CHOICES]
@@ -36,6 +36,23 @@ def test_every_kept_result_has_its_page_and_every_picture_is_shown():
     kept = {path.stem for path in (ROOT / "docs" / "experiments").glob("*.json")} - {"course"}  # its pages are lessons
     assert kept <= {path.stem for path in (ROOT / "docs" / "experiments").glob("*.md")}
     assert [path.name for path in (ROOT / "docs" / "images").iterdir() if f"images/{path.name}" not in text] == []
+
+
+def test_every_picture_is_made_by_a_command():
+    """An experiment names it; the frontier is what a command of docs/cli.md writes."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*.py"))
+    made = {"frontier", *re.findall(r"figure\(\s*\"([\w-]+)\"", sources), *re.findall(r"([\w-]+)\.png", sources)}
+    made |= {f"course-{name}" for name in re.findall(r"draw\(\s*\"(\w+)\"", sources)}
+    made |= {f"pate-digits-{epsilon}" for epsilon in (1, 10)}
+    assert [path.name for path in (ROOT / "docs" / "images").iterdir() if path.stem not in made] == []
+
+
+def test_a_picture_needs_a_page(tmp_path, monkeypatch):
+    """It says what is missing: first a browser, then the page."""
+    for browser, told in ((None, "Chromium"), ("/bin/true", "make quickstart")):
+        monkeypatch.setattr(report_picture.shutil, "which", lambda name, browser=browser: browser)
+        with pytest.raises(SystemExit, match=told):
+            report_picture.picture(tmp_path / "page.html", tmp_path / "page.png")
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
