@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.peers import BUILD
 
-__all__ = ["DOCS", "figure", "load", "resumed", "save", "write_table"]
+__all__ = ["DOCS", "figure", "load", "resumed", "save", "show", "write_table"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -37,25 +37,43 @@ def load(name: str) -> Any:
     return json.loads((DOCS / "experiments" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="right" if number else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=max(110, Console().width)).print(table)
+
+
+def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, mark: str = "table") -> None:
     """Put a table between the two marks that its page has for it, in place of the one before."""
     path = DOCS / "experiments" / f"{name}.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition("<!-- table -->\n")
+    before, found, rest = path.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
+    if not found:
+        raise ValueError(f"{path.name} has no mark <!-- {mark} --> for a table.")
     _, _, after = rest.partition("<!-- end -->")
     lines = [header, ["---:" if n else "---" for n in range(len(header))], *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    path.write_text(f"{before}<!-- table -->\n\n{table}\n\n<!-- end -->{after}", encoding="utf-8")
+    path.write_text(f"{before}<!-- {mark} -->\n\n{table}\n\n<!-- end -->{after}", encoding="utf-8")
 
 
 @contextmanager
-def figure(name: str, panels: int, width: float = 8.0) -> Iterator[list[Any]]:
-    """Axes to draw on, side by side; the picture goes to the documentation."""
+def figure(name: str, panels: int, width: float = 8.0, rows: int = 1) -> Iterator[list[Any]]:
+    """Axes to draw on, side by side, or in so many rows; the picture goes to the documentation."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    drawn, axes = pyplot.subplots(1, panels, figsize=(width, 3.4), constrained_layout=True, squeeze=False)
-    yield list(axes[0])
+    columns = -(-panels // rows)
+    drawn, axes = pyplot.subplots(rows, columns, figsize=(width, 3.4 * rows), constrained_layout=True, squeeze=False)
+    for spare in axes.ravel()[panels:]:
+        spare.set_axis_off()
+    yield list(axes.ravel()[:panels])
     drawn.savefig(DOCS / "images" / f"{name}.png", dpi=90, metadata={"Software": None})
     pyplot.close(drawn)

@@ -88,8 +88,8 @@ def table(shapes: dict[str, np.ndarray], runs: int) -> Table:
     return grid
 
 
-def main() -> None:
-    console, runs = Console(width=110), 4 if "--quick" in sys.argv else RUNS
+def main(quick: bool = False) -> None:
+    console, runs = Console(width=110), 4 if quick else RUNS
     if "--made-up" in sys.argv:
         console.print(table(made_up(), runs))
         return
@@ -101,4 +101,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

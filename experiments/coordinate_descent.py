@@ -5,20 +5,18 @@ one column much larger than the rest. For each number of passes over the data ev
 own grid of steps (SGD twice as many) and shows its best mean over seeds: the relative error (f - f*)/f* of the
 objective. Theory says that coordinate descent gains where smoothness is unequal, and loses a little where it is equal.
 A lasso, on raw (log-normal) and on standardised columns, likewise. The figure is
-``docs/images/coordinate-descent.png``.
+``docs/images/coordinate-descent.png``. ``--quick``: three designs, one number of passes, and the page stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
 from discreet import random
 from discreet.linear.losses import Squared
@@ -26,8 +24,8 @@ from discreet.linear.problem import Problem
 from discreet.linear.rows import Records
 from discreet.linear.solvers.cd import CoordinateDescent
 from discreet.linear.solvers.sgd import StochasticGradientDescent
+from experiments import _results
 
-FIGURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "coordinate-descent.png"
 N, P = 4000, 40
 PASSES = (1, 3, 10, 30)
 CLIPS = (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -98,14 +96,14 @@ def solvers(problem: Problem, squares: Array, passes: int) -> Iterator[tuple[str
     )
 
 
-def curves(records: Records, l1: float) -> dict[str, list[float]]:
+def curves(records: Records, l1: float, all_passes: Sequence[int] | None = None) -> dict[str, list[float]]:
     """Relative error against passes, per method."""
     found: dict[str, list[float]] = {}
     least, squares = best(records, l1), (records.rows**2).sum(axis=0)
     problem = Problem(
         loss=Squared(), epsilon=1.0, delta=1 / N**2, square=1.0, features=P, size=N, l1=l1, regularization=1e-6
     )
-    for passes in PASSES:
+    for passes in all_passes or PASSES:
         for name, candidates in solvers(problem, squares, passes):
             errors = [
                 np.mean(
@@ -120,47 +118,36 @@ def curves(records: Records, l1: float) -> dict[str, list[float]]:
     return found
 
 
-def results() -> dict[str, dict[str, list[float]]]:
-    """All panels."""
-    panels: dict[str, Callable[[], tuple[Records, float]]] = {
-        "log-normal": lambda: (data("log-normal"), 0.0),
-        "balanced": lambda: (data("balanced"), 0.0),
-        "first big": lambda: (data("first big"), 0.0),
-        "lasso, raw": lambda: (data("sparse"), 0.05),
-        "lasso, standardised": lambda: (data("sparse", standardised=True), 1.0),
-    }
-    return {name: curves(*make()) for name, make in panels.items()}
+PANELS: dict[str, Callable[[], tuple[Records, float]]] = {
+    "log-normal": lambda: (data("log-normal"), 0.0),
+    "balanced": lambda: (data("balanced"), 0.0),
+    "first column big": lambda: (data("first big"), 0.0),
+    "lasso, raw columns": lambda: (data("sparse"), 0.05),
+    "lasso, standardised": lambda: (data("sparse", standardised=True), 1.0),
+}
 
 
-def plot(panels: dict[str, dict[str, list[float]]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, len(panels), figsize=(4 * len(panels), 3.4), constrained_layout=True)
-    for axis, (name, found) in zip(axes, panels.items(), strict=True):
-        for method, errors in found.items():
-            axis.loglog(PASSES, errors, marker="o", label=method)
-        axis.set(title=name, xlabel="passes over the data")
-    axes[0].set_ylabel("(f - f*)/f*")
-    axes[0].legend(fontsize=7)
-    figure.savefig(path, dpi=90, metadata={"Software": None})
-    pyplot.close(figure)
+def plot(panels: dict[str, dict[str, list[float]]]) -> None:
+    with _results.figure("coordinate-descent", len(panels), 9.0, rows=2) as axes:
+        for axis, (name, found) in zip(axes, panels.items(), strict=True):
+            for method, errors in found.items():
+                axis.loglog(PASSES, errors, marker="o", label=method)
+            axis.set(title=name, xlabel="passes over the data")
+        axes[0].set_ylabel("(f - f*)/f*")
+        axes[0].legend(fontsize=7)
 
 
-def main() -> None:
-    panels = results()
-    plot(panels, FIGURE)
-    table = Table(title=f"Relative error (f - f*)/f*, best number of passes, n = {N}, p = {P}, epsilon 1, delta 1/n²")
-    for header in ("design", *next(iter(panels.values()))):
-        table.add_column(header)
-    for name, found in panels.items():
-        table.add_row(name, *(f"{min(errors):.3f}" for errors in found.values()))
-    console = Console()
-    console.print(table)
-    console.print("Wrote docs/images/coordinate-descent.png.")
+def main(quick: bool = False) -> None:
+    chosen = list(PANELS)[:3] if quick else list(PANELS)
+    panels = {name: curves(*PANELS[name](), (10,) if quick else PASSES) for name in chosen}
+    header = ["relative error", *next(iter(panels.values()))]
+    rows = [[name, *(f"{min(errors):.3f}" for errors in found.values())] for name, found in panels.items()]
+    _results.show(f"The best number of passes, n = {N}, p = {P}, ε = 1, δ = 1/n²", header, rows)
+    if not quick:
+        _results.save("coordinate_descent", panels)
+        _results.write_table("coordinate_descent", header, rows)
+        plot(panels)
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

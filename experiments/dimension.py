@@ -4,25 +4,24 @@ Logistic data of rank 5 in 10² to 10⁴ dimensions, epsilon 0.2: full noisy gra
 Gaussian noise has √dimension times the norm in more dimensions, but a model sees it only through scores, that is
 through the span of the rows, where it has the same law in every dimension (Song, Steinke, Thakkar and Thakurta 2021).
 The contrast is pure privacy: Laplace noise pays for the L1 norm of a gradient, whose bound grows as √dimension. The
-figure is ``docs/images/dimension.png``.
+figure is ``docs/images/dimension.png``. ``--quick``: two dimensions, two seeds, and the page stays as it is.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LogisticRegression as Ordinary
 
 from discreet.linear import LogisticRegression
+from experiments import _results
 
-FIGURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "dimension.png"
 N, RANK, EPSILON = 1000, 5, 0.2
 DIMENSIONS = (100, 1_000, 10_000)
-DELTAS = {1e-6: "Gaussian noise, delta 1e-6", 0.0: "Laplace noise, delta 0"}
+DELTAS = {1e-6: "Gaussian noise, δ = 1e-6", 0.0: "Laplace noise, δ = 0"}
 SEEDS = {1e-6: 16, 0.0: 4}
 Array = NDArray[np.float64]
 
@@ -59,10 +58,10 @@ def excess(dimension: int, seed: int, delta: float = 1e-6) -> float:
     return risk(private.fit(x, y).decision_function(x), y) - risk(least.decision_function(z), y)
 
 
-def results() -> dict[float, Array]:
+def results(dimensions: Sequence[int], seeds: int | None = None) -> dict[float, Array]:
     """For each delta: dimensions × seeds."""
     return {
-        delta: np.array([[excess(dimension, seed, delta) for seed in range(SEEDS[delta])] for dimension in DIMENSIONS])
+        delta: np.array([[excess(d, seed, delta) for seed in range(seeds or SEEDS[delta])] for d in dimensions])
         for delta in DELTAS
     }
 
@@ -72,39 +71,34 @@ def errors(runs: Array) -> Array:
     return np.asarray(runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1]))
 
 
-def plot(found: dict[float, Array], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(5, 3.4), constrained_layout=True)
-    for delta, runs in found.items():
-        axis.errorbar(DIMENSIONS, runs.mean(axis=1), errors(runs), marker="o", capsize=3, label=DELTAS[delta])
-    axis.set(
-        xscale="log",
-        yscale="log",
-        xlabel="dimension",
-        ylabel="excess log-loss",
-        title=f"rank {RANK}, n = {N}, epsilon {EPSILON}",
-    )
-    axis.legend(fontsize=7)
-    figure.savefig(path, dpi=90, metadata={"Software": None})
-    pyplot.close(figure)
+def plot(found: dict[float, Array]) -> None:
+    with _results.figure("dimension", 1, 5.0) as (axis,):
+        for delta, runs in found.items():
+            axis.errorbar(DIMENSIONS, runs.mean(axis=1), errors(runs), marker="o", capsize=3, label=DELTAS[delta])
+        axis.set(
+            xscale="log",
+            yscale="log",
+            xlabel="dimension",
+            ylabel="excess log-loss",
+            title=f"rank {RANK}, n = {N}, ε = {EPSILON}",
+        )
+        axis.legend(fontsize=7)
 
 
-def main() -> None:
-    found = results()
-    plot(found, FIGURE)
-    table = Table(title=f"Excess log-loss of private descent, rank {RANK}, n = {N}, epsilon {EPSILON}")
-    for header in ("dimension", *DELTAS.values()):
-        table.add_column(header, justify="right")
-    for at, dimension in enumerate(DIMENSIONS):
-        table.add_row(f"{dimension:,}", *(f"{runs[at].mean():.4f} ± {errors(runs)[at]:.4f}" for runs in found.values()))
-    console = Console()
-    console.print(table)
-    console.print("Wrote docs/images/dimension.png.")
+def main(quick: bool = False) -> None:
+    dimensions = DIMENSIONS[:2] if quick else DIMENSIONS
+    found = results(dimensions, 2 if quick else None)
+    header = ["dimension", *DELTAS.values()]
+    rows = [
+        [f"{d:,}", *(f"{runs[at].mean():.4f} ± {errors(runs)[at]:.4f}" for runs in found.values())]
+        for at, d in enumerate(dimensions)
+    ]
+    _results.show(f"Excess log-loss of private descent, rank {RANK}, n = {N}, ε = {EPSILON}", header, rows)
+    if not quick:
+        _results.save("dimension", {DELTAS[delta]: runs.tolist() for delta, runs in found.items()})
+        _results.write_table("dimension", header, rows)
+        plot(found)
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -196,8 +196,7 @@ def plot(found: dict[str, Any]) -> None:
         right.set(yscale="log", ylabel="one income is off by, dollars")
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool = False) -> None:
     rows, income = people()
     married = rows[:, list(BOUNDS).index("married")].astype(int)
     seeds = 3 if quick else SEEDS
@@ -215,4 +214,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -191,10 +191,10 @@ def rows(found: Scores) -> list[list[str]]:
 HEADER = ["data", "estimator", "not private", *(f"{who}, ε = {e:g}" for e in EPSILONS for who in ("ours", "peer"))]
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     warnings.simplefilter("ignore")
     words = sys.argv[1:] if sys.argv[0].endswith("estimators.py") else []
-    quick, with_peers = "--quick" in words, not {"--quick", "--no-peers"} & set(words)
+    with_peers = not quick and "--no-peers" not in words
     seeds = int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else SEEDS
     chosen = [word for word in words if word in TASKS] or list(TASKS)
     found: Scores = {} if quick else _kept()
@@ -214,4 +214,4 @@ def _kept() -> Scores:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

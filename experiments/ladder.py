@@ -2,23 +2,20 @@
 
 Noise multiplier 4, sampling rate 1 %, 10,000 steps, delta 1e-5. Lectures show this ladder with figures from a slide;
 some of them do not follow from the theorem they name, so each stands beside what the theorem gives. Only the slide's
-figures are typed in: the library computes the others. The attacker's trade-off curve goes to ``build/tradeoff.png``.
+figures are typed in: the library computes the others. The figure, ``docs/images/ladder.png``, has the attacker's
+trade-off curve beside. ``--quick`` leaves the page as it is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
+import sys
+from dataclasses import astuple, dataclass
 
 import discreet as dp
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.rdp import rdp_curve
-
-BUILD = Path(__file__).resolve().parent.parent / "build"
+from experiments import _results
 
 SIGMA, RATE, STEPS, DELTA = 4.0, 0.01, 10_000, 1e-5
 STEP_EPSILON = 1.2  # the slide's price of one step
@@ -96,42 +93,42 @@ def ladder() -> list[Rung]:
     ]
 
 
-def table(rungs: list[Rung]) -> Table:
-    grid = Table(
-        title=f"{STEPS:,} steps at noise multiplier {SIGMA:g}, sampling rate {RATE:.0%} (add-remove)",
-        title_justify="left",
-    )
-    for header, justify in (
-        ("account", "left"),
-        ("slide's ε", "right"),
-        ("ε", "right"),
-        ("at δ", "right"),
-        ("why", "left"),
-    ):
-        grid.add_column(header, justify=justify)  # type: ignore[arg-type]
-    for rung in rungs:
-        grid.add_row(rung.name, rung.slide, f"{rung.epsilon:,.5g}", f"{rung.delta:.3g}", rung.note)
-    return grid
+HEADER = ["account", "slide's ε", "ε", "at δ", "why"]
 
 
-def main() -> None:
-    console = Console()
-    console.print(table(ladder()))
+def cells(rung: Rung) -> list[str]:
+    name, slide, epsilon, delta, note = astuple(rung)
+    return [name, slide, f"{epsilon:,.5g}", f"{delta:.3g}", note]
+
+
+def plot(rungs: list[Rung], guarantee: dp.Guarantee) -> None:
+    with _results.figure("ladder", 2, 9.0) as (left, right):
+        height = range(len(rungs))
+        left.barh(height, [rung.epsilon for rung in rungs], color="#1f5fa8", label="its theorem")
+        told = [(at, float(rung.slide.replace(" ", ""))) for at, rung in enumerate(rungs) if rung.slide != "-"]
+        left.plot([value for _, value in told], [at for at, _ in told], "D", color="#c2571a", label="the slide")
+        left.set(xscale="log", xlabel="ε", yticks=height, yticklabels=[rung.name for rung in rungs])
+        left.invert_yaxis()
+        left.legend(fontsize=7, frameon=False)
+        guarantee.plot(ax=right)
+
+
+def main(quick: bool = False) -> None:
+    rungs, guarantee = ladder(), dp.guarantee(TRAINING)
+    title = f"{STEPS:,} steps at noise multiplier {SIGMA:g}, sampling rate {RATE:.0%} (add-remove)"
+    _results.show(title, HEADER, [cells(rung) for rung in rungs])
     classic, exact = classic_epsilon(SIGMA, DELTA), gaussian_epsilon(noise_multiplier=SIGMA, delta=DELTA)
-    console.print(
+    print(
         f"One step: the classic calibration charges ε = {classic:.4g}, but its theorem stops at ε = 1; "
-        f"the exact value is {exact:.4g}.",
-        soft_wrap=True,
+        f"the exact value is {exact:.4g}."
     )
-    guarantee = dp.guarantee(TRAINING)
-    console.print(
-        f"An attacker who accuses one outsider in a hundred finds at most {guarantee.tpr_at(0.01):.2%} of the members.",
-        soft_wrap=True,
-    )
-    BUILD.mkdir(exist_ok=True)
-    guarantee.plot(str(BUILD / "tradeoff.png"))
-    console.print("Wrote build/tradeoff.png.")
+    found = guarantee.tpr_at(0.01)
+    print(f"An attacker who accuses one outsider in a hundred finds at most {found:.2%} of the members.")
+    if not quick:
+        _results.save("ladder", {"rungs": [astuple(rung) for rung in rungs], "exact step": exact, "found": found})
+        _results.write_table("ladder", HEADER, [cells(rung) for rung in rungs])
+        plot(rungs, guarantee)
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

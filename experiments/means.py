@@ -91,8 +91,7 @@ def plot(means: list[dict[str, Any]], choices: list[dict[str, Any]]) -> None:
         right.legend(fontsize=7, frameon=False)
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def main(quick: bool = False) -> None:
     runs = 40 if quick else RUNS
     means, choices = mean_errors(runs), choice_errors(runs)
     table = Table("", "measured", "theorem")
@@ -111,4 +110,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

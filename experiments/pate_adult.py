@@ -74,9 +74,9 @@ def run(seed: int, aggregator: Aggregator, parts: Split) -> tuple[float, float, 
     return student(parts, answers.labels), cost, int(answers.answered.sum())
 
 
-def results() -> dict[str, Array]:
+def results(splits: int = SPLITS) -> dict[str, Array]:
     """For each aggregator: splits × (accuracy, data-dependent epsilon, answers)."""
-    parts = [split(seed) for seed in range(SPLITS)]
+    parts = [split(seed) for seed in range(splits)]
     return {
         name: np.array([run(seed, aggregator, each) for seed, each in enumerate(parts)])
         for name, aggregator in (("Confident-GNMax", CONFIDENT), ("GNMax at epsilon 1", BEST))
@@ -92,8 +92,9 @@ def choose() -> None:
         print(f"{queries} answers, sigma {sigma:g}: student {np.mean(found):.2%}")
 
 
-def main() -> None:
-    table = Table(title=f"Adult, {TEACHERS} teachers, delta {DELTA:g}, add-remove, mean of {SPLITS} splits")
+def main(quick: bool = False) -> None:
+    splits = 1 if quick else SPLITS
+    table = Table(title=f"Adult, {TEACHERS} teachers, delta {DELTA:g}, add-remove, mean of {splits} splits")
     for header in (
         "aggregator",
         "charged epsilon",
@@ -102,7 +103,7 @@ def main() -> None:
         "data-dependent epsilon (private, no guarantee)",
     ):
         table.add_column(header, justify="right")
-    for (name, found), aggregator in zip(results().items(), (CONFIDENT, BEST), strict=True):
+    for (name, found), aggregator in zip(results(splits).items(), (CONFIDENT, BEST), strict=True):
         accuracy, cost, answers = found.mean(axis=0)
         charged = dp.epsilon(aggregator.event, delta=DELTA)
         spread = found[:, 0].std()
@@ -113,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    choose() if sys.argv[1:] == ["choose"] else main()
+    choose() if sys.argv[1:] == ["choose"] else main(quick="--quick" in sys.argv)

@@ -68,11 +68,10 @@ def picture(images: Array, labels: Array, path: Path) -> None:
     image.imsave(path, grid, cmap="gray_r", vmin=0, vmax=255, metadata={"Software": None})
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     import torch
 
     torch.set_num_threads(1)
-    quick = "--quick" in sys.argv
     chosen = [float(each) for each in sys.argv[1:] if each.replace(".", "").isdigit()] or EPSILONS
     for epsilon in chosen:
         made, found = drawn(epsilon, STEPS[epsilon] // (10 if quick else 1))
@@ -87,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -79,11 +79,10 @@ def kept(name: str, epsilon: float) -> dict[str, float]:
     return found
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     import torch
 
     torch.set_num_threads(1)
-    quick = "--quick" in sys.argv
     schema, train, test = people()
     table = Table(title=f"Adult, delta {DELTA:g}, add-remove: learnt from synthetic rows, tested on real ones")
     for header in ("synthesiser", "charged epsilon", "accuracy", "area under the curve", "CPU-seconds"):
@@ -110,4 +109,4 @@ if __name__ == "__main__":
         case ["one", name, epsilon]:  # in a process of its own
             kept(name, float(epsilon))
         case _:
-            main()
+            main(quick="--quick" in sys.argv)

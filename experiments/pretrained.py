@@ -226,8 +226,8 @@ def sentences(train: int, test: int, *, through: bool) -> dict[str, Callable[[fl
     return found
 
 
-def main() -> None:
-    quick, asked = "--quick" in sys.argv, [x for x in sys.argv[1:] if x in ("images", "sentences")]
+def main(quick: bool = False) -> None:
+    asked = [x for x in sys.argv[1:] if x in ("images", "sentences")]
     epsilons = (1.0,) if quick else EPSILONS
     rooms = {
         "images": lambda: digits(*((1200, 400) if quick else (6000, 2000))),
@@ -242,4 +242,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -20,6 +20,7 @@ Writes ``build/quickstart.db`` (the ledger, new each time), ``build/quickstart.h
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -311,9 +312,9 @@ def run(settings: Settings, folder: Path, console: Console) -> Session:
     return session
 
 
-def main() -> None:
-    run(Settings(), BUILD, Console())
+def main(quick: bool = False) -> None:
+    run(Settings(trials=2_000, epochs=2) if quick else Settings(), BUILD, Console())
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -4,24 +4,23 @@ A lecture compares three ways to answer every range count of k cells with Laplac
 and a hierarchy. Its totals are k⁴, k³ and k² log³ k; the first of these is the error of *one* query (sensitivity k²,
 squared), and there are k² queries, so that comparable totals are k⁶, k³ and k² log³ k. Both are shown. The wavelet,
 Fourier and optimised strategies follow, then measured errors on histograms of the DPBench study.
-The growth goes to ``build/range_queries.png``.
+The figure is ``docs/images/range_queries.png``. ``--quick``: fewer cells and runs, and the page stays as it is.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import discreet as dp
+from experiments import _results
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
 SIZES = (16, 64, 256, 1024)
 EPSILON = 1.0
 RUNS = 20
@@ -77,13 +76,8 @@ def rows(sizes: tuple[int, ...] = SIZES) -> list[Row]:
     ]
 
 
-def table(found: list[Row], sizes: tuple[int, ...] = SIZES) -> Table:
-    grid = Table(title="All ranges of k cells, Laplace noise: expected total squared error × ε²", title_justify="left")
-    for header in ("strategy", "slide's total", "comparable total", *(f"k = {n}" for n in sizes)):
-        grid.add_column(header, justify="right" if header.startswith("k =") else "left")
-    for row in found:
-        grid.add_row(row.name, row.slide, row.law, *(f"{value:.3g}" for value in row.totals))
-    return grid
+def cells(row: Row) -> list[str]:
+    return [row.name, row.slide, row.law, *(f"{value:.3g}" for value in row.totals)]
 
 
 # --- real histograms -----------------------------------------------------------------------------------------------
@@ -114,55 +108,64 @@ def measured(
     return float(ranges), float(cells)
 
 
-def real(runs: int = RUNS) -> Table:
-    """Without constraints the error does not depend on the data. Without negative counts it is smaller the sparser they
+WAYS = ("cells", "binary hierarchy", "optimised", "optimised, no negative counts")
+
+
+def real(runs: int = RUNS, size: int = 4096) -> list[list[str]]:
+    """A row a histogram: its facts, then error of random ranges / of cells by each of ``WAYS``.
+
+    Without constraints the error does not depend on the data. Without negative counts it is smaller the sparser they
     are; the projection is made in the norm of all ranges, so their total squared error cannot grow.
     """
-    grid = Table(
-        title=f"DPBench histograms, 4,096 cells, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells",
-        title_justify="left",
-    )
-    w = dp.workloads.AllRanges(4096)
-    ways = {
-        "identity": dp.workloads.identity(w),
-        "hierarchy 2": dp.workloads.hierarchy(w),
-        "optimised": dp.workloads.optimise(w, noise="laplace"),
-    }
-    for header in ("histogram", "records", "empty cells", *ways, "optimised, no negative counts"):
-        grid.add_column(header, justify="left" if header == "histogram" else "right")
+    w = dp.workloads.AllRanges(size)
+    best = dp.workloads.optimise(w, noise="laplace")
+    rows = []
     for name, x in histograms():
-        found = [measured(x, strategy, runs=runs) for strategy in ways.values()]
-        found.append(measured(x, ways["optimised"], runs=runs, nonnegative=True))
-        cells = (f"{ranges:.1f} / {cell:.2f}" for ranges, cell in found)
-        grid.add_row(name, f"{x.sum():,}", f"{np.mean(x == 0):.0%}", *cells)
-    return grid
+        x = x.reshape(size, -1).sum(axis=1)
+        found = [measured(x, way, runs=runs) for way in (dp.workloads.identity(w), dp.workloads.hierarchy(w), best)]
+        found.append(measured(x, best, runs=runs, nonnegative=True))
+        told = (f"{ranges:.1f} / {cell:.2f}" for ranges, cell in found)
+        rows.append([name, f"{x.sum():,}", f"{np.mean(x == 0):.0%}", *told])
+    return rows
 
 
-def plot(found: list[Row], path: Path, sizes: tuple[int, ...] = SIZES) -> None:
-    from matplotlib.figure import Figure
+def plot(found: list[Row], sizes: tuple[int, ...] = SIZES) -> None:
+    """On the left how totals grow, on the right how far the better ones are above the bound."""
+    bound = np.asarray(found[-1].totals)
+    with _results.figure("range_queries", 2, 9.5) as (left, right):
+        for row in found:
+            if row.name[0] in "123":
+                left.loglog(sizes, row.totals, "o-", label=row.name)
+            if row.name[0] != "1":
+                style = "k--" if row is found[-1] else "o-"
+                right.loglog(sizes, np.asarray(row.totals) / bound, style, label=row.name.strip())
+        left.set(xlabel="cells k", ylabel="expected total squared error × ε²")
+        right.set(xlabel="cells k", ylabel="... over the SVD lower bound")
+        left.legend(fontsize=7, frameon=False)
+        right.legend(fontsize=7, frameon=False, ncols=2)
+        right.set_ylim(0.8, 3000)
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
-    for row in found:
-        axes.loglog(sizes, row.totals, "k--" if row.name.startswith("SVD") else "o-", label=row.name)
-    axes.set_xlabel("cells k")
-    axes.set_ylabel("expected total squared error × ε²")
-    axes.legend(fontsize=8)
-    figure.savefig(path)
 
-
-def main() -> None:
-    console = Console()
-    found = rows()
-    console.print(table(found))
-    if any(True for _ in histograms()):
-        console.print(real())
+def main(quick: bool = False) -> None:
+    sizes = SIZES[:2] if quick else SIZES
+    found = rows(sizes)
+    header = ["strategy", "slide's total", "comparable total", *(f"k = {n}" for n in sizes)]
+    title = "All ranges of k cells, Laplace noise: expected total squared error × ε²"
+    _results.show(title, header, [cells(row) for row in found])
+    on_files = real(2, 256) if quick else real()
+    columns = ["histogram", "records", "empty cells", *WAYS]
+    if on_files:
+        title = f"DPBench histograms, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells"
+        _results.show(title, columns, on_files)
     else:
-        console.print("No DPBench histograms: put them in the folder that DISCREET_DATA names, under dpbench/.")
-    BUILD.mkdir(exist_ok=True)
-    plot(found, BUILD / "range_queries.png")
-    console.print("Wrote build/range_queries.png.")
+        print("No DPBench histograms: put them in the folder that DISCREET_DATA names, under dpbench/.")
+    if not quick:
+        _results.save("range_queries", {"totals": [asdict(row) for row in found], "files": on_files})
+        _results.write_table("range_queries", header, [cells(row) for row in found])
+        if on_files:
+            _results.write_table("range_queries", columns, on_files, mark="files")
+        plot(found)
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -3,7 +3,8 @@
 ``python -m experiments surface [--quick]``. The lecture's logit: the log-likelihood of being married as a function of
 intercept and slope of education (PUMS, 25,766 people; education scaled to [-1, 1]). DP-SGD walks over it from (0, 0) at
 several epsilons, with each of four optimisers, in an ordinary torch loop: ten passes of batches of 2,000, clip
-norm 1, learning rates fixed beforehand (the same for every epsilon). The figure is ``docs/images/surface.png``.
+norm 1, learning rates fixed beforehand (the same for every epsilon). The figures are ``docs/images/surface.png``
+and ``optimisers.png``. ``--quick``: two passes, one run.
 """
 
 from __future__ import annotations
@@ -93,8 +94,17 @@ def plot(data: TensorDataset, top: tuple[float, float], paths: dict[float, list[
         axes[0].set_ylabel("slope of education")
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
+def plot_optimisers(found: list[dict[str, Any]]) -> None:
+    """Where each optimiser ends, by epsilon."""
+    with _results.figure("optimisers", 1, 5.0) as (axis,):
+        for name in OPTIMISERS:
+            cells = [cell for cell in found if cell["optimiser"] == name]
+            axis.loglog([c["epsilon"] for c in cells], [c["excess"] for c in cells], "o-", label=name)
+        axis.set(xlabel="ε", ylabel="mean loss above the least")
+        axis.legend(fontsize=8, frameon=False)
+
+
+def main(quick: bool = False) -> None:
     data, rows, found = people(), [], []
     top = best(data)
     for name in OPTIMISERS:
@@ -109,8 +119,9 @@ def main() -> None:
     if not quick:
         _results.save("surface", {"best": top, "found": found})
         _results.write_table("surface", ["", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows)
+        plot_optimisers(found)
         plot(data, top, {epsilon: walk(data, "SGD", epsilon, EPOCHS) for epsilon in EPSILONS})
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

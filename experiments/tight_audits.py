@@ -115,9 +115,8 @@ def share(name: str, observations: int, seed: int) -> float:
 NAMES = ("Gaussian", "Laplace", "randomised response", "DP-GD", "DP-GD, a record")
 
 
-def main() -> None:
+def main(quick: bool = False) -> None:
     """Print the medians beside their targets; ``--quick`` makes three audits of 10^4 observations."""
-    quick = "--quick" in sys.argv
     names = [name for name in NAMES if name in sys.argv] or NAMES
     for size, name in itertools.product(SIZES[: 1 if quick else 2], names):
         lone = name == "DP-GD, a record"
@@ -132,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -21,11 +21,15 @@ def test_one_step_is_beyond_the_classic_calibration():
     assert ladder.gaussian_epsilon(noise_multiplier=4.0, delta=1e-5) == pytest.approx(0.926, abs=1e-3)
 
 
-def test_the_experiment_prints_a_table_and_draws_a_curve(tmp_path, monkeypatch, capsys):
-    """What `python -m experiments ladder` runs."""
-    monkeypatch.setattr(ladder, "BUILD", tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+def test_the_experiment_prints_a_table_and_leaves_a_page(tmp_path, monkeypatch, capsys):
+    """What `python -m experiments ladder` runs: table, result and figure go to the documentation."""
+    monkeypatch.setattr(ladder._results, "DOCS", tmp_path)
+    for folder in ("experiments", "images"):
+        (tmp_path / folder).mkdir()
+    page = tmp_path / "experiments" / "ladder.md"
+    page.write_text("<!-- table -->\n<!-- end -->\n")
     ladder.main()
     printed = capsys.readouterr().out
-    assert all(rung.name in printed for rung in ladder.ladder())
-    assert (tmp_path / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
+    assert all(rung.name in printed and rung.name in page.read_text() for rung in ladder.ladder())
+    assert ladder._results.load("ladder")["rungs"][-1][2] == ladder.ladder()[-1].epsilon
+    assert (tmp_path / "images" / "ladder.png").read_bytes().startswith(b"\x89PNG")

@@ -47,16 +47,24 @@ def test_measured_error_on_a_histogram_is_the_stated_one():
     assert range_queries.measured(x, strategy, runs=50)[1] == pytest.approx(query.rmse, rel=0.1)
 
 
-def test_the_job_prints_and_draws(tmp_path, monkeypatch, capsys):
+def test_the_job_prints_and_draws(rows, tmp_path, monkeypatch, capsys):
     """Without the real histograms, too: it says where to put them."""
-    monkeypatch.setattr(range_queries, "BUILD", tmp_path)
-    monkeypatch.setattr(range_queries, "SIZES", SIZES)
-    monkeypatch.setattr(range_queries.rows, "__defaults__", (SIZES,))
-    monkeypatch.setattr(range_queries.table, "__defaults__", (SIZES,))
-    monkeypatch.setattr(range_queries.plot, "__defaults__", (SIZES,))
+    monkeypatch.setattr(range_queries._results, "DOCS", tmp_path)
+    (tmp_path / "images").mkdir()
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "140")
-    range_queries.main()
+    range_queries.main(quick=True)
     assert "3: binary hierarchy" in (printed := capsys.readouterr().out)
     assert "DISCREET_DATA" in printed
-    assert (tmp_path / "range_queries.png").read_bytes().startswith(b"\x89PNG")
+    range_queries.plot([range_queries.Row(name, "", "", totals) for name, totals in rows.items()], SIZES)
+    assert (tmp_path / "images" / "range_queries.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_real_histograms_give_a_row_each(tmp_path, monkeypatch):
+    """Their error falls without negative counts, in every run of these."""
+    (tmp_path / "dpbench").mkdir()
+    np.save(tmp_path / "dpbench" / "MADE.n4096.npy", np.eye(1, 4096, dtype=np.int64)[0] * 500)
+    monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
+    ((name, records, empty, *errors),) = range_queries.real(runs=3, size=64)
+    assert (name, records, empty) == ("MADE", "500", "98%")
+    plain, facts = (float(each.split(" / ")[0]) for each in errors[2:])
+    assert facts < plain

@@ -81,14 +81,18 @@ class Browser:
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
 
-    def show(self, page: Path, width: int, height: int) -> None:
-        """Load a file in a window of that size and wait until it is loaded."""
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        self.call("Emulation.setDeviceMetricsOverride", **size)
+    def show(self, page: Path | str, width: int, height: int) -> None:
+        """Load a file, or what an address names, in a window of that size and wait until it is loaded."""
+        self.resize(width, height)
         before = self._loaded
-        self.call("Page.navigate", url=page.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while self._loaded == before:
             self._receive()
+
+    def resize(self, width: int, height: int) -> None:
+        """Another window for the same page."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def evaluate(self, script: str) -> Any:
         """The value of an expression in the page."""

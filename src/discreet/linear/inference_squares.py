@@ -7,7 +7,7 @@ targets lie in [-1, 1]. Two releases, in this order:
 2. M = Σe²xxᵀ + F at that w, e = y - m the residuals and m = x·w cut to [-1, 1]. Nothing is cut of e: |m| is at most
    r = min(1, max |x·w|), so that |e| ≤ 1 + r, which w says, and this bounds what one record can do.
 
-With a = A⁻¹c, the error of c·w is exactly a·(Σxε + f - Ew*), ε the errors and w* the truth. Its variance is, to first
+With a = A⁻¹c, the error of c·w is exactly a·(Σxε + f - Ew₀), ε the errors and w₀ the truth. Its variance is, to first
 order,
 
 .. math:: a^\top\Bigl[\Sigma\varepsilon^2xx^\top + \sigma_b^2 I + \tfrac{\sigma^2}{2}(\|w\|^2 I + ww^\top)\Bigr]a
