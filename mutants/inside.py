@@ -51,9 +51,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
     seen = Path(JOB["map"])
-    if not seen.exists() and (failed := _forked(lambda: _watch(session.items, seen))):
-        Path(JOB["results"]).write_text(json.dumps({"place": "unchanged", "by": failed}) + "\n")
-        return True
+    if failed := _forked(lambda: _watch(session.items, seen)):
+        pytest.exit(f"{failed} fails without any change", returncode=1)
     known = json.loads(seen.read_text())
     for change in JOB["changes"]:
         began, cpu = time.monotonic(), sum(os.times()[:4])
@@ -64,14 +63,18 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
-def _watch(items: list[pytest.Item], out: Path) -> None:
-    """What each test costs and which lines it runs."""
+def _watch(items: list[pytest.Item], seen: Path) -> None:
+    """What each test costs and which lines it runs; those of which that is known already are not run again."""
     import coverage
 
+    cases = _cases(items)
+    known = json.loads(seen.read_text()) if seen.exists() else {"seconds": {}, "lines": {}}
+    seconds: dict[str, float] = {name: cost for name, cost in known["seconds"].items() if name in cases}
     watched = coverage.Coverage(data_file=None, source=[JOB["source"]], config_file=False)
     watched.start()
-    seconds: dict[str, float] = {}
-    for name, siblings in _cases(items).items():
+    for name, siblings in cases.items():
+        if name in known["seconds"]:
+            continue
         watched.switch_context(name)
         all_cases = 0.0
         for item in siblings:
@@ -83,14 +86,12 @@ def _watch(items: list[pytest.Item], out: Path) -> None:
             if all_cases > WATCHED:
                 break
     watched.stop()
-    data = watched.get_data()
-    lines = {
-        str(Path(file).relative_to(Path.cwd())): {
-            line: sorted(set(names) - {""}) for line, names in data.contexts_by_lineno(file).items()
-        }
-        for file in data.measured_files()
-    }
-    out.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    data, lines = watched.get_data(), known["lines"]
+    for file in data.measured_files():
+        of_file = lines.setdefault(str(Path(file).relative_to(Path.cwd())), {})
+        for line, names in data.contexts_by_lineno(file).items():
+            of_file[str(line)] = sorted({*of_file.get(str(line), ()), *names})
+    seen.write_text(json.dumps({"seconds": seconds, "lines": lines}))
 
 
 def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -114,6 +115,7 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
         names = small | {name for by in of_file.values() for name in by}
     if change["compiled"] or not names:
         names = set(known["seconds"])
+    names &= known["seconds"].keys()  # what is run, not what only was once
     ordered = sorted(names, key=lambda name: (not _own_test(name, Path(change["path"])), known["seconds"][name]))
     return [(name, known["seconds"][name]) for name in ordered]
 

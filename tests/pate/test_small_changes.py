@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from discreet.pate import GNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
 from discreet.pate.classifier import PATEClassifier, _shares  # noqa: E402
 from discreet.pate.confident import _gaussian_test  # noqa: E402
-from discreet.pate.costs import _gaps  # noqa: E402
+from discreet.pate.costs import _gaps, divergence  # noqa: E402
 from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
 from discreet.pate.g_pate import GPATE  # noqa: E402
 from discreet.pate.generating import GeneratorFit  # noqa: E402
@@ -151,6 +151,12 @@ def test_a_teacher_without_records_votes_by_its_number():
 def test_fits_are_compared_without_who_is_told_of_them():
     settings, layout = GPATE(projections=2), Images(shape=(2, 2))
     assert GeneratorFit(settings, layout, print) == GeneratorFit(settings, layout, len)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 1e5, 1e18, 1e30])
+def test_an_answer_that_errs_at_least_as_often_as_one_in_e_costs_what_any_answer_does(sigma):
+    """The theorem's condition on q: it fails there for every noise, also where mu + 1 is mu in doubles."""
+    assert divergence([-0.99, -0.5, -1e-9, 0.0], sigma, np.array([8.0])).ravel() == pytest.approx(8.0 / sigma**2, abs=0)
 
 
 # --- the smooth bound ------------------------------------------------------------------------------------------------
