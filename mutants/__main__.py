@@ -21,7 +21,7 @@ from pathlib import Path
 from mutants.changes import Change, sample
 from mutants.rooms import ROOMS, ROOT, files, tests
 
-IGNORED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", "site", "build", "*_cache", "__pycache__", "docs")
+IGNORED = shutil.ignore_patterns(".git", ".venv*", ".hypothesis", "site", "build", "*_cache", "__pycache__")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mutants.inside", "-m", "not slow")
 
 
