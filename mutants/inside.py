@@ -2,9 +2,12 @@
 
 A first fork runs a few cases of every test under coverage, and learns what each costs and which lines it runs. Then,
 for each change, a fork gives the changed functions their new code and runs the tests that reach the line (the file's
-own and the cheapest first) until one fails: most changes die within a second. What is not inside a function (a
-constant, a default, a decorator) or is compiled by numba is written into the copy instead, and a fresh process runs
-the same tests.
+own and the cheapest first) until one fails: most changes die within a second. All of this is done with the room's
+``test_small_changes.py`` first, and with all of its tests for what lives through those.
+
+What is not inside a function (a constant, a default, a decorator) or is compiled by numba is written into the copy
+instead, and a fresh process runs the same tests; so is every change of a room whose tests start threads while they are
+collected, which no fork has.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -50,26 +54,39 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             _say("the tests cannot be collected")
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
-    seen = Path(JOB["map"])
-    if failed := _forked(lambda: _watch(session.items, seen)):
-        pytest.exit(f"{failed} fails without any change", returncode=1)
-    known = json.loads(seen.read_text())
-    for change in JOB["changes"]:
-        began, cpu = time.monotonic(), sum(os.times()[:4])
-        by = _try(session.items, change, _chosen(known, change))
-        took = {"seconds": time.monotonic() - began, "cpu": sum(os.times()[:4]) - cpu}
-        with Path(JOB["results"]).open("a") as out:
-            out.write(json.dumps({"place": change["place"], "by": by} | took) + "\n")
+    small = [item for item in session.items if item.path.name == "test_small_changes.py"]
+    left = _those_that_live(small, JOB["changes"]) if small else JOB["changes"]
+    for change in _those_that_live(session.items, left):
+        _note(change, "")
     return True
 
 
-def _watch(items: list[pytest.Item], seen: Path) -> None:
-    """What each test costs and which lines it runs; those of which that is known already are not run again."""
+def _those_that_live(items: list[pytest.Item], changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Try the changes by these tests, note which die, and return the others."""
+    seen, living, cases = Path(JOB["map"]), [], _cases(items)
+    watch = partial(_watch, cases, seen)
+    if changes and (failed := watch() if JOB["fresh"] else _forked(lambda: _say(watch()))):
+        pytest.exit(f"{failed} fails without any change", returncode=1)
+    for change in changes:
+        chosen = [pair for pair in _chosen(json.loads(seen.read_text()), change) if pair[0] in cases]
+        if by := _try(items, change, chosen):
+            _note(change, by)
+        else:
+            living.append(change)
+    return living
+
+
+def _note(change: dict[str, Any], by: str) -> None:
+    with Path(JOB["results"]).open("a") as out:
+        out.write(json.dumps({"place": change["place"], "by": by}) + "\n")
+
+
+def _watch(cases: dict[str, list[pytest.Item]], seen: Path) -> str:
+    """Learn what each test costs and which lines it runs, unless that is known already; the first that fails."""
     import coverage
 
-    cases = _cases(items)
     known = json.loads(seen.read_text()) if seen.exists() else {"seconds": {}, "lines": {}}
-    seconds: dict[str, float] = {name: cost for name, cost in known["seconds"].items() if name in cases}
+    seconds: dict[str, float] = dict(known["seconds"])
     watched = coverage.Coverage(data_file=None, source=[JOB["source"]], config_file=False)
     watched.start()
     for name, siblings in cases.items():
@@ -79,8 +96,9 @@ def _watch(items: list[pytest.Item], seen: Path) -> None:
         all_cases = 0.0
         for item in siblings:
             began = time.process_time()
-            if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
-                _say(item.nodeid)
+            for report in runtestprotocol(item, nextitem=None, log=False):
+                if report.failed:
+                    return f"{item.nodeid} ({report.longreprtext.splitlines()[-1]})"
             took = time.process_time() - began
             all_cases, seconds[name] = all_cases + took, max(seconds.get(name, 0.0), took)
             if all_cases > WATCHED:
@@ -90,8 +108,9 @@ def _watch(items: list[pytest.Item], seen: Path) -> None:
     for file in data.measured_files():
         of_file = lines.setdefault(str(Path(file).relative_to(Path.cwd())), {})
         for line, names in data.contexts_by_lineno(file).items():
-            of_file[str(line)] = sorted({*of_file.get(str(line), ()), *names})
+            of_file[str(line)] = sorted({*of_file.get(str(line), ()), *names} - {""})
     seen.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    return ""
 
 
 def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -115,7 +134,6 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
         names = small | {name for by in of_file.values() for name in by}
     if change["compiled"] or not names:
         names = set(known["seconds"])
-    names &= known["seconds"].keys()  # what is run, not what only was once
     ordered = sorted(names, key=lambda name: (not _own_test(name, Path(change["path"])), known["seconds"][name]))
     return [(name, known["seconds"][name]) for name in ordered]
 
@@ -149,7 +167,9 @@ def _try(items: list[pytest.Item], change: dict[str, Any], chosen: list[tuple[st
         codes = _new_codes(change)
     except SyntaxError:
         return "the interpreter"
-    if codes is not None and not change["compiled"]:
+    if not chosen:
+        return ""
+    if codes is not None and not change["compiled"] and not JOB["fresh"]:
         by = _forked(lambda: (_swap(codes), _run(items, chosen)))
         if not by.startswith(UNTRIED):
             return by
