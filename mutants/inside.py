@@ -249,7 +249,7 @@ def _swap(codes: dict[tuple[str, int], CodeType]) -> None:
     changed = 0
     file = next(iter(codes.values())).co_filename
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename == file:
+        if type(thing) is FunctionType and thing.__code__.co_filename == file:  # a dead proxy has no instance check
             new = codes.get((thing.__code__.co_qualname, thing.__code__.co_firstlineno))
             if new is not None:
                 thing.__code__ = new
