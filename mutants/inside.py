@@ -87,11 +87,12 @@ def _watch(cases: dict[str, list[pytest.Item]], seen: Path) -> str:
 
     known = json.loads(seen.read_text()) if seen.exists() else {"seconds": {}, "lines": {}}
     seconds: dict[str, float] = dict(known["seconds"])
+    cases = {name: siblings for name, siblings in cases.items() if name not in seconds}
+    if not cases:
+        return ""
     watched = coverage.Coverage(data_file=None, source=[JOB["source"]], config_file=False)
     watched.start()
     for name, siblings in cases.items():
-        if name in known["seconds"]:
-            continue
         watched.switch_context(name)
         all_cases = 0.0
         for item in siblings:
