@@ -29,6 +29,7 @@ from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.warnings import catch_warnings_for_item
 from hypothesis import Phase, settings
 
 WATCHED = 1.0  # seconds for which the cases of one test are watched; those after are taken to run the same lines
@@ -97,9 +98,8 @@ def _watch(cases: dict[str, list[pytest.Item]], seen: Path) -> str:
         all_cases = 0.0
         for item in siblings:
             began = time.process_time()
-            for report in runtestprotocol(item, nextitem=None, log=False):
-                if report.failed:
-                    return f"{item.nodeid} ({report.longreprtext.splitlines()[-1]})"
+            if (report := _failure(item)) is not None:
+                return f"{item.nodeid} ({report.longreprtext.splitlines()[-1]})"
             took = time.process_time() - began
             all_cases, seconds[name] = all_cases + took, max(seconds.get(name, 0.0), took)
             if all_cases > WATCHED:
@@ -112,6 +112,13 @@ def _watch(cases: dict[str, list[pytest.Item]], seen: Path) -> str:
             of_file[str(line)] = sorted({*of_file.get(str(line), ()), *names} - {""})
     seen.write_text(json.dumps({"seconds": seconds, "lines": lines}))
     return ""
+
+
+def _failure(item: pytest.Item) -> pytest.TestReport | None:
+    """Run a test, with the warnings that it allows; what it says if it fails."""
+    with catch_warnings_for_item(config=item.config, ihook=item.ihook, when="runtest", item=item):
+        reports = runtestprotocol(item, nextitem=None, log=False)
+    return next((report for report in reports if report.failed), None)
 
 
 def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -157,7 +164,7 @@ def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:
         if time.process_time() - began > JOB["budget"]:
             break
         signal.setitimer(signal.ITIMER_PROF, max(FLOOR, TIMES * cost))
-        if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
+        if _failure(item) is not None:
             _say(item.nodeid)
     _say("")
 
