@@ -133,13 +133,13 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
     the cheapest of them."""
     of_file: dict[str, list[str]] = known["lines"].get(change["path"], {})
     names = set(of_file.get(str(change["line"]), ()))
-    if not names and (defined := re.match(r"\s*(\w+)\s*[:=]", change["before"])):
+    if not names:  # it runs when the file is imported: a constant, a field, a decorator, a table
         text = Path(change["path"]).read_text().splitlines()
-        word = re.compile(rf"\b{defined[1]}\b")
-        names = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
-    if not names:  # it runs when the file is imported: a decorator, a table
+        defined = re.match(r"\s*(\w+)\s*[:=]", change["before"])
+        word = re.compile(rf"\b{defined[1]}\b" if defined else "")
+        used = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
         small = {name for name in known["seconds"] if "/test_small_changes.py" in name}
-        names = small | {name for by in of_file.values() for name in by}
+        names = small | (used or {name for by in of_file.values() for name in by})
     if change["compiled"] or not names:
         names = set(known["seconds"])
     ordered = sorted(names, key=lambda name: (not _own_test(name, Path(change["path"])), known["seconds"][name]))
