@@ -2,9 +2,12 @@
 
 A first fork runs a few cases of every test under coverage, and learns what each costs and which lines it runs. Then,
 for each change, a fork gives the changed functions their new code and runs the tests that reach the line (the file's
-own and the cheapest first) until one fails: most changes die within a second. What is not inside a function (a
-constant, a default, a decorator) or is compiled by numba is written into the copy instead, and a fresh process runs
-the same tests.
+own and the cheapest first) until one fails: most changes die within a second. All of this is done with the room's
+``test_small_changes.py`` first, and with all of its tests for what lives through those.
+
+What is not inside a function (a constant, a default, a decorator) or is compiled by numba is written into the copy
+instead, and a fresh process runs the same tests; so is every change of a room whose tests start threads while they are
+collected, which no fork has.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
+from _pytest.warnings import catch_warnings_for_item
 from hypothesis import Phase, settings
 
 WATCHED = 1.0  # seconds for which the cases of one test are watched; those after are taken to run the same lines
@@ -50,47 +55,70 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             _say("the tests cannot be collected")
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
-    seen = Path(JOB["map"])
-    if not seen.exists() and (failed := _forked(lambda: _watch(session.items, seen))):
-        Path(JOB["results"]).write_text(json.dumps({"place": "unchanged", "by": failed}) + "\n")
-        return True
-    known = json.loads(seen.read_text())
-    for change in JOB["changes"]:
-        began, cpu = time.monotonic(), sum(os.times()[:4])
-        by = _try(session.items, change, _chosen(known, change))
-        took = {"seconds": time.monotonic() - began, "cpu": sum(os.times()[:4]) - cpu}
-        with Path(JOB["results"]).open("a") as out:
-            out.write(json.dumps({"place": change["place"], "by": by} | took) + "\n")
+    small = [item for item in session.items if item.path.name == "test_small_changes.py"]
+    left = _those_that_live(small, JOB["changes"]) if small else JOB["changes"]
+    for change in _those_that_live(session.items, left):
+        _note(change, "")
     return True
 
 
-def _watch(items: list[pytest.Item], out: Path) -> None:
-    """What each test costs and which lines it runs."""
+def _those_that_live(items: list[pytest.Item], changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Try the changes by these tests, note which die, and return the others."""
+    seen, living, cases = Path(JOB["map"]), [], _cases(items)
+    watch = partial(_watch, cases, seen)
+    if changes and (failed := watch() if JOB["fresh"] else _forked(lambda: _say(watch()))):
+        pytest.exit(f"{failed} fails without any change", returncode=1)
+    for change in changes:
+        chosen = [pair for pair in _chosen(json.loads(seen.read_text()), change) if pair[0] in cases]
+        if by := _try(items, change, chosen):
+            _note(change, by)
+        else:
+            living.append(change)
+    return living
+
+
+def _note(change: dict[str, Any], by: str) -> None:
+    with Path(JOB["results"]).open("a") as out:
+        out.write(json.dumps({"place": change["place"], "by": by}) + "\n")
+
+
+def _watch(cases: dict[str, list[pytest.Item]], seen: Path) -> str:
+    """Learn what each test costs and which lines it runs, unless that is known already; the first that fails."""
     import coverage
 
+    known = json.loads(seen.read_text()) if seen.exists() else {"seconds": {}, "lines": {}}
+    seconds: dict[str, float] = dict(known["seconds"])
+    cases = {name: siblings for name, siblings in cases.items() if name not in seconds}
+    if not cases:
+        return ""
     watched = coverage.Coverage(data_file=None, source=[JOB["source"]], config_file=False)
     watched.start()
-    seconds: dict[str, float] = {}
-    for name, siblings in _cases(items).items():
+    for name, siblings in cases.items():
         watched.switch_context(name)
         all_cases = 0.0
         for item in siblings:
             began = time.process_time()
-            if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
-                _say(item.nodeid)
+            if (report := _failure(item)) is not None:
+                return f"{item.nodeid} ({report.longreprtext.splitlines()[-1]})"
             took = time.process_time() - began
             all_cases, seconds[name] = all_cases + took, max(seconds.get(name, 0.0), took)
             if all_cases > WATCHED:
                 break
     watched.stop()
-    data = watched.get_data()
-    lines = {
-        str(Path(file).relative_to(Path.cwd())): {
-            line: sorted(set(names) - {""}) for line, names in data.contexts_by_lineno(file).items()
-        }
-        for file in data.measured_files()
-    }
-    out.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    data, lines = watched.get_data(), known["lines"]
+    for file in data.measured_files():
+        of_file = lines.setdefault(str(Path(file).relative_to(Path.cwd())), {})
+        for line, names in data.contexts_by_lineno(file).items():
+            of_file[str(line)] = sorted({*of_file.get(str(line), ()), *names} - {""})
+    seen.write_text(json.dumps({"seconds": seconds, "lines": lines}))
+    return ""
+
+
+def _failure(item: pytest.Item) -> pytest.TestReport | None:
+    """Run a test, with the warnings that it allows; what it says if it fails."""
+    with catch_warnings_for_item(config=item.config, ihook=item.ihook, when="runtest", item=item):
+        reports = runtestprotocol(item, nextitem=None, log=False)
+    return next((report for report in reports if report.failed), None)
 
 
 def _cases(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
@@ -105,13 +133,13 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
     the cheapest of them."""
     of_file: dict[str, list[str]] = known["lines"].get(change["path"], {})
     names = set(of_file.get(str(change["line"]), ()))
-    if not names and (defined := re.match(r"\s*(\w+)\s*[:=]", change["before"])):
+    if not names:  # it runs when the file is imported: a constant, a field, a decorator, a table
         text = Path(change["path"]).read_text().splitlines()
-        word = re.compile(rf"\b{defined[1]}\b")
-        names = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
-    if not names:  # it runs when the file is imported: a decorator, a table
+        defined = re.match(r"\s*(\w+)\s*[:=]", change["before"])
+        word = re.compile(rf"\b{defined[1]}\b" if defined else "")
+        used = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
         small = {name for name in known["seconds"] if "/test_small_changes.py" in name}
-        names = small | {name for by in of_file.values() for name in by}
+        names = small | (used or {name for by in of_file.values() for name in by})
     if change["compiled"] or not names:
         names = set(known["seconds"])
     ordered = sorted(names, key=lambda name: (not _own_test(name, Path(change["path"])), known["seconds"][name]))
@@ -136,7 +164,7 @@ def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:
         if time.process_time() - began > JOB["budget"]:
             break
         signal.setitimer(signal.ITIMER_PROF, max(FLOOR, TIMES * cost))
-        if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
+        if _failure(item) is not None:
             _say(item.nodeid)
     _say("")
 
@@ -147,7 +175,9 @@ def _try(items: list[pytest.Item], change: dict[str, Any], chosen: list[tuple[st
         codes = _new_codes(change)
     except SyntaxError:
         return "the interpreter"
-    if codes is not None and not change["compiled"]:
+    if not chosen:
+        return ""
+    if codes is not None and not change["compiled"] and not JOB["fresh"]:
         by = _forked(lambda: (_swap(codes), _run(items, chosen)))
         if not by.startswith(UNTRIED):
             return by
@@ -227,7 +257,7 @@ def _swap(codes: dict[tuple[str, int], CodeType]) -> None:
     changed = 0
     file = next(iter(codes.values())).co_filename
     for thing in gc.get_objects():
-        if isinstance(thing, FunctionType) and thing.__code__.co_filename == file:
+        if type(thing) is FunctionType and thing.__code__.co_filename == file:  # a dead proxy has no instance check
             new = codes.get((thing.__code__.co_qualname, thing.__code__.co_firstlineno))
             if new is not None:
                 thing.__code__ = new

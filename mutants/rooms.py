@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["ROOMS", "ROOT", "files", "tests"]
+__all__ = ["FRESH", "ROOMS", "ROOT", "files", "tests"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "discreet"
@@ -30,6 +30,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "pate": (),
     "tuning": (),
 }
+FRESH = ("tables", "training")  # their tests start threads (of polars, of torch) while they are collected
 ROOMS = [room for room in PLACES if (SOURCE / room).is_dir()]
 
 

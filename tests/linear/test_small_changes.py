@@ -9,7 +9,7 @@ from discreet.linear import LinearRegression, LogisticRegression, kernels
 from discreet.linear.losses import Logistic, Squared
 from discreet.linear.placing import place
 from discreet.linear.problem import Problem, clip_norm, noise_multiplier
-from discreet.linear.rows import Map
+from discreet.linear.rows import Map, Records
 from tests.frozen import unfrozen
 
 
@@ -40,6 +40,19 @@ def test_a_ridge_that_is_declared_or_not_of_a_squared_loss_stays(stated):
     problem = Problem(**facts | stated)
     assert problem.steady_ridge(0.25, 1e6, 1.0) == 0.25
     assert Problem(**facts, regularization=0.25).ridge(1e6) == 0.25
+
+
+def test_as_many_records_may_be_declared_as_doubles_count():
+    facts = {"loss": Squared(), "epsilon": 1.0, "delta": 1e-6, "square": 1.0, "features": 3}
+    assert Problem(**facts, size=2**53).size == 2**53
+    with pytest.raises(ValueError, match="dataset_size"):
+        Problem(**facts, size=2**53 + 1)
+
+
+def test_whole_numbers_are_numbers_to_a_squared_loss_and_classes_to_any_other():
+    records = Records(np.zeros((3, 1)), np.array([0, 1, 2]), np.array([True, True, False]))
+    assert records.signed("squared").tolist() == [0.0, 1.0, 0.0]
+    assert records.signed("logistic").tolist() == [-1.0, 1.0, 0.0]
 
 
 def test_clip_norms_range_over_doubles_whose_squares_are_ordinary():

@@ -14,10 +14,10 @@ sklearn = pytest.importorskip("sklearn")
 from sklearn.linear_model import LogisticRegression, SGDClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 
-from discreet.pate import GNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
-from discreet.pate.classifier import PATEClassifier, _shares  # noqa: E402
+from discreet.pate import GNMax, InteractiveGNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
+from discreet.pate.classifier import PATEClassifier, _Run, _shares  # noqa: E402
 from discreet.pate.confident import _gaussian_test  # noqa: E402
-from discreet.pate.costs import _gaps  # noqa: E402
+from discreet.pate.costs import _gaps, divergence  # noqa: E402
 from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
 from discreet.pate.g_pate import GPATE  # noqa: E402
 from discreet.pate.generating import GeneratorFit  # noqa: E402
@@ -25,7 +25,7 @@ from discreet.pate.layouts import Images, Table  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402
 from discreet.pate.voting import Teachers, _seeded  # noqa: E402
-from discreet.random import seeded  # noqa: E402
+from discreet.random import Streams, seeded  # noqa: E402
 from discreet.schema import Categories, Declaration, Schema  # noqa: E402
 from discreet.synthesis.domain import Domain  # noqa: E402
 from tests.frozen import unfrozen  # noqa: E402
@@ -90,6 +90,20 @@ def test_a_student_of_one_class_or_none_says_that_one(labels, answer):
     assert model._taught(QUERIES, np.array(labels)).predict(QUERIES).tolist() == [answer] * 4
 
 
+def test_a_student_learns_between_the_rounds_of_an_interactive_session_and_of_no_other(monkeypatch):
+    plain = GNMax(sigma=2.0, queries=9)
+    interactive = InteractiveGNMax(sigma=2.0, sigma_threshold=2.0, threshold=5.0, queries=9, n_teachers=10)
+    taught = []
+    guess = SimpleNamespace(predict=lambda rows: np.zeros(len(rows)))
+    monkeypatch.setattr(_Run, "_student", lambda self, labels: taught.append(len(labels)) or guess)
+    for aggregator, lengths in ((interactive, [3, 6]), (plain, [])):
+        run = _Run(SimpleNamespace(rounds=3), None, aggregator, np.zeros((9, 1)), Streams(1))
+        answers, _ = run._answers(np.tile([10, 0], (9, 1)))
+        assert len(answers.labels) == 9
+        assert taught == lengths
+        taught.clear()
+
+
 def test_shares_of_a_student_without_probabilities_are_zeros_and_ones():
     student = SimpleNamespace(predict=lambda rows: np.array([2, 0, 1, 2]))
     assert _shares(student, QUERIES, 3).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -151,6 +165,19 @@ def test_a_teacher_without_records_votes_by_its_number():
 def test_fits_are_compared_without_who_is_told_of_them():
     settings, layout = GPATE(projections=2), Images(shape=(2, 2))
     assert GeneratorFit(settings, layout, print) == GeneratorFit(settings, layout, len)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 1e5, 1e18, 1e30])
+def test_an_answer_that_errs_at_least_as_often_as_one_in_e_costs_what_any_answer_does(sigma):
+    """The theorem's condition on q: it fails there for every noise, also where mu + 1 is mu in doubles."""
+    assert divergence([-0.99, -0.5, -1e-9, 0.0], sigma, np.array([8.0])).ravel() == pytest.approx(8.0 / sigma**2, abs=0)
+
+
+def test_agreement_is_cheaper_as_soon_as_the_second_order_is_above_one():
+    """mu2 = σ√(-log q): 0.98 is too low for the theorem, 1.5 is enough."""
+    below, above = divergence([-3.8416, -9.0], 0.5, np.array([1.3])).ravel()
+    assert below == 1.3 / 0.25
+    assert above < 0.9 * below
 
 
 # --- the smooth bound ------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ def divergence(log_q: ArrayLike, sigma: float, orders: Array) -> Array:
         log_a = np.log1p(-np.exp(log_q)) - np.log1p(-np.exp((log_q + e2) * (mu2 - 1) / mu2))
         log_b = e1 - log_q / (mu1 - 1)
         both = np.logaddexp(np.log1p(-np.exp(log_q)) + (orders - 1) * log_a, log_q + (orders - 1) * log_b)
-        ratio = mu2 * (np.log(mu1 / (mu1 - 1)) + np.log(mu2 / (mu2 - 1)))
+        ratio = mu2 * (np.log1p(1 / mu2) - np.log1p(-1 / mu2))  # at least 2, also where mu2 + 1 rounds to mu2
         holds = (mu1 >= orders) & (mu2 > 1) & (-log_q > e2) & (log_q <= (mu2 - 1) * e2 - ratio)
         return np.where(holds, np.fmin(np.maximum(both / (orders - 1), 0), free), free)
 
