@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -113,15 +114,17 @@ class Peer:
 
     def __init__(self, task: Task) -> None:
         self.task, self.failed = task, ""
-        self.script = peers.ROOT / "benchmarks" / "peers_models.py"
+        self.waiting: deque[dict[str, Any]] = deque()
+        script = peers.ROOT / "benchmarks" / "peers_models.py"
+        self.answers = peers.stream(peers.python("models"), script, iter(self.waiting.popleft, None))
 
-    def scores(self, name: str, epsilon: float, seeds: list[int]) -> Iterator[float | None]:
-        """One a seed; none where the peer fails."""
-        questions = [self._question(name, epsilon, seed) for seed in seeds]
-        for found in peers.stream(peers.python("models"), self.script, questions):
-            self.failed = found.get("failure", self.failed)
-            value = found.get("score")
-            yield None if value is None else (-value if name == "k-means" else value)
+    def score(self, name: str, epsilon: float, seed: int) -> float | None:
+        """None where the peer fails."""
+        self.waiting.append(self._question(name, epsilon, seed))
+        found = next(self.answers)
+        self.failed = found.get("failure", self.failed)
+        value = found.get("score")
+        return None if value is None else (-value if name == "k-means" else float(value))
 
     def _question(self, name: str, epsilon: float, seed: int) -> dict[str, Any]:
         task = self.task
@@ -133,6 +136,7 @@ class Peer:
             norm = float(np.sqrt(len(low)))
         if name == "least squares":
             low, high = np.full(x.shape[1], -1.0), np.ones(x.shape[1])
+        peers.BUILD.mkdir(exist_ok=True)
         path = peers.BUILD / f"estimators-{seed}.npz"
         facts = {"low": low, "high": high, "norm": norm, "classes": np.array(task.classes)}
         parts = {"x": x[train], "y": task.y[train], "test": x[test], "labels": task.y[test]}
