@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-DATASETS, LIMIT = ("fair", "randhie"), 60
+DATASETS, LIMIT = ("fair", "randhie"), 30
 
 
 def exported(question: dict[str, Any]) -> dict[str, Any]:

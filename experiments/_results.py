@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.peers import BUILD
 
-__all__ = ["DOCS", "figure", "load", "resumed", "save", "write_table"]
+__all__ = ["DOCS", "figure", "kept", "load", "resumed", "save", "write_table"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -35,6 +35,14 @@ def save(name: str, found: Any) -> None:
 def load(name: str) -> Any:
     """What was kept."""
     return json.loads((DOCS / "experiments" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def kept(name: str) -> dict[str, Any]:
+    """What was kept so far, by name; nothing before the first run."""
+    try:
+        return dict(load(name))
+    except FileNotFoundError:
+        return {}
 
 
 def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -17,10 +17,11 @@ coordinate's own clip whatever the clips are, so their choice is free:
     starts from the latter and follows the ``quantile`` of the derivatives, each update also releasing how many lie
     within the clip (Andrew et al. 2021).
 
-Coordinates come in a random order, each once a round, or ``sampling="smoothness"`` are drawn in proportion to M_j, or
-``sampling="greedy"``: the exponential mechanism picks a large \|g_j\|/√M_j, which is charged; the last iterate is kept. The proximal step serves the L1 penalty (lasso,
-elastic net) and a box (``box``). M_j is public if declared (``smoothness``: one bound on Σ x_ij² a column, in scaled
-units); otherwise the column sums of squares are released first, with a tenth of the budget.
+Coordinates come in a random order, each once a round; or are drawn in proportion to M_j (``sampling="smoothness"``);
+or the exponential mechanism picks a large \|g_j\|/√M_j, which is charged (``sampling="greedy"``), and the last iterate
+is kept. The proximal step serves the L1 penalty (lasso, elastic net) and a box (``box``). M_j is public if declared
+(``smoothness``: one bound on Σ x_ij² a column, in scaled units); otherwise the column sums of squares are released
+first, with a tenth of the budget.
 
 An update reads every record once: scores are shifted by what the update before it changed, and looked at, in one pass
 over two columns of single precision, scores and targets: 32 bytes a record and coordinate.
