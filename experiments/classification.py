@@ -8,7 +8,6 @@ epsilon 1 on breast cancer, and keeps nothing; ``--seeds N``, and the names of d
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -74,9 +73,7 @@ HEADER = ["data", "ε", "seeds", *SOLVERS, "behind"]
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    words = sys.argv[1:] if sys.argv[0].endswith("classification.py") else []
-    quick = "--quick" in words
-    seeds = int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else SEEDS
+    words, quick, seeds = _results.asked(NAME, SEEDS)
     found: dict[str, list[float]] = {} if quick else _results.kept(NAME)
     for name in [word for word in words if word in DATA] or (DATA[:1] if quick else DATA):
         run(TASKS[name](), found, seeds, (1.0,) if quick else EPSILONS, keep=not quick)

@@ -12,7 +12,6 @@ seed at epsilon 1 without peers, and keeps nothing.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -201,9 +200,8 @@ HEADER = ["data", "estimator", "not private", *(f"{who}, ε = {e:g}" for e in EP
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    words = sys.argv[1:] if sys.argv[0].endswith("estimators.py") else []
-    quick, with_peers = "--quick" in words, not {"--quick", "--no-peers"} & set(words)
-    seeds = int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else SEEDS
+    words, quick, seeds = _results.asked(NAME, SEEDS)
+    with_peers = not {"--quick", "--no-peers"} & set(words)
     chosen = [word for word in words if word in TASKS] or list(TASKS)
     found: Scores = {} if quick else _results.kept(NAME)
     for name in chosen:

@@ -270,7 +270,7 @@ def column_sum(
 
 def inside_count(
     kind: int,
-    column: NDArray[np.float64],
+    column: NDArray[Any],
     scores: NDArray[np.float64],
     targets: NDArray[np.float64],
     width: float,
