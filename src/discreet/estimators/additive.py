@@ -9,11 +9,12 @@ with N the noisy counts of the bins, h a bound on the loss's curvature, D the di
 an ordered feature. The next feature sees the corrected scores. What is returned is the average of the later rounds, in
 which the noise of single steps is averaged out.
 
-τ and α are in proportion to the noise s. In a regression they are, where data are few, those of the most probable
-function: with s the noise of the averaged rounds and v the variance that a feature's part may have, a bin of n records
-has τ = s²/nv, and D has τ·m²/12 for m bins, since a straight line of variance v rises by √(12v)/m from bin to bin. The
-mean of the bins is free to vary as much, all of it together. Classes are guessed by the sign of a score, which
-survives noise that its size does not; there the first two stand.
+τ and α are in proportion to the noise. In a regression they are, where data are few, about those of the most probable
+function. With s the noise of the averaged rounds and v the variance that a feature's part may have, m bins of n
+records that know nothing of each other have τ = s²/nv. Where all move together, as in the mean of the bins and, nearly,
+in an ordered feature, τ/m is enough; D then has 2τm/3 (a straight line of variance v rises by √(12v)/m from bin to bin,
+which alone would make it τm/12; smoother did better). Classes are guessed by the sign of a score, which survives
+noise that its size does not: there nothing is added.
 
 Guarantee: a record is in one bin of a feature with a residual of at most 1, so every histogram of residuals, and of
 counts, has sensitivity 1; their noises are independent, and their costs add up to the budget.
@@ -127,15 +128,15 @@ class Additive(Plan):
 
     def _penalty(self, feature: int, count: float) -> NDArray[np.float64]:
         """τI + αDᵀD, and less of τ along the mean of a regression's bins."""
-        size, noise = self.bins.sizes[feature], self.noises[feature].deviation
+        size, noise, apart = self.bins.sizes[feature], self.noises[feature].deviation, feature in self.nominal
         ridge = level = self.ridge * noise
         smooth = self.smoothing * noise
         if not len(self.classes):
             records = max(count, self.counting.deviation * math.sqrt(size)) / size  # in a bin
-            level = noise**2 * 2 / self.rounds * len(self.bins.sizes) / (records * VARIANCE)
-            ridge, smooth = max(ridge, level), max(smooth, level * size**2 / 12)
-            level = max(level / size, 2.0**-20 * ridge)  # above zero: what is solved stays regular
-        smooth = 0.0 if feature in self.nominal else smooth
+            alone = noise**2 * 2 / self.rounds * len(self.bins.sizes) / (records * VARIANCE)
+            ridge, smooth = max(ridge, alone if apart else alone / size), max(smooth, alone * size * 2 / 3)
+            level = max(alone / size, 2.0**-20 * ridge)  # above zero: what is solved stays regular
+        smooth = 0.0 if apart else smooth
         differences = np.diff(np.eye(size), axis=0)[:-1]  # the last bin holds what is missing: nobody's neighbour
         mean = np.full((size, size), 1 / size)
         return np.asarray(ridge * (np.eye(size) - mean) + level * mean + smooth * differences.T @ differences)
