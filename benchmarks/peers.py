@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def ask(interpreter: str, script: Path, question: Any, *, limit: float = 600) ->
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def stream(interpreter: str, script: Path, questions: list[Any]) -> Iterator[Any]:
+def stream(interpreter: str, script: Path, questions: Iterable[Any]) -> Iterator[Any]:
     """Many answers from one process, a line each, as they come:
     for work where start-up would cost more than the answer.
     """

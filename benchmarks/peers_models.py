@@ -1,19 +1,21 @@
 """Runs in the peers' environment: diffprivlib's and InterpretML's estimators, one fit a question, scored on test rows.
 
 A question names a file of arrays (train, test, their targets, bounds), an estimator, epsilon, delta and a seed; or a
-data set of statsmodels to export. diffprivlib is pure; DP-EBM takes the delta.
+data set of statsmodels to export. diffprivlib is pure; DP-EBM takes the delta. A fit that takes more than ``LIMIT``
+seconds of a processor has failed: some of them draw until a draw is accepted, which may be never.
 """
 
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import warnings
 from typing import Any
 
 import numpy as np
 
-DATASETS = ("fair", "randhie")
+DATASETS, LIMIT = ("fair", "randhie"), 30
 
 
 def exported(question: dict[str, Any]) -> dict[str, Any]:
@@ -100,11 +102,17 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         return {"score": scored(made(question, data), question, data)}
 
 
+def out_of_time(*_: Any) -> None:
+    raise TimeoutError(f"no answer in {LIMIT} processor seconds")
+
+
 def main() -> None:
+    signal.signal(signal.SIGPROF, out_of_time)
     if "--stream" not in sys.argv:
         print(json.dumps(answer(json.load(sys.stdin))))
         return
     for line in sys.stdin:
+        signal.setitimer(signal.ITIMER_PROF, LIMIT)
         try:
             found = answer(json.loads(line))
         except Exception as error:  # a peer that fails on a data set has no score there

@@ -4,6 +4,7 @@ table."""
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from benchmarks.peers import BUILD
 
-__all__ = ["DOCS", "figure", "load", "resumed", "save", "show", "write_table"]
+__all__ = ["DOCS", "asked", "figure", "kept", "load", "resumed", "save", "show", "write_table"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -35,6 +36,22 @@ def save(name: str, found: Any) -> None:
 def load(name: str) -> Any:
     """What was kept."""
     return json.loads((DOCS / "experiments" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def asked(name: str, seeds: int, quick: bool) -> tuple[list[str], int]:
+    """The words after ``python -m experiments.name`` (none, where several experiments are run), and the number of
+    ``--seeds``: one where it is quick, and ``seeds`` otherwise, unless it is given.
+    """
+    words = sys.argv[1:] if sys.argv[0].endswith(f"{name}.py") else []
+    return words, int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else seeds
+
+
+def kept(name: str) -> dict[str, Any]:
+    """What was kept so far, by name; nothing before the first run."""
+    try:
+        return dict(load(name))
+    except FileNotFoundError:
+        return {}
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -12,9 +12,10 @@ seed at epsilon 1 without peers, and keeps nothing.
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,15 +114,17 @@ class Peer:
 
     def __init__(self, task: Task) -> None:
         self.task, self.failed = task, ""
-        self.script = peers.ROOT / "benchmarks" / "peers_models.py"
+        self.waiting: deque[dict[str, Any]] = deque()
+        script = peers.ROOT / "benchmarks" / "peers_models.py"
+        self.answers = peers.stream(peers.python("models"), script, iter(self.waiting.popleft, None))
 
-    def scores(self, name: str, epsilon: float, seeds: list[int]) -> Iterator[float | None]:
-        """One a seed; none where the peer fails."""
-        questions = [self._question(name, epsilon, seed) for seed in seeds]
-        for found in peers.stream(peers.python("models"), self.script, questions):
-            self.failed = found.get("failure", self.failed)
-            value = found.get("score")
-            yield None if value is None else (-value if name == "k-means" else value)
+    def score(self, name: str, epsilon: float, seed: int) -> float | None:
+        """None where the peer fails."""
+        self.waiting.append(self._question(name, epsilon, seed))
+        found = next(self.answers)
+        self.failed = found.get("failure", self.failed)
+        value = found.get("score")
+        return None if value is None else (-value if name == "k-means" else float(value))
 
     def _question(self, name: str, epsilon: float, seed: int) -> dict[str, Any]:
         task = self.task
@@ -133,6 +136,7 @@ class Peer:
             norm = float(np.sqrt(len(low)))
         if name == "least squares":
             low, high = np.full(x.shape[1], -1.0), np.ones(x.shape[1])
+        peers.BUILD.mkdir(exist_ok=True)
         path = peers.BUILD / f"estimators-{seed}.npz"
         facts = {"low": low, "high": high, "norm": norm, "classes": np.array(task.classes)}
         parts = {"x": x[train], "y": task.y[train], "test": x[test], "labels": task.y[test]}
@@ -146,24 +150,23 @@ class Peer:
 
 
 def run(task: Task, found: Scores, seeds: int, epsilons: tuple[float, ...], with_peers: bool, keep: bool) -> None:
-    """Fill in what is missing, and keep it."""
+    """Fill in what is missing, and keep it. A peer that failed once on a question is not asked it again."""
+    peer = Peer(task) if with_peers else None
     for name in named(task):
-        jobs: dict[str, Callable[[int], Iterator[float | None]]] = {
-            f"{task.name}|{name}|not private|": lambda first, name=name: (  # type: ignore[misc]
-                score(name, task, plain(name, task), seed) for seed in range(first, 1 if task.test else seeds)
-            )
+        jobs: dict[str, Callable[[int], float | None]] = {
+            f"{task.name}|{name}|not private|": lambda seed, name=name: score(name, task, plain(name, task), seed)  # type: ignore[misc]
         }
         for epsilon in epsilons:
-            jobs[f"{task.name}|{name}|discreet|{epsilon:g}"] = lambda first, name=name, epsilon=epsilon: (  # type: ignore[misc]
-                score(name, task, private(name, task, epsilon, seed), seed) for seed in range(first, seeds)
+            jobs[f"{task.name}|{name}|discreet|{epsilon:g}"] = lambda seed, name=name, epsilon=epsilon: (  # type: ignore[misc]
+                score(name, task, private(name, task, epsilon, seed), seed)
             )
-            if with_peers and name in PEERS:
-                jobs[f"{task.name}|{name}|peer|{epsilon:g}"] = lambda first, name=name, epsilon=epsilon: (  # type: ignore[misc]
-                    Peer(task).scores(name, epsilon, list(range(first, seeds)))
-                )
+            if peer and name in PEERS:
+                jobs[f"{task.name}|{name}|peer|{epsilon:g}"] = partial(peer.score, name, epsilon)
         for key, job in jobs.items():
-            for value in job(len(found.get(key, []))):
-                found.setdefault(key, []).append(None if value is None else round(value, 5))
+            has = found.setdefault(key, [])
+            while len(has) < (1 if task.test and "not private" in key else seeds) and None not in has:
+                value = job(len(has))
+                has.append(None if value is None else round(value, 5))
                 if keep:
                     _results.save(NAME, found)
 
@@ -173,15 +176,19 @@ def cell(found: Scores, key: str) -> str:
     values = [value for value in found.get(key, []) if value is not None]
     if not values:
         return "fails" if found.get(key) else ""
-    return f"{np.mean(values):.3f}" + (f" ({len(values)})" if len(values) != SEEDS else "")
+    mean = float(np.mean(values))
+    told = "< -100" if mean < -100 else f"{mean:.3f}" if mean > -1 else f"{mean:.1f}"
+    return told + (f" ({len(values)})" if len(values) != SEEDS else "")
 
 
 def rows(found: Scores) -> list[list[str]]:
     """The table: what is not private, then ours and the peer's at each epsilon."""
     lines = []
-    pairs = dict.fromkeys(tuple(key.split("|")[:2]) for key in found)
-    for task, name in pairs:
-        told = [cell(found, f"{task}|{name}|not private|").split(" ")[0]]
+    order = (*CLASSIFIERS, *REGRESSORS, *UNSUPERVISED)
+    for task, name in ((task, name) for task in TASKS for name in dict.fromkeys(order)):
+        if f"{task}|{name}|not private|" not in found:
+            continue
+        told = [cell(found, f"{task}|{name}|not private|").split(" (")[0]]
         for epsilon in EPSILONS:
             told += [cell(found, f"{task}|{name}|{who}|{epsilon:g}") for who in ("discreet", "peer")]
         lines.append([task, name, *told])
@@ -193,24 +200,16 @@ HEADER = ["data", "estimator", "not private", *(f"{who}, ε = {e:g}" for e in EP
 
 def main(quick: bool = False) -> None:
     warnings.simplefilter("ignore")
-    words = sys.argv[1:] if sys.argv[0].endswith("estimators.py") else []
+    words, seeds = _results.asked(NAME, SEEDS, quick)
     with_peers = not quick and "--no-peers" not in words
-    seeds = int(words[words.index("--seeds") + 1]) if "--seeds" in words else 1 if quick else SEEDS
     chosen = [word for word in words if word in TASKS] or list(TASKS)
-    found: Scores = {} if quick else _kept()
+    found: Scores = {} if quick else _results.kept(NAME)
     for name in chosen:
         run(TASKS[name](), found, seeds, (1.0,) if quick else EPSILONS, with_peers, keep=not quick)
         if not quick:
             _results.write_table(NAME, HEADER, rows(found))
     for line in [HEADER, *rows(found)]:
         print(" | ".join(line))
-
-
-def _kept() -> Scores:
-    try:
-        return dict(_results.load(NAME))
-    except FileNotFoundError:
-        return {}
 
 
 if __name__ == "__main__":

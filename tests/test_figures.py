@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from statistics import fmean
@@ -59,6 +60,20 @@ def test_the_guides_have_the_same(page: str, figure: str) -> None:
     numbers = re.findall(r"\d+\.\d+", figure)
     assert figure in (ROOT / page).read_text(encoding="utf-8")
     assert numbers[-1] in README
+
+
+@pytest.mark.parametrize("study", ["estimators", "classification"])
+def test_the_table_of_a_study_shows_what_was_kept(study: str) -> None:
+    page = (DOCS / "experiments" / f"{study}.md").read_text(encoding="utf-8")
+    rows = importlib.import_module(f"experiments.{study}").rows(kept(study))
+    shown = [line for line in page.splitlines() if line.startswith("| ")][2:]
+    assert shown == ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def test_no_default_classifier_is_half_a_point_behind() -> None:
+    rows = importlib.import_module("experiments.classification").rows(kept("classification"))
+    assert len(rows) == 15
+    assert max(float(row[-1]) for row in rows) <= 0.5
 
 
 def test_the_found_at_most_table_is_computed() -> None:

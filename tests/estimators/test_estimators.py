@@ -35,6 +35,7 @@ CLASSIFIERS = {
     "additive, softmax": AdditiveClassifier(bounds=BOUNDS, bins=3, rounds=1, classes=(0, 1, 2)),
     "tree": DecisionTreeClassifier(bounds=BOUNDS, bins=3, max_depth=2),
     "forest": RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2),
+    "forest of its own depth": RandomForestClassifier(bounds=BOUNDS, bins=4, n_estimators=2),
 }
 REGRESSORS = {"regression": AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, target_bounds=(-1, 2))}
 UNSUPERVISED = {
@@ -204,10 +205,41 @@ def test_random_trees_look_at_no_record():
     """The splits are the same whatever the data."""
     rng = np.random.default_rng(0)
     kinds = [rng.uniform(size=(50, 2)), np.full((3, 2), np.nan)]
-    trees = [RandomForestClassifier(bounds=(0, 1)).fit(X, np.zeros(len(X), int)).trees_ for X in kinds]
+    forest = RandomForestClassifier(bounds=(0, 1), max_depth=9)
+    trees = [clone(forest).fit(X, np.zeros(len(X), int)).trees_ for X in kinds]
     for one, other in zip(*trees, strict=True):
         assert one.feature.tolist() == other.feature.tolist()
         assert one.threshold.tolist() == other.threshold.tolist()
+
+
+@pytest.mark.parametrize(("n", "epsilon", "depth"), [(60, 0.1, 2), (20_000, 1.0, 9), (2_000, 1.0, 6), (2_000, 0.5, 5)])
+def test_a_forest_is_as_deep_as_its_records_stand_above_the_noise(n, epsilon, depth):
+    """n over the noise of a leaf is 0.4, 1,060, 106 and 54; the count's own noise is far below n, but for the first."""
+    X, y = np.zeros((n, 1)), np.zeros(n, int)
+    forest = RandomForestClassifier(bounds=(-1, 1), n_estimators=20, epsilon=epsilon, delta=1e-5, random_state=0)
+    assert forest.fit(X, y).trees_[0].depth == depth
+    given = clone(forest).set_params(max_depth=3)
+    assert given.fit(X, y).trees_[0].depth == 3
+    assert len(dp.events.leaves(given.event_)) == 1 < len(dp.events.leaves(forest.event_))
+
+
+def test_little_data_and_a_small_budget_do_little_harm():
+    """An additive regression of 300 records had an R² of -2, and centres of as many were worse than those given."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(1300, 10))
+    y = X @ rng.normal(size=10) / 8
+    found = [
+        AdditiveRegressor(bounds=(-1, 1), target_bounds=(-1, 1), epsilon=0.1, delta=1e-5, random_state=seed)
+        .fit(X[:300], y[:300])
+        .score(X[300:], y[300:])
+        for seed in range(4)
+    ]
+    assert np.mean(found) > -0.3
+    centres = [
+        KMeans(5, bounds=(-1, 1), epsilon=0.05, delta=1e-5, random_state=seed).fit(X[:300] / 2) for seed in range(4)
+    ]
+    ends = [(model.transform(X[300:] / 2).min(axis=1) ** 2).mean() for model in centres]
+    assert np.mean(ends) < 2.5 * (X[300:] ** 2 / 4).sum(axis=1).mean()  # those of saying nothing: the middle
 
 
 # --- scikit-learn's contract ----------------------------------------------------------------------------------------

@@ -8,7 +8,15 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet.datasets import adult, adult_features
-from experiments import adult_recipe, coordinate_descent, dimension, linear_accuracy, widening
+from experiments import (
+    adult_recipe,
+    classification,
+    coordinate_descent,
+    dimension,
+    estimators,
+    linear_accuracy,
+    widening,
+)
 
 
 def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_path):
@@ -29,6 +37,20 @@ def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_pat
     (tmp_path / "images").mkdir()
     coordinate_descent.plot(found)
     assert (tmp_path / "images" / "coordinate-descent.png").stat().st_size > 10_000
+
+
+def test_the_default_is_compared_over_seeds_that_every_solver_has():
+    found = {"a|1|default": [0.5, 0.9, 0.9], "a|1|cd": [0.6, 0.8], "b|1|default": []}
+    line = classification.rows(found)
+    assert [row[:4] + row[-1:] for row in line] == [["a", "1", "2", "70.0", "0.0"]]
+    line = classification.rows(found | {"a|1|cd": [0.6]})
+    assert line[0][2:4] + line[0][-1:] == ["1", "50.0", "10.0"]
+
+
+def test_a_cell_says_how_many_seeds_it_is_the_mean_of_and_who_failed():
+    found = {"ten": [0.5] * 10, "two": [0.5, 0.7], "none": [None], "low": [-2.25], "far": [-1e6] * 10}
+    told = [estimators.cell(found, key) for key in (*found, "never")]
+    assert told == ["0.500", "0.600 (2)", "fails", "-2.2 (1)", "< -100", ""]
 
 
 def test_excess_risk_does_not_grow_with_the_dimension():

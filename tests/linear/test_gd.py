@@ -1,5 +1,6 @@
 """Gradient descent decides by public facts and a paid count; what it releases costs what was stated, in any case."""
 
+import dataclasses
 import math
 from fractions import Fraction
 
@@ -135,6 +136,19 @@ def test_whatever_is_decided_costs_no_more_than_what_was_stated(size, n, options
     assert math.fsum(1 / z**2 for z in parts) <= stated
     assert stated <= 1.000001 * math.fsum(1 / z**2 for z in parts)
     assert dp.epsilon(asked.event, 1e-6) <= 1.0
+
+
+def test_least_squares_are_held_back_where_data_are_few_and_their_intercept_less():
+    """Three times the ridge at which noise and data balance; three tenths of it for the intercept, if none is given."""
+    few = plan(loss=Squared(), epsilon=0.1).settled(100.0)
+    assert few._ridge(100.0) == pytest.approx(gd.CAUTION * (2 * few.spread) ** 2 * 4 / 30)
+    problem = dataclasses.replace(few.problem, intercept=True)
+    ridges = dataclasses.replace(few, problem=problem)._penalties(2.0)
+    assert ridges.ravel().tolist() == [2.0, 2.0, 2.0, 2.0 * gd.LEVEL]
+    assert few._penalties(2.0) == 2.0, "without an intercept"
+    declared = dataclasses.replace(problem, regularization=1.0)
+    assert dataclasses.replace(few, problem=declared)._penalties(2.0) == 2.0
+    assert plan()._penalties(2.0) == 2.0, "of another loss"
 
 
 @pytest.mark.parametrize(

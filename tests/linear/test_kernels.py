@@ -103,6 +103,21 @@ def test_columns_agree_with_the_losses(kind, loss, targets):
     assert kernels.inside_count(kind, x, scores, signs, 0.5, 1e-12) == int((np.abs(expected) <= 1e-12).sum())
 
 
+@pytest.mark.parametrize("n", [0, 1, 1024, 2500])
+@pytest.mark.parametrize("kind", [kernels.SQUARED, kernels.LOGISTIC, kernels.HINGE])
+def test_scores_follow_an_update_in_the_pass_that_adds_up_the_next_column(kind, n):
+    rng = np.random.default_rng(n)
+    column, moved = (rng.normal(size=n).astype(np.float32) for _ in range(2))
+    scores, targets = rng.normal(size=n), np.sign(rng.normal(size=n))
+    later, kept = scores.copy(), scores.copy()
+    kernels.shift_scores(later, moved, -0.7)
+    found = kernels.column_sum(kind, column, scores, targets, 0.5, 0.3, moved, -0.7)
+    assert found.tolist() == kernels.column_sum(kind, column, later, targets, 0.5, 0.3).tolist()
+    assert scores.tolist() == later.tolist()
+    kernels.column_sum(kind, column, kept, targets, 0.5, 0.3, moved, 0.0)
+    assert n == 0 or kept.tolist() != later.tolist()
+
+
 def test_the_sigmoid_is_off_by_less_than_1e_13():
     """And by little of itself where it is tiny: no term of the polynomial may be missing."""
     t = np.concatenate([np.linspace(-40, 40, 4001), [-599.0, 599.0, -1e4, 1e4, 0.0, -0.0]])

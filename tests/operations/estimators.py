@@ -55,4 +55,5 @@ OPERATIONS: list[Case] = [
     _case("Fit, standard scaler", StandardScaler(bounds=BOUNDS)),
     _case("Fit, range scaler", MinMaxScaler(bounds=BOUNDS)),
     _case("Fit, forest", RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2)),
+    _case("Fit, forest of its own depth", RandomForestClassifier(bounds=BOUNDS, bins=4, n_estimators=2)),
 ]

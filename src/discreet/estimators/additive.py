@@ -9,6 +9,13 @@ with N the noisy counts of the bins, h a bound on the loss's curvature, D the di
 an ordered feature. The next feature sees the corrected scores. What is returned is the average of the later rounds, in
 which the noise of single steps is averaged out.
 
+τ and α are in proportion to the noise. In a regression they are, where data are few, about those of the most probable
+function. With s the noise of the averaged rounds and v the variance that a feature's part may have, m bins of n
+records that know nothing of each other have τ = s²/nv. Where all move together, as in the mean of the bins and, nearly,
+in an ordered feature, τ/m is enough; D then has 2τm/3 (a straight line of variance v rises by √(12v)/m from bin to bin,
+which alone would make it τm/12; smoother did better). Classes are guessed by the sign of a score, which survives
+noise that its size does not: there nothing is added.
+
 Guarantee: a record is in one bin of a feature with a residual of at most 1, so every histogram of residuals, and of
 counts, has sensitivity 1; their noises are independent, and their costs add up to the budget.
 
@@ -18,6 +25,7 @@ are random and each takes a plain gradient step; here every bin is measured and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +44,7 @@ __all__ = ["Additive", "total"]
 
 _FAR = 2.0**20  # no score goes further in a round: residuals stay numbers, whatever the noise
 COUNTING = 0.1  # the share of the budget that the counts of the bins take
+VARIANCE = 0.1  # that scores of a regression may have, on targets in [-1, 1]: they are rarely spread further
 
 
 @dataclass(frozen=True)
@@ -112,13 +121,25 @@ class Additive(Plan):
         return [self._solver(j, np.maximum(counts, 0.0)) for j, counts in enumerate(noisy)]
 
     def _solver(self, feature: int, counts: NDArray[np.float64]) -> Any:
-        size, noise = self.bins.sizes[feature], self.noises[feature].deviation
-        differences = np.diff(np.eye(size), axis=0)[:-1]  # the last bin holds what is missing: nobody's neighbour
-        ordered = 0.0 if feature in self.nominal else self.smoothing * noise
-        penalty = self.ridge * noise * np.eye(size) + ordered * differences.T @ differences
         curvature = 1.0 if not len(self.classes) else 0.25 if self.scores == 1 else 0.5
+        penalty = self._penalty(feature, float(counts.sum()))
         inverse = np.linalg.inv(curvature * np.diag(counts) + penalty)
         return lambda gradient, term: inverse @ (gradient - penalty @ term)
+
+    def _penalty(self, feature: int, count: float) -> NDArray[np.float64]:
+        """τI + αDᵀD, and less of τ along the mean of a regression's bins."""
+        size, noise, apart = self.bins.sizes[feature], self.noises[feature].deviation, feature in self.nominal
+        ridge = level = self.ridge * noise
+        smooth = self.smoothing * noise
+        if not len(self.classes):
+            records = max(count, self.counting.deviation * math.sqrt(size)) / size  # in a bin
+            alone = noise**2 * 2 / self.rounds * len(self.bins.sizes) / (records * VARIANCE)
+            ridge, smooth = max(ridge, alone if apart else alone / size), max(smooth, alone * size * 2 / 3)
+            level = max(alone / size, 2.0**-20 * ridge)  # above zero: what is solved stays regular
+        smooth = 0.0 if apart else smooth
+        differences = np.diff(np.eye(size), axis=0)[:-1]  # the last bin holds what is missing: nobody's neighbour
+        mean = np.full((size, size), 1 / size)
+        return np.asarray(ridge * (np.eye(size) - mean) + level * mean + smooth * differences.T @ differences)
 
     def _residuals(self, scores: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
         """What is left to explain: within [-1, 1], and within 2 in all over several scores."""

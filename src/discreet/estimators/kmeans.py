@@ -21,6 +21,8 @@ with extra("sklearn"):
 
 __all__ = ["KMeans"]
 
+MOVE = 0.2  # of half the box's width; chosen on made-up clouds (``docs/decisions/0383``)
+
 
 @dataclass(frozen=True)
 class _Lloyd(Plan):
@@ -46,7 +48,7 @@ class _Lloyd(Plan):
             parts = [np.ones(len(points)), *points.T]
             totals = np.stack([summed(part, nearest, self.clusters) for part in parts], axis=1)
             noisy = self.noise.draw(totals.ravel(), rng).reshape(self.clusters, d + 1)
-            centres = _moved(centres, noisy, 2 * self.noise.deviation, public)
+            centres = _moved(centres, noisy, self.noise.deviation, public)
         half = (self.high - self.low) / 2 * math.sqrt(d)
         return {"cluster_centers_": centres * half + (self.low + self.high) / 2, "n_iter_": self.steps}
 
@@ -76,14 +78,20 @@ def _nearest(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArr
 
 
 def _moved(
-    centres: NDArray[np.float64], noisy: NDArray[np.float64], least: float, public: np.random.Generator
+    centres: NDArray[np.float64], noisy: NDArray[np.float64], noise: float, public: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Noisy means, inside the box; a cluster whose count is lost in the noise starts again beside the largest."""
-    counts, reach = noisy[:, 0], 1 / math.sqrt(centres.shape[1])
-    found = noisy[:, 1:] / np.maximum(counts, 1.0)[:, None]
-    largest = found[counts.argmax()]
-    jump = public.normal(size=centres.shape) * reach / 4
-    return np.clip(np.where((counts > least)[:, None], found, largest + jump), -reach, reach)
+    """Noisy means, inside the box, drawn towards the centres before them as far as the noise hides them: the likeliest
+    place for a centre that moves by ``MOVE`` of the box a coordinate. A cluster whose count is lost in the noise starts
+    again beside the largest, if that one is known well enough to start from.
+    """
+    counts, reach = np.maximum(noisy[:, 0], 0.0), 1 / math.sqrt(centres.shape[1])
+    believed = counts / (counts**2 + (noise / (MOVE * reach)) ** 2)
+    found = centres + (noisy[:, 1:] - noisy[:, :1] * centres) * believed[:, None]
+    largest = counts.argmax()
+    if noise < counts[largest] * reach / 4:
+        jump = public.normal(size=centres.shape) * reach / 4
+        found = np.where((counts > 2 * noise)[:, None], found, found[largest] + jump)
+    return np.clip(found, -reach, reach)
 
 
 class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]

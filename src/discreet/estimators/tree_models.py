@@ -27,14 +27,17 @@ NEWS = 2.0  # how much the leaves of a forest say beyond the common shares, over
 
 class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     bins: Any
-    max_depth: int
+    max_depth: int | None
     classes: Any
 
-    def _shape(self, features: int) -> tuple[Bins, NDArray[Any], int]:
+    def _shape(self, features: int) -> tuple[Bins, NDArray[Any]]:
+        return Bins.declared(*self._sides(features), self.bins), Labels(self.classes).declared
+
+    def _depth(self) -> int:
         depth = whole("max_depth", self.max_depth, low=1)
         if depth > DEEPEST:
             raise ValueError(f"max_depth is {depth}, but must be at most {DEEPEST}: leaves double with each level.")
-        return Bins.declared(*self._sides(features), self.bins), Labels(self.classes).declared, depth
+        return depth
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Shares of the classes in each record's leaves, averaged over the trees."""
@@ -88,17 +91,17 @@ class DecisionTreeClassifier(_Trees):
         self.random_state = random_state
 
     def _plan(self, features: int) -> Plan:
-        bins, classes, depth = self._shape(features)
-        return Greedy(bins, classes, depth, self._budget, self._movement)
+        return Greedy(*self._shape(features), self._depth(), self._budget, self._movement)
 
 
 class RandomForestClassifier(_Trees):
-    """A differentially private forest of random trees; the splits are public, drawn from ``split_seed``.
+    """A differentially private forest of random trees; the splits are public, drawn from ``split_seed``. Where
+    ``max_depth`` is not given, it is 2 to 9 as a noisy count of the records says, which takes 1 % of the budget.
 
     Leaves of random trees know little each, and are drawn towards the common class; what they say beyond that counts
     double, as if every second tree were news.
 
-    Guarantee: ``event_``: one noisy vector of leaf counts; see ``discreet.estimators.trees``.
+    Guarantee: ``event_``: one noisy vector of leaf counts, and that count; see ``discreet.estimators.trees``.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(8000, 2)); y = (X[:, 0] > 0.5).astype(int)
@@ -110,7 +113,7 @@ class RandomForestClassifier(_Trees):
         self,
         *,
         n_estimators: int = 20,
-        max_depth: int = 9,
+        max_depth: int | None = None,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         bounds: Any = None,
@@ -141,6 +144,6 @@ class RandomForestClassifier(_Trees):
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _plan(self, features: int) -> Plan:
-        bins, classes, depth = self._shape(features)
         trees, seed = whole("n_estimators", self.n_estimators, low=1), whole("split_seed", self.split_seed)
-        return Forest(bins, classes, trees, depth, self._budget, self._movement, seed)
+        depth = None if self.max_depth is None else self._depth()
+        return Forest(*self._shape(features), trees, depth, self._budget, self._movement, seed)

@@ -2,7 +2,8 @@
 
 **Forest.** Trees of random splits, drawn from a public stream over the declared bounds, look at no record; only the
 class counts of their leaves do. A record is in one leaf of each tree, so all leaves of T trees are one vector of
-sensitivity √T, released once.
+sensitivity √T, released once. How deep trees are follows from a noisy count of the records, for 1 % of the budget,
+unless it is given: leaves that hold fewer records than their noise say nothing.
 
 **Tree.** Level by level, every open node has a noisy histogram of class by bin for each feature; the best split of the
 noisy counts is post-processing. A record is in one node of a level, once for each of d features: √d a level. The leaves
@@ -14,6 +15,7 @@ noisy counts in greedy ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +33,8 @@ from discreet.mechanisms import Budget
 __all__ = ["Forest", "Greedy", "Splits", "shares"]
 
 LEAVES = 0.4  # the share of the budget that a greedy tree's leaves take
+COUNTING = 0.01  # the share that a forest counts its records with
+DEEP, SHALLOW = 9, 2  # levels of a forest that are not given
 
 
 @dataclass
@@ -64,32 +68,46 @@ class Splits:
 
 @dataclass(frozen=True)
 class Forest(Plan):
-    """Random trees, and one noisy vector of all their leaves."""
+    """Random trees, and one noisy vector of all their leaves; without a depth, a noisy count first."""
 
     bins: Bins
     classes: NDArray[Any]
     trees: int
-    depth: int
+    depth: int | None
     budget: Budget
     movement: int
     seed: int
 
     @cached_property
+    def counting(self) -> Any:
+        """For the number of records, where that decides the depth."""
+        return None if self.depth else noise_for(self.budget.part(COUNTING), 1, 1, 1, self.movement)
+
+    @cached_property
     def noise(self) -> Any:
         """For the class counts of every leaf."""
-        size = self.trees * 2**self.depth * len(self.classes)
-        return noise_for(self.budget, self.trees, self.trees, size, self.movement)
+        size = self.trees * 2 ** (self.depth or DEEP) * len(self.classes)
+        left = self.budget if self.depth else self.budget.part(1 - COUNTING)
+        return noise_for(left, self.trees, self.trees, size, self.movement)
 
     @property
     def event(self) -> events.Event:
-        """One noisy vector."""
-        return self.noise.event  # type: ignore[no-any-return]
+        """One noisy vector, and the count."""
+        return self.noise.event if self.depth else self.counting.event + self.noise.event  # type: ignore[no-any-return]
+
+    def _depth(self, targets: NDArray[Any], rng: random.Rng) -> int:
+        """As given, or as deep as leaves of equal size would hold more records than noise."""
+        if self.depth:
+            return self.depth
+        count = float(self.counting.draw(np.array([(targets >= 0).sum()], np.float64), rng)[0])
+        return min(max(math.floor(math.log2(max(count, 1.0) / self.noise.deviation)), SHALLOW), DEEP)
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         """Count the leaves, with noise."""
         codes, k = self.bins.codes(rows), len(self.classes)
         public = np.random.default_rng([20232, self.seed])
-        trees = [self._drawn(public) for _ in range(self.trees)]
+        depth = self._depth(targets, rng)
+        trees = [self._drawn(public, depth) for _ in range(self.trees)]
         found = [_counts(tree.reached(codes), targets, tree.leaves, k) for tree in trees]
         noisy = self.noise.draw(np.concatenate(found), rng).reshape(self.trees, -1, k)
         leaves = [shares(counts, self.noise.deviation) for counts in noisy]
@@ -97,9 +115,9 @@ class Forest(Plan):
         learnt = {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
         return learnt | {"class_prior_": totals / totals.sum()}
 
-    def _drawn(self, public: np.random.Generator) -> Splits:
+    def _drawn(self, public: np.random.Generator, depth: int) -> Splits:
         """A random feature at each node, and a random threshold within what the path leaves of its range."""
-        tree, features = Splits(self.depth), len(self.bins.counts)
+        tree, features = Splits(depth), len(self.bins.counts)
         ranges = {0: [(0, count - 1) for count in self.bins.counts]}
         for node in range(len(tree.feature)):
             within = ranges.pop(node)

@@ -130,6 +130,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
             delta=self.delta,
             square=self._mapping(features).square,
             features=features + bool(self.fit_intercept),
+            intercept=bool(self.fit_intercept),
             regularization=self._ridge(),
             l1=self._l1,
             size=self.dataset_size,

@@ -56,6 +56,7 @@ class Problem:
     delta: float  # 0, or none when it is made: pure
     square: float  # R²
     features: int  # with the intercept's column
+    intercept: bool = False  # whether there is one; it is the last
     regularization: float | None = None  # Λ; None: the solver's own, from the noise
     l1: float = 0.0
     size: int | None = None

@@ -43,7 +43,7 @@ class Pace:
     step: float
     momentum: float
     first: float
-    ridge: float  # Λ
+    ridge: float | Array  # Λ, or one a weight
     turned: Callable[[Array], Array] = lambda gradient: gradient  # by what is known of the curvature
 
 

@@ -5,9 +5,9 @@ With M_j = c·Σ x_ij² + Λ the smoothness of coordinate j, an update of j is
 .. math:: w_j \leftarrow \mathrm{prox}\Bigl(w_j - \tfrac{1}{M_j}\bigl(\tilde g_j + \Lambda w_j\bigr)\Bigr), \qquad
           \tilde g_j = \sum_i [r_i x_{ij}]_{-C_j}^{C_j} + \mathcal N(0, (z C_j)^2)
 
-``passes`` outer rounds of p updates each (10, 40 or 120, as the number of records stands above the noise, unless it is
-given; so does the clip grow); an outer round ends at the mean of its inner iterates. The noise is z times
-the coordinate's own clip whatever the clips are, so their choice is free:
+``passes`` rounds of p updates each (10, or 40 where the number of records stands above the noise, unless it is given;
+so does the clip grow); what is returned is the mean of the iterates of the second half. The noise is z times the
+coordinate's own clip whatever the clips are, so their choice is free:
 
 ``clipping="uniform"``
     C_j = C/√p.
@@ -17,13 +17,14 @@ the coordinate's own clip whatever the clips are, so their choice is free:
     starts from the latter and follows the ``quantile`` of the derivatives, each update also releasing how many lie
     within the clip (Andrew et al. 2021).
 
-Coordinates are drawn uniformly, or ``sampling="smoothness"`` in proportion to M_j, or ``sampling="greedy"``: the
-exponential mechanism picks a large \|g_j\|/√M_j, which is charged. The proximal step serves the L1 penalty (lasso,
-elastic net) and a box (``box``). M_j is public if declared (``smoothness``: one bound on Σ x_ij² a column, in scaled
-units); otherwise the column sums of squares are released first, with a tenth of the budget.
+Coordinates come in a random order, each once a round; or are drawn in proportion to M_j (``sampling="smoothness"``);
+or the exponential mechanism picks a large \|g_j\|/√M_j, which is charged (``sampling="greedy"``), and the last iterate
+is kept. The proximal step serves the L1 penalty (lasso, elastic net) and a box (``box``). M_j is public if declared
+(``smoothness``: one bound on Σ x_ij² a column, in scaled units); otherwise the column sums of squares are released
+first, with a tenth of the budget.
 
-A pass moves 56 bytes a record and coordinate: column, score and target are read for the derivative; column and score
-are read and the score written for the update; and every row is read once for the scores of the averaged weights.
+An update reads every record once: scores are shifted by what the update before it changed, and looked at, in one pass
+over two columns of single precision, scores and targets: 32 bytes a record and coordinate.
 
 Guarantee: the event; derivatives are cut and added exactly (``kernels``).
 
@@ -51,7 +52,7 @@ from discreet.mechanisms.parameters import store
 
 __all__ = ["CoordinateDescent"]
 
-CLIP, PASSES = 0.5, (10, 40, 120)  # more of both where n/zp is above 30, above 200
+CLIP, PASSES = 0.5, (10, 40)  # more of both where n/zp is above 30
 SMOOTHNESS_SHARE = 0.1  # of the budget, for column sums of squares
 _STEEPEST = 2.0**28  # scores beyond it count as that: doubles below it are finer than the hair left for rounding
 _COUNT_WEIGHT = 0.2  # of "how many lie within the clip" beside the derivative, in adaptive clipping
@@ -143,7 +144,7 @@ class CoordinateDescent:
             longest = min(2.0, problem.loss.lipschitz * problem.norm)
             clip = min(CLIP * max(level / 30, 1.0) ** 0.42, max(longest, CLIP))
         if passes is None and self.sampling != "greedy":
-            passes = PASSES[(level > 30) + (level > 200)]
+            passes = PASSES[level > 30]
         return replace(self, passes=passes, clip=clip)
 
     @property
@@ -206,13 +207,15 @@ class _Run:
 
     def __init__(self, plan: CoordinateDescent, records: Records, rng: random.Rng, public: np.random.Generator) -> None:
         self.rng, self.public = rng, public
-        self.rows, self.columns = records.rows, np.asfortranarray(records.rows)
+        self.columns = np.asfortranarray(records.rows, np.float32)  # each entry rounded by itself
         loss = plan.problem.loss
         self.kind = kernels.KINDS.get(loss.name, 3)
         self.raw, self.targets = records.targets, records.signed(loss.name)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
-        squares = self._squares(plan)
+        self.moved, self.change = 0, 0.0  # the update that scores have yet to follow
+        self.order: list[int] = []
+        squares = self._squares(plan, records.rows)
         self.plan = plan = plan.settled(float(squares.max()))
         spread = plan.noise_multiplier * plan.bound * plan.problem.changes / math.sqrt(plan.steps)
         self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
@@ -224,19 +227,25 @@ class _Run:
         self.mechanisms = [plan._mechanism(plan._reach if adaptive else float(clip)) for clip in self.clips]
         self.chooser = plan._chooser if plan.sampling == "greedy" else None
 
-    def _squares(self, plan: CoordinateDescent) -> Array:
+    def _squares(self, plan: CoordinateDescent, rows: Array) -> Array:
         if plan.smoothness is not None:
             return np.array(plan.smoothness)
         measure = plan._measure
         assert measure is not None
         step = kernels.grid_step(plan.problem.square)
-        whole_squares = (self.columns**2 / step).astype(np.int64).sum(axis=0)
+        whole_squares = (rows**2 / step).astype(np.int64).sum(axis=0)
         noisy = measure.release(kernels.exact(whole_squares, step), self.rng).value
         return np.asarray(np.maximum(noisy, measure.error(0.7)))
 
     def _derivative(self, j: int, clip: float) -> Any:
-        scores = self._current()
-        return kernels.column_sum(self.kind, self.columns[:, j], scores, self.targets, self.width, clip)
+        change, self.change = self.change, 0.0
+        moved = self.columns[:, self.moved]
+        if self.kind != 3:
+            return kernels.column_sum(
+                self.kind, self.columns[:, j], self.scores, self.targets, self.width, clip, moved, change
+            )
+        kernels.shift_scores(self.scores, moved, change)
+        return kernels.column_sum(3, self.columns[:, j], self._current(), self.targets, self.width, clip)
 
     def _current(self) -> Array:
         """Scores; or, for a loss the kernels do not know, its residuals."""
@@ -246,26 +255,21 @@ class _Run:
         return np.clip(np.nan_to_num(residuals, nan=0.0, posinf=0.0, neginf=0.0), -1e150, 1e150)
 
     def solve(self) -> Solution:
-        plan, p = self.plan, len(self.smooth)
-        w, done = np.zeros(p), 0
-        while done < plan.steps:
-            inner = min(p, plan.steps - done)
-            total = np.zeros(p)
-            for _ in range(inner):
-                self._update(w, self._pick(w))
+        plan = self.plan
+        w, total = np.zeros(len(self.smooth)), np.zeros(len(self.smooth))
+        first = plan.steps // 2 if plan.sampling != "greedy" else plan.steps - 1  # greedy steps are few and each large
+        for t in range(plan.steps):
+            self._update(w, self._pick(w))
+            if t >= first:
                 total += w
-            done += inner
-            if plan.sampling != "greedy":  # greedy steps are few and each large: their last iterate is kept
-                w = total / inner
-                self.scores = kernels.scores(self.rows, w[:, None])[:, 0]
-        return Solution(
-            w[:, None], self.ridge, steps=plan.steps
-        )  # no clip: what clipping coordinates does to probabilities is not known
+        # no clip: what clipping coordinates does to probabilities is not known
+        return Solution(total[:, None] / (plan.steps - first), self.ridge, steps=plan.steps)
 
     def _pick(self, w: Array) -> int:
         plan, p = self.plan, len(w)
         if plan.sampling == "uniform":
-            return int(self.public.integers(p))
+            self.order = self.order or self.public.permutation(p).tolist()
+            return self.order.pop()
         if plan.sampling == "smoothness":
             return int(self.public.choice(p, p=self.smooth / self.smooth.sum()))
         slopes = np.array([float(self._derivative(j, self.clips[j])[0]) for j in range(p)])
@@ -283,8 +287,7 @@ class _Run:
         new = math.copysign(max(abs(new) - plan.problem.l1 * length, 0.0), new)
         new = new if plan.box is None else min(max(new, plan.box[0]), plan.box[1])
         new = min(max(new, -(2.0**15)), 2.0**15)
-        kernels.shift_scores(self.scores, self.columns[:, j], new - w[j])
-        w[j] = new
+        self.moved, self.change, w[j] = j, new - w[j], new
 
     def _released(self, j: int, clip: float) -> float:
         """The noisy derivative; with adaptive clipping, also a noisy count, after which the clip moves."""

@@ -4,7 +4,7 @@ Each of T steps releases one clipped gradient sum with Gaussian noise; T such st
 noise is √T times smaller. Steps are those of ``_descent``; the mean of the later iterates is returned: of the second
 half, or of more where momentum arrives sooner. Λ is proportional to the noise: a quarter of it (``Problem.ridge``), an
 eighth where the curvature is known. For the squared loss it is √p/6 of it, since weights are about 1/√p where noise and
-data meet, and a declared Λ is the least.
+data meet, more where data are few (decision 383), less for the intercept, and a declared Λ is the least.
 
 What is not asked for follows from public facts and the number of records n, once that is public or counted; with z the
 noise multiplier of the whole budget, n/z says how far the data stand above the noise.
@@ -59,6 +59,7 @@ FEWEST, PLENTY = 32, 40.0  # and where n/z is above PLENTY·p^1.5, so that the c
 SHARE = 0.1  # of the budget, for the curvature
 WORTH = 4.0  # which is worth it where n/z is above WORTH·p^1.5: eigenvalues then stand above its noise
 WIDEST = 500  # columns
+CAUTION, LEVEL = 3.0, 0.3  # Λ where data are few over ``steady_ridge``; the intercept's Λ over the others' (383)
 NOISY, WIDER, WIDEST_CLIP = 30.0, 0.42, 2.0  # the clip grows as (n/zp)^0.42 from n/zp = 30 on
 Array = NDArray[np.float64]
 
@@ -153,7 +154,7 @@ class GradientDescent(Descending):
         pace = plan._turned(size, records, rng) if plan.curvature else plan._pace(size)
         mechanism, gradient = plan.mechanism, plan._gradients(records)
         weights = plan._descend(lambda w: mechanism.release(gradient(w), rng).value, plan.steps, pace)
-        return Solution(weights, pace.ridge, plan.bound, plan.steps)
+        return Solution(weights, plan._ridge(size), plan.bound, plan.steps)
 
     def _gradients(self, records: Records) -> Callable[[Array], Any]:
         """Σ of clipped gradients at given weights, exactly; in one pass where the loss has one score."""
@@ -170,8 +171,15 @@ class GradientDescent(Descending):
         problem, asked = self.problem, self.problem.regularization
         if problem.loss.name == "squared":
             own = self.spread * math.sqrt(problem.features) / 6
-            return max(problem.steady_ridge(own, self.spread, size) if asked is None else own, asked or 0.0)
+            return max(own, CAUTION * problem.steady_ridge(0.0, self.spread, size) if asked is None else asked)
         return self.regularization / 2 if self.curvature and asked is None else self.regularization
+
+    def _penalties(self, ridge: float) -> Any:
+        """Λ of each weight: all records agree on the intercept of least squares, which needs less of it."""
+        problem = self.problem
+        if problem.loss.name != "squared" or problem.regularization is not None or not problem.intercept:
+            return ridge
+        return np.concatenate([np.full((problem.features - 1, 1), ridge), [[LEVEL * ridge]]])
 
     def _pace(self, size: float) -> Pace:
         """Heavy-ball momentum for the condition number of the regularised sum, at most 0.95."""
@@ -183,7 +191,7 @@ class GradientDescent(Descending):
         root = min(root, 2.0**100)  # infinity over infinity is no number
         steps, momentum = self.steps or STEPS, min(((root - 1) / (root + 1)) ** 2, 0.95)
         long, first = min(3.0, max(1.0, root / 40)) * step, min((steps - 1) / 2, 1.5 * root)
-        return Pace(long, momentum, first, ridge, *([] if turned is None else [turned]))
+        return Pace(long, momentum, first, self._penalties(ridge), *([] if turned is None else [turned]))
 
     def _turned(self, size: float, records: Records, rng: random.Rng) -> Pace:
         """The pace for gradients turned by M⁻¹, where M exceeds the Hessian of the regularised sum.

@@ -83,4 +83,4 @@ class StochasticGradientDescent(Descending):
             batch = drawn(records, self.rate, rng)
             return np.asarray(mechanism.release(self._gradient(batch, w), rng).value / self.rate)
 
-        return Solution(self._descend(gradient, self.steps, pace), pace.ridge, self.bound, self.steps)
+        return Solution(self._descend(gradient, self.steps, pace), self._ridge(size), self.bound, self.steps)

@@ -100,7 +100,8 @@ class VarianceReduced(Descending):
         size = self._size(records, rng)
         pace = Pace(1 / self._smoothness(size), MOMENTUM, (self.steps - 1) / 2, self._ridge(size))
         run = _Run(self, records, rng)
-        return Solution(self._descend(run.gradient, self.steps, pace, run.within), pace.ridge, self.bound, self.steps)
+        weights = self._descend(run.gradient, self.steps, pace, run.within)
+        return Solution(weights, self._ridge(size), self.bound, self.steps)
 
 
 class _Run:
