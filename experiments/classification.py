@@ -8,6 +8,7 @@ epsilon 1 on breast cancer, and keeps nothing; ``--seeds N``, and the names of d
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -84,4 +85,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

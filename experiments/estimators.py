@@ -12,6 +12,7 @@ seed at epsilon 1 without peers, and keeps nothing.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable
