@@ -133,7 +133,7 @@ class Additive(Plan):
         smooth = self.smoothing * noise
         if not len(self.classes):
             records = max(count, self.counting.deviation * math.sqrt(size)) / size  # in a bin
-            alone = noise**2 * 2 / self.rounds * len(self.bins.sizes) / (records * VARIANCE)
+            alone = noise * min(noise / records * 2 / self.rounds * len(self.bins.sizes) / VARIANCE, 2.0**100)
             ridge, smooth = max(ridge, alone if apart else alone / size), max(smooth, alone * size * 2 / 3)
             level = max(alone / size, 2.0**-20 * ridge)  # above zero: what is solved stays regular
         smooth = 0.0 if apart else smooth

@@ -85,7 +85,8 @@ def _moved(
     again beside the largest, if that one is known well enough to start from.
     """
     counts, reach = np.maximum(noisy[:, 0], 0.0), 1 / math.sqrt(centres.shape[1])
-    believed = counts / (counts**2 + (noise / (MOVE * reach)) ** 2)
+    hidden = noise / (MOVE * reach)
+    believed = counts / hidden / (1 + (counts / hidden) ** 2) / hidden
     found = centres + (noisy[:, 1:] - noisy[:, :1] * centres) * believed[:, None]
     largest = counts.argmax()
     if noise < counts[largest] * reach / 4:
