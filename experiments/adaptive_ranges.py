@@ -44,9 +44,9 @@ def made_up(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @cache
-def operations(kind: type[dp.workloads.Workload]) -> dict[str, Any]:
+def operations(kind: type[dp.workloads.Workload], cells: int) -> dict[str, Any]:
     """The optimised strategy without negative counts, and buckets."""
-    workload, facts = kind(CELLS), dp.workloads.Constraints(nonnegative=True)  # type: ignore[call-arg]
+    workload, facts = kind(cells), dp.workloads.Constraints(nonnegative=True)  # type: ignore[call-arg]
     return {
         "optimised": dp.workloads.Query(workload=workload, epsilon=EPSILON, constraints=facts),
         "buckets": dp.workloads.Adaptive(workload=workload, epsilon=EPSILON),
@@ -60,7 +60,7 @@ def errors(x: np.ndarray, runs: int, seed: int) -> dict[str, tuple[float, float]
     squares: dict[str, list[tuple[float, float]]] = {"optimised": [], "buckets": []}
 
     def asked(kind: type[dp.workloads.Workload]) -> dict[str, np.ndarray]:
-        return {name: operation.release(x, rng).value.estimate for name, operation in operations(kind).items()}
+        return {name: operation.release(x, rng).value.estimate for name, operation in operations(kind, x.size).items()}
 
     for _ in range(runs):
         ranges, cells = asked(dp.workloads.AllRanges), asked(dp.workloads.Identity)

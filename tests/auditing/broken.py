@@ -5,6 +5,7 @@ Training is watched one step, or one pass, at a time: with a learning rate of ze
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -89,8 +90,8 @@ def one_pass(records: Tensor, sampler: Any) -> Training:
 class NoClip(Clipping):
     """Says what it clips to, and does not."""
 
-    def factors(self, squares: Tensor, norm: float, scale: float) -> Tensor:
-        return torch.full_like(squares, scale)
+    def terms(self, clip_norm: float, scale: float = 1.0) -> tuple[float, float, float]:
+        return math.inf, 0.0, scale
 
 
 class Halved(Independent):

@@ -142,7 +142,7 @@ class Clipping:
 
     def factors(self, squares: Tensor, clip_norm: float, scale: float = 1.0) -> Tensor:
         """``scale`` times what gradients are multiplied by whose squared norms are ``scale``² times these."""
-        if self.factor == "automatic":
-            return squares.sqrt().add_(self.stability / scale).reciprocal_().mul_(clip_norm)
+        norm, more, most = self.terms(clip_norm, scale)
         # a zero norm gives infinity, and then the whole gradient
-        return squares.rsqrt().mul_(clip_norm).clamp_(max=scale)
+        lengths = squares.sqrt().add_(more).reciprocal_() if more else squares.rsqrt()
+        return lengths.mul_(norm).clamp_(max=most)
