@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 from torch import nn
@@ -181,6 +183,33 @@ def test_compiled_loops_are_of_one_record_whatever_the_threads_the_batch_and_the
     assert torch.equal(handler.instantiate(*last), alone)
     assert handler.instantiate(x[:0], g[:0]).shape == (0, 5, 4, 3, 3)
     assert handler.squared_norms(x[:0], g[:0]).shape == (0,)
+
+
+def test_compiled_loops_stay_inside_their_input_whatever_the_sizes(monkeypatch):
+    """Strides, paddings, distances and kernels at random, also larger than the input; beside autograd, by record."""
+    taken = counted(monkeypatch, convolution, "record_gradients")
+    draw = random.Random(16)
+    torch.manual_seed(16)
+    for _ in range(120):
+        transposed, channels, outputs = draw.random() < 0.5, draw.choice([1, 3, 8, 9]), draw.choice([1, 16, 17])
+        pairs = [tuple(draw.randint(low, high) for _ in range(2)) for low, high in ((1, 3), (0, 4), (1, 5), (1, 8))]
+        stride, padding, kernel, size = pairs
+        dilation = draw.randint(1, 3), 1
+        kind = nn.ConvTranspose2d if transposed else nn.Conv2d
+        layer = kind(channels, outputs, kernel, stride, padding, dilation=dilation, bias=False)
+        x = torch.randn(2, channels, *size)
+        try:
+            back = torch.randn(layer(x[:1]).shape).repeat(2, 1, 1, 1)
+        except RuntimeError:  # no output at all
+            continue
+        back[1] *= 2
+        handler = convolution.ConvolutionWeight(layer.weight, stride, padding, dilation, 1, transposed=transposed)
+        alone = [
+            torch.autograd.grad(layer(x[i : i + 1]), layer.weight, back[i : i + 1], allow_unused=True)[0]
+            for i in range(2)
+        ]
+        torch.testing.assert_close(handler.instantiate(x, back), torch.stack(alone), rtol=1e-4, atol=1e-4)
+    assert len(taken) > 30
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["kept", "measured"])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -14,6 +17,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.training import MixedRecords, PrivateTrainingError, make_private
 from discreet.training.gradients import explanation, joint, judgement, lone
+from discreet.training.gradients.clipped_sum import ClippedSum
+from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.replay import given_chance
 from discreet.training.gradients.schedule import FIRST, Schedule
 from discreet.training.refusals import UNEQUAL, UNJUDGED
 from tests.training import adversaries, honest, sensitivity
@@ -193,6 +199,38 @@ def test_a_gradient_that_is_all_rounding_passes():
     with torch.no_grad():
         model[0].weight.zero_()
     train(model)
+
+
+def test_sums_over_very_many_positions_pass(monkeypatch):
+    """Before a mean over an image every position gets the same gradient, which oneDNN adds up one after another."""
+    closer, ask = [], lone.LoneRuns._without_onednn
+    monkeypatch.setattr(lone.LoneRuns, "_without_onednn", lambda *a: (closer.append(ask(*a)), closer[-1])[1])
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+    torch.manual_seed(0)
+    x, y = torch.rand(3, 1, 226, 226), torch.tensor([0, 1, 0])
+    x[0] = 0.9  # a blank image: its weights' sums are as long, and as even
+    found = ClippedSum(dict(model.named_parameters()), Clipping(), "mean", verified=lambda below: 0)
+    found.attach(model)
+    found.expect(3, (x, y))
+    F.cross_entropy(model(x), y).backward()
+    found.add(None, 1.0)
+    assert closer or not torch.backends.mkldnn.is_available()
+    assert torch.backends.mkldnn.is_available() == torch._C._get_mkldnn_enabled()
+
+
+def test_another_generator_in_the_place_of_numpys_is_put_back():
+    before = np.random.get_bit_generator()
+    try:
+        np.random.set_bit_generator(np.random.PCG64(1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy's, that the state is no tuple
+            began = random.getstate(), np.random.get_state()  # noqa: NPY002
+            drawn = np.random.random()  # noqa: NPY002
+            with given_chance(SimpleNamespace(chance=began)):
+                assert np.random.random() == drawn  # noqa: NPY002
+            assert np.random.random() != drawn  # noqa: NPY002
+    finally:
+        np.random.set_bit_generator(before)
 
 
 def test_a_difference_beyond_rounding_is_looked_at_twice(monkeypatch):

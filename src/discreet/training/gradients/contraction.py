@@ -50,7 +50,7 @@ class Contraction:
         return self._room.fresh()
 
     def place(self, parameter: Tensor) -> int:
-        """The how manyeth parameter it is."""
+        """Its place among the parameters."""
         return self._place[id(parameter)]
 
     def of_parameters(self, uses: list[Use]) -> UsesOf:

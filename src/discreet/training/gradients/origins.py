@@ -19,7 +19,7 @@ __all__ = ["Origins", "Positions", "unsaved"]
 
 
 class Positions:
-    """Where a pass is: in which module, in its how manyeth call, at which call of which torch function.
+    """Where a pass is: in which module, in which of its calls, at which call of which torch function.
 
     Counted alike in a probe and in a real pass, or calls would be taken for others. A module that calls more functions
     for other records (experts, of which only some are hit; a mask that is left out) puts nothing off outside of it, and
@@ -35,7 +35,7 @@ class Positions:
 
     @property
     def now(self) -> tuple[Any, ...]:
-        """The current function: which module's call it is in, and its how manyeth there."""
+        """The current function: which module's call it is in, and its number among that function's calls there."""
         return self._frame, self._function, self._counts.get(self._function, 0)
 
     def source(self, number: int) -> tuple[Any, ...]:
