@@ -56,7 +56,16 @@ def replacing(ledger):
     return ledger.open("b", epsilon=2.0, delta=1e-5, adjacency="replace")
 
 
-BOOKS = [fresh, used, pure, raised, planned, inside, part, replacing]
+def narrow(ledger):
+    return ledger.open("b", epsilon=1000.0, delta=1e-6).sub("alice", epsilon=0.05, delta=1e-7)
+
+
+def lenient(ledger):
+    """Where delta hides more than the limit of epsilon."""
+    return ledger.open("b", epsilon=0.001, delta=0.1)
+
+
+BOOKS = [fresh, used, pure, raised, planned, inside, part, replacing, narrow, lenient]
 
 
 def said(book, event):
@@ -105,6 +114,12 @@ def test_a_book_that_is_used_up_has_room_for_nothing():
         book.charge(events.PureDP(epsilon=1.0))
         with pytest.raises(BudgetExceeded, match=r"^This charge would .* Left is epsilon=0\. Nothing more fits\."):
             book.charge(events.PureDP(epsilon=0.5))
+
+
+def test_what_fits_is_all_that_is_left_where_that_is_a_short_number():
+    with Ledger("sqlite://") as ledger:
+        book = ledger.open("b", epsilon=2.0).sub("alice", epsilon=0.3)
+        assert "Left is epsilon=0.3. A release fits up to epsilon=0.3 without" in said(book, events.PureDP(epsilon=5.0))
 
 
 def test_rows_of_a_unit_are_counted_in_what_fits():

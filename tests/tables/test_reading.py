@@ -332,6 +332,25 @@ def test_a_time_is_spelled_alike_in_every_reader(text):
         assert answer["n"][0] == expected
 
 
+def test_a_relation_whose_types_records_decided_is_asked_and_priced_as_if_it_had_none(tmp_path):
+    """Neighbours over pandas and over a CSV file that DuckDB guesses the types of: one record makes text, or doubles,
+    of whole numbers, and neither what is told before a charge nor the event may say so."""
+    tables = {"whole": [1, 2, 3], "missing": [1, 2, None], "text": [1, 2, "many"]}
+    relations = []
+    for name, cells in tables.items():
+        frame = pd.DataFrame({"x": cells}, dtype=object if name == "text" else None)
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        relations += [duckdb.from_df(frame), duckdb.sql(f"SELECT * FROM '{tmp_path}/{name}.csv' WHERE x IS NOT NULL")]
+    assert len({str(relation.types) for relation in relations}) > 1  # or nothing is tried here
+    queries = [dp.table(relation, schema={"x": dp.Bounded(0, 10)}).sum("x") for relation in relations]
+    assert len({str(query.explain(1.0)) for query in queries}) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len({query.release(1.0, rng=1).event for query in queries}) == 1
+    stated = dp.table(duckdb.sql("SELECT 3 AS x"), schema={"x": dp.Bounded(0, 10)}).sum("x")
+    assert stated.explain(1.0).event != queries[0].explain(1.0).event  # types that a query states are used
+
+
 def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(tmp_path):
     """Where the type is a public fact: Parquet, Arrow, polars. A CSV file and pandas declare none, so nothing is told,
     whatever their cells are."""

@@ -8,6 +8,7 @@ value, because the guess of a type, and the error when it was wrong, would both 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -31,6 +32,7 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
+_GUESSING = re.compile("PANDAS_SCAN|READ_CSV|READ_JSON|READ_NDJSON|READ_XLSX")  # in a plan of DuckDB
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Source:
     )  # where an engine stops at ``UnreadableText``
     elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
-    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text
+    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text; of no engine's own frames
 
 
 def open_source(
@@ -76,7 +78,8 @@ def open_source(
         if given := [name for name, value in settings.items() if value is not None]:
             raise ValueError(f"{given[0]} is given, but this frame has an engine of its own: set it there.")
         engine: Engine = DuckDB() if _is_relation(source) else Spark()
-        return _typed(engine, source, type(source).__name__, "polars", schema, columns)
+        own = _typed(engine, source, type(source).__name__, "polars", schema, columns)
+        return replace(own, whole=frozenset() if _guessed(source) else own.whole, spelled=frozenset())
     with extra("tables"):
         import duckdb
     given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
@@ -108,6 +111,11 @@ def ordered(source: Any) -> bool:
 
 def _is_relation(source: Any) -> bool:
     return type(source).__name__ == "DuckDBPyRelation"
+
+
+def _guessed(source: Any) -> bool:
+    """Whether a relation has types that its records decided: one that reads pandas, or a file that declares none."""
+    return _is_relation(source) and _GUESSING.search(quietly(source.explain)) is not None
 
 
 def _is_spark(source: Any) -> bool:

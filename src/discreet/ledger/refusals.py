@@ -107,8 +107,8 @@ def _fits(path: list[Node], event: Event, rows: int) -> bool:
 
 def _largest(path: list[Node], family: Callable[[float], Event], delta: float, rows: int) -> str:
     """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon."""
-    high = min(_LARGEST, max(float(node.stage.epsilon) for node in path))
-    low = high * _SMALLEST
+    high = _LARGEST  # not the limit: with much of delta more than it may fit
+    low = min(high, *(float(node.stage.epsilon) for node in path if node.enforces)) * _SMALLEST
     if not _fits(path, family(low), rows):
         return ""
     if _fits(path, family(high), rows):
@@ -124,5 +124,5 @@ def _largest(path: list[Node], family: Callable[[float], Event], delta: float, r
         return ""
     if not 0 < epsilon < math.inf:
         return ""
-    shown = f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(epsilon).normalize():f}"
+    shown = f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal(repr(epsilon)).normalize():f}"
     return f"epsilon={shown} at delta={delta:g}" if delta else shown
