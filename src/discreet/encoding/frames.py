@@ -46,7 +46,7 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
     try:
         frame = nw.from_native(source)
         made = frame.implementation
-        known = made.is_pandas_like() or made.is_polars() or made.is_pyarrow()  # how others get their types is not known
+        known = made.is_pandas_like() or made.is_polars() or made.is_pyarrow()  # of others, who says their types?
     except TypeError:
         known = False
     if not known:
