@@ -177,3 +177,22 @@ def test_the_determinant_of_a_softmax_record_is_bounded():
                 hessian = 2.0 * (np.diag(p) - np.outer(p, p))
                 _, exact = np.linalg.slogdet(np.eye(classes) + hessian / ridge)
                 assert exact <= loss.log_determinant(2.0, ridge) + 1e-9
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2, 3])
+def test_a_shifted_record_counts_the_same_wherever_it_stands(kind):
+    """Across blocks of 1,024 and the ends of vectors: without a record the sum is less by what it is alone."""
+    rng, n, step = np.random.default_rng(kind), 2600, kernels.grid_step(0.3)
+    columns = np.asfortranarray(rng.normal(size=(n, 2)), np.float32)
+    scores, targets = rng.normal(size=n), np.where(rng.random(n) < 0.5, -1.0, 1.0)
+
+    def steps(chosen):
+        x = np.asfortranarray(columns[chosen])
+        found = kernels.column_sum(kind, x[:, 0], scores[chosen], targets[chosen], 0.5, 0.3, x[:, 1], 0.7)
+        return int(found[0] / step)
+
+    everybody = np.arange(n)
+    for record in (0, 3, 1023, 1024, 2047, 2048, n - 1):
+        alone = steps(everybody[record : record + 1])
+        assert abs(alone) * step <= 0.3
+        assert steps(everybody) - steps(np.delete(everybody, record)) == alone

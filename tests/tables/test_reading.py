@@ -12,6 +12,7 @@ import uuid
 import warnings
 
 import duckdb
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -341,7 +342,8 @@ def test_a_relation_whose_types_records_decided_is_asked_and_priced_as_if_it_had
         frame = pd.DataFrame({"x": cells}, dtype=object if name == "text" else None)
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
         relations += [duckdb.from_df(frame), duckdb.sql(f"SELECT * FROM '{tmp_path}/{name}.csv' WHERE x IS NOT NULL")]
-    assert len({str(relation.types) for relation in relations}) > 1  # or nothing is tried here
+    assert len({str(relation.types) for relation in relations}) == 3  # or nothing is tried here
+    relations += map(nw.from_native, relations[:])
     queries = [dp.table(relation, schema={"x": dp.Bounded(0, 10)}).sum("x") for relation in relations]
     assert len({str(query.explain(1.0)) for query in queries}) == 1
     with warnings.catch_warnings():

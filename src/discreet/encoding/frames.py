@@ -45,11 +45,15 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
     """The declared columns of a frame as an Arrow table, and the kind of frame that answers are."""
     try:
         frame = nw.from_native(source)
+        made = frame.implementation
+        known = made.is_pandas_like() or made.is_polars() or made.is_pyarrow()  # of others, who says their types?
     except TypeError:
+        known = False
+    if not known:
         raise ValueError(
             f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
             "DuckDB relation or a Spark frame."
-        ) from None
+        )
     check_present(columns, quietly(lambda: frame.collect_schema().names()))
     chosen = frame.select(columns)
     if not frame.implementation.is_pandas_like():

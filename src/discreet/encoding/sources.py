@@ -74,6 +74,7 @@ def open_source(
     if not columns:
         raise ValueError("The schema is empty and there is no unit, but a table needs at least one declared column.")
     settings = {"memory_limit": memory_limit, "threads": threads, "temp_directory": temp_directory}
+    source = nw.to_native(source, pass_through=True)  # what narwhals wraps is what it is
     if _is_relation(source) or _is_spark(source):
         if given := [name for name, value in settings.items() if value is not None]:
             raise ValueError(f"{given[0]} is given, but this frame has an engine of its own: set it there.")
