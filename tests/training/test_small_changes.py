@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from discreet import events
+from discreet.random import seeded
 from discreet.training import Clipping, Quantile, TruncatedPoisson
-from discreet.training.noise import Independent
+from discreet.training.memory import Room
+from discreet.training.noise import Gaussians, Independent
 from discreet.training.participation import PoissonSampling
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Shuffled
 from discreet.training.users import PerUser
@@ -69,3 +72,14 @@ def test_samplers_of_users_are_compared_without_asking_who_they_are():
     """Users are private, and an array has no truth value."""
     one, other = (PerUser(batch_size=1, dataset_size=2, users=np.array(users)) for users in ([1, 2], [2, 1]))
     assert one == other
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_noise_is_in_every_tensor_whether_they_lie_side_by_side_or_not(together):
+    shapes = [torch.Size([3]), torch.Size([2, 2]), torch.Size([5])]
+    room = Room([(shape, torch.float32, torch.device("cpu")) for shape in shapes]).fresh()
+    tensors = [part.zero_() for part in room] if together else [torch.zeros(shape) for shape in shapes]
+    Gaussians(seeded(1)).add(tensors, 1.0)
+    drawn = torch.cat([tensor.flatten() for tensor in tensors])
+    assert (drawn != 0).all()
+    assert len(drawn.unique()) == len(drawn)
