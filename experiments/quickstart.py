@@ -307,7 +307,8 @@ def run(settings: Settings, folder: Path, console: Console) -> Session:
         console.print(answers_table(frame))
         console.print(closing_table(session))
         session.findings.append(accuracy_finding(session, data))
-        page = dp.report(session.book, findings=session.findings).save(folder / "quickstart.html")
+        about = {"dataset": "UCI Adult: 48,842 people, 1994", "purpose": "how education, work and income hang together"}
+        page = dp.report(session.book, findings=session.findings, **about).save(folder / "quickstart.html")
         console.print(f"The privacy report: {page}", soft_wrap=True)
     return session
 
