@@ -8,7 +8,6 @@ value, because the guess of a type, and the error when it was wrong, would both 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -32,7 +31,6 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
-_GUESSING = re.compile("PANDAS_SCAN|READ_CSV|READ_JSON|READ_NDJSON|READ_XLSX")  # in a plan of DuckDB
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,8 @@ def open_source(
             raise ValueError(f"{given[0]} is given, but this frame has an engine of its own: set it there.")
         engine: Engine = DuckDB() if _is_relation(source) else Spark()
         own = _typed(engine, source, type(source).__name__, "polars", schema, columns)
-        return replace(own, whole=frozenset() if _guessed(source) else own.whole, spelled=frozenset())
+        # whose types may be guessed from records: by pandas, from a CSV file, by Spark
+        return replace(own, whole=frozenset(), spelled=frozenset())
     with extra("tables"):
         import duckdb
     given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
@@ -112,11 +111,6 @@ def ordered(source: Any) -> bool:
 
 def _is_relation(source: Any) -> bool:
     return type(source).__name__ == "DuckDBPyRelation"
-
-
-def _guessed(source: Any) -> bool:
-    """Whether a relation has types that its records decided: one that reads pandas, or a file that declares none."""
-    return _is_relation(source) and _GUESSING.search(quietly(source.explain)) is not None
 
 
 def _is_spark(source: Any) -> bool:
