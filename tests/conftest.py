@@ -13,6 +13,24 @@ for variable in ("FORCE_COLOR", "DISCREET_PROGRESS"):  # of whoever runs the tes
     os.environ.pop(variable, None)
 
 
+@pytest.fixture
+def chromium():
+    """The browser's program, where there is one."""
+    if not (program := os.environ.get("DISCREET_TEST_CHROMIUM", "")):
+        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
+    return program
+
+
+@pytest.fixture
+def browser(chromium, tmp_path):
+    """A real browser with one page."""
+    from tests.reporting.browser import Browser
+
+    opened = Browser(chromium, tmp_path / "profile")
+    yield opened
+    opened.close()
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m and -k take tests away
 def pytest_collection_modifyitems(config, items):
     """Refuse a slow test without a small sibling in the default tests, whenever whole files are collected."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 from tests.documents import ROOT
 from tests.reporting.browser import Browser
 
-CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
 SITE = ROOT / "site"
 SIZES = ((1280, 900), (390, 844))
 
@@ -37,15 +34,6 @@ class Silent(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    if not CHROMIUM:
-        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
-    opened = Browser(CHROMIUM, tmp_path / "profile")
-    yield opened
-    opened.close()
 
 
 def faults(browser: Browser, site: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import xml.etree.ElementTree as ET
 import zipfile
@@ -26,8 +25,6 @@ from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
 from discreet.reporting import Finding, attacker, figures, pdf, report
 from tests.reporting.browser import Browser
-
-CHROMIUM = os.environ.get("DISCREET_TEST_CHROMIUM", "")
 
 
 class Clock:
@@ -213,15 +210,6 @@ LOOK = """(() => {
   return {scroll: document.documentElement.scrollWidth, inner: window.innerWidth, figures, wide,
           title: document.title};
 })()"""
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    if not CHROMIUM:
-        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
-    opened = Browser(CHROMIUM, tmp_path / "profile")
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("kind", ["full", "empty", "planned", "findings"])
@@ -432,9 +420,8 @@ def test_without_a_browser_a_pdf_is_refused_with_what_to_do(
     assert not (tmp_path / "report.pdf").exists()
 
 
+@pytest.mark.usefixtures("chromium")
 def test_a_pdf_is_printed_by_the_browser(book: Book, tmp_path: Path) -> None:
-    if not CHROMIUM:
-        pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
     assert report(book).save(tmp_path / "report.pdf").read_bytes().startswith(b"%PDF-")
 
 
