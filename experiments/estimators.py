@@ -209,8 +209,7 @@ def main(quick: bool = False) -> None:
         run(TASKS[name](), found, seeds, (1.0,) if quick else EPSILONS, with_peers, keep=not quick)
         if not quick:
             _results.write_table(NAME, HEADER, rows(found))
-    for line in [HEADER, *rows(found)]:
-        print(" | ".join(line))
+    _results.show(NAME, HEADER, rows(found))
 
 
 if __name__ == "__main__":
