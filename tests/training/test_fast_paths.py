@@ -252,7 +252,7 @@ def test_weights_that_got_one_gradient_are_measured_as_one(monkeypatch, apart):
             return (self.one(self.over(x)[0]) + self.two(x)).transpose(0, 1)
 
     monkeypatch.setattr(outer.Outer, "prefers_instances", lambda *_: False)
-    joined = counted(monkeypatch, contraction, "side_by_side")
+    joined = counted(monkeypatch, contraction, "as_one_weight")
     split = {"over.weight_ih_l0": 1.0, "one": 2.0, "": 1.0}
     torch.manual_seed(13)
     agree(Added(), (torch.randn(B, 7, 4),), square_loss, clipping=Clipping(scope=split) if apart else None)
@@ -270,7 +270,7 @@ def test_two_biases_that_get_one_gradient_are_added_up_once(monkeypatch):
 
 def test_a_scaled_gradient_is_not_measured_with_another(monkeypatch):
     """Each weight has scales of its own."""
-    joined = counted(monkeypatch, contraction, "side_by_side")
+    joined = counted(monkeypatch, contraction, "as_one_weight")
     model = nn.LSTM(3, 2, batch_first=True)
     sums = ClippedSum(dict(model.named_parameters()), Clipping(), "sum")
     sums.scale([torch.full_like(p, 2.0) for p in model.parameters()])

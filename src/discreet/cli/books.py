@@ -89,7 +89,7 @@ def charged(
         return
     with opened(ledger) as books:
         found = books.book(_only(books) if book is None else book)
-        _compare(delta or 0.0, found)
+        _refuse_larger_delta(delta or 0.0, found)
         yield found
 
 
@@ -118,7 +118,7 @@ class Recorded:
         return entry
 
 
-def _compare(delta: float, book: Book) -> None:
+def _refuse_larger_delta(delta: float, book: Book) -> None:
     """Refuse a delta above the book's, which all of its releases share."""
     whole = book.limit[1]
     if delta > whole == 0:

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.handlers import Handler
-from discreet.training.gradients.joint import blank, joint_norms, pulled, received, side_by_side
+from discreet.training.gradients.joint import as_one_weight, blank, joint_norms, pulled, received
 from discreet.training.gradients.uses import Use
 from discreet.training.memory import Room
 from discreet.training.refusals import MixedRecords
@@ -102,7 +102,7 @@ class Contraction:
             shared = received(uses) if self.scales is None else None
             found.setdefault((place,) if shared is None else (self.block[place], shared), []).append((place, uses))
         return [
-            those[0] if len(those) == 1 else (those[0][0], [side_by_side([uses[0] for _, uses in those])])
+            those[0] if len(those) == 1 else (those[0][0], [as_one_weight([uses[0] for _, uses in those])])
             for those in found.values()
         ]
 

@@ -18,7 +18,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["blank", "joint_norms", "pulled", "received", "side_by_side"]
+__all__ = ["as_one_weight", "blank", "joint_norms", "pulled", "received"]
 
 
 def joint_norms(uses: list[Use]) -> Tensor:
@@ -105,7 +105,7 @@ def received(uses: list[Use]) -> Any:
     return None if u is None else at(u)
 
 
-def side_by_side(uses: list[Use]) -> Use:
+def as_one_weight(uses: list[Use]) -> Use:
     """Weights that got the same output gradients u are one weight, of their inputs side by side: the squared norm of
     (u v'ᵀ, u v″ᵀ) is that of u (v', v″)ᵀ, and u is compared with itself once. Only to be measured."""
     inputs = torch.cat([use.activations for use in uses], dim=2)
