@@ -75,7 +75,7 @@ def test_vectors_are_read_along_what_the_pilot_found() -> None:
     data, neighbour = np.zeros(20), np.full(20, 1 / np.sqrt(20))
     found = auditing.audit(mechanism, data, neighbour, trials=2000, rng=2)
     assert 0.5 * found.claimed < found.lower < found.claimed
-    assert found.method == "Gaussian counts"
+    assert found.method == "Gaussian counts of half-lines"
 
 
 def test_values_can_be_read_as_one_likes_and_the_picture_is_drawn(tmp_path: Any) -> None:

@@ -172,3 +172,44 @@ def test_a_teacher_that_is_publicly_wrong_is_refused_before_a_record_is_read():
 
 def test_counts_are_the_votes_of_each_class():
     assert counted(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist() == [[2, 1, 0], [0, 1, 2]]
+
+
+class Bootstrap:
+    """Learns from a sample of its part drawn by NumPy's, Python's and torch's global generators."""
+
+    def fit(self, X, y):
+        import random
+
+        import torch
+
+        drawn = np.random.randint(0, len(X), len(X))  # noqa: NPY002 - as people do
+        random.random(), torch.randperm(len(X))
+        self.start = np.random.rand() + random.random() + float(torch.rand(()))  # noqa: NPY002
+        self.means = [X[drawn][y[drawn] == c].mean(axis=0) if (y[drawn] == c).any() else X[0] for c in (0, 1)]
+        return self
+
+    def predict(self, X):
+        apart = ((X - self.means[0]) ** 2).sum(axis=1) - ((X - self.means[1]) ** 2).sum(axis=1)
+        return (apart + self.start - 1.5 > 0).astype(int)
+
+
+def test_teachers_that_draw_from_the_process_move_no_other_teacher():
+    """A record more draws more numbers: it moved the generators for every later teacher, and their votes."""
+    import torch
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(600, 3))
+    y, queries = (X[:, 0] + rng.normal(size=600) > 0).astype(int), rng.normal(size=(100, 3)) * 0.3
+    teachers = Teachers(teacher=Bootstrap(), n_teachers=20, n_classes=2)
+
+    def votes(kept):
+        np.random.seed(0)  # noqa: NPY002 - a script's first line
+        torch.manual_seed(0)
+        before = np.random.get_state()[2], torch.get_rng_state()  # noqa: NPY002
+        cast = teachers.votes(X[kept], y[kept], queries, Streams(7))
+        assert (np.random.get_state()[2], torch.get_rng_state().tolist()) == (before[0], before[1].tolist())  # noqa: NPY002
+        return cast
+
+    whole, fewer = votes(np.arange(600)), votes(np.arange(600) != 17)
+    assert (whole != fewer).any(axis=1).sum() <= 1
+    assert (whole[0] != whole[1]).any()  # teachers have chance of their own

@@ -217,25 +217,27 @@ def test_one_record_that_no_model_can_predict_moves_the_count_by_one() -> None:
     rows, targets = np.zeros((50, 2)), np.ones(50)
     odd = rows.copy()
     odd[7] = np.nan
-    from discreet.tuning.scores import _agreeing, row_by_row
+    from discreet.encoding.rowwise import map_rows
+    from discreet.tuning.scores import _agreeing
 
-    counts = [_agreeing(row_by_row(Strict().predict, x, 50), targets) for x in (rows, odd)]
+    counts = [_agreeing(map_rows(Strict().predict, x, 50), targets) for x in (rows, odd)]
     assert counts == [50, 49]
     objects = targets.astype(object)
     objects[3] = np.array([1, 2])  # comparing gives an array, whose truth is an error
-    assert _agreeing(row_by_row(Strict().predict, rows, 50), objects) == 49
+    assert _agreeing(map_rows(Strict().predict, rows, 50), objects) == 49
 
 
 def predicted(answer: Any, frame: Any) -> int:
     """How many of a frame's targets, all of them one, a model gets right that fails on any text."""
-    from discreet.tuning.scores import _agreeing, row_by_row
+    from discreet.encoding.rowwise import map_rows
+    from discreet.tuning.scores import _agreeing
 
     def predict(rows: Any) -> Any:
         if any(isinstance(entry, str) for entry in rows["x"]):
             raise TypeError
         return answer(rows)
 
-    return _agreeing(row_by_row(predict, frame, len(frame)), np.ones(len(frame)))
+    return _agreeing(map_rows(predict, frame, len(frame)), np.ones(len(frame)))
 
 
 @pytest.mark.parametrize("form", ["series", "frame", "column", "squeezed", "wide frame"])

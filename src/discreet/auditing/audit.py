@@ -1,9 +1,10 @@
 r"""Is the claim true? Run an operation many times on two neighbours, and see what tells them apart.
 
-A tenth of the runs, the pilot, chooses how outputs are read (``reading``) and the threshold that promises most
+A tenth of the runs, the pilot, chooses how outputs are looked at (``looks``) and the threshold that promises most
 (``counting``). The rest is counted against that one threshold, so that the confidence is exact: nothing is chosen by
 what is counted. A lower bound above the claimed epsilon is a proven violation, up to the stated confidence; one below
-it proves nothing. Where nothing could be compared there is no verdict: it is refused.
+it proves nothing: what shows in none of the looks is not seen. Where nothing could be compared there is no verdict: it
+is refused.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from discreet.accounting.facts import stated_mu
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.parts import Leaf
 from discreet.adjacency import Adjacency
-from discreet.auditing.counting import Question, promising
-from discreet.auditing.reading import CannotJudge, Scores, scored
+from discreet.auditing.counting import Question
+from discreet.auditing.looks import choose_look
+from discreet.auditing.reading import CannotJudge, Scores
 from discreet.errors import extra, number, whole
 from discreet.events import Event
-from discreet.release import Operation
+from discreet.release import Operation, Release
 
 __all__ = ["Audit", "audit"]
 
@@ -119,27 +121,27 @@ def audit(
             f"{trials} runs prove an epsilon of at most {asked.most:.3g} with this confidence, so that they cannot "
             f"refute {claimed:.3g}: take more runs, or a larger delta."
         )
-    scores = scored(_outputs(runs, trials, random.Streams(rng), read, progress), pilot)
-    threshold, side = promising([each[:pilot] for each in scores], asked)
+    outputs, wrappings = _outputs(runs, trials, random.Streams(rng), read, progress)
+    look, scores, threshold, side = choose_look(outputs, wrappings, pilot, asked)
     counted = [int((each[pilot:] > threshold).sum()) for each in scores]
     rates = (counted[0] / asked.trials, counted[1] / asked.trials)
-    method = "Gaussian counts" if gaussian else "raw counts"
+    method = f"{'Gaussian' if gaussian else 'raw'} counts of {look}"
     lower = asked.bound(counted, side)
     return Audit(lower, claimed, delta, confidence, trials, method, rates, (scores[0], scores[1]))
 
 
-Run = Callable[[random.Rng], Any]
+Run = Callable[[random.Rng], Release[Any]]
 
 
 def _runs(operation: Operation | Callable[[Any], Operation], data: Any, neighbour: Any) -> tuple[list[Run], Event]:
     """What runs it on either neighbour, and the one cost that both claim."""
     if isinstance(operation, Operation):
         release, event = operation.release, operation.event
-        return [lambda rng, side=side: release(side, rng).value for side in (data, neighbour)], event  # type: ignore[misc]
+        return [lambda rng, side=side: release(side, rng) for side in (data, neighbour)], event  # type: ignore[misc]
     made = [operation(side) for side in (data, neighbour)]
     if made[0].event != made[1].event:
         raise ValueError("The operation claims different costs on the two neighbours: a cost is made of public facts.")
-    return [lambda rng, op=op: op.release(None, rng).value for op in made], made[0].event  # type: ignore[misc]
+    return [lambda rng, op=op: op.release(None, rng) for op in made], made[0].event  # type: ignore[misc]
 
 
 def _outputs(
@@ -148,17 +150,27 @@ def _outputs(
     streams: random.Streams,
     read: Callable[[Any], Any] | None,
     progress: Callable[[int, int], object] | None,
-) -> list[list[Any]]:
-    found: list[list[Any]] = []
+) -> tuple[list[list[Any]], list[list[str]]]:
+    """What every run released on either side, and how it was wrapped."""
+    outputs: list[list[Any]] = [[], []]
+    wrappings: list[list[str]] = [[], []]
     for which, run in enumerate(runs):
         source = streams.noise(which)  # one for all trials of a side: they are independent in one stream too
-        found.append([])
         for done in range(trials):
-            value = run(source)
-            found[-1].append(value if read is None else read(value))
+            release = run(source)
+            outputs[which].append(release.value if read is None else read(release.value))
+            wrappings[which].append(_wrapping(release))
             if progress is not None:
                 progress(which * trials + done + 1, 2 * trials)
-    return found
+    return outputs, wrappings
+
+
+def _wrapping(release: Release[Any]) -> str:
+    """What is shown of a release beside its value: how it is labelled, of which type and shape it is, its error."""
+    value = release.value
+    shape = getattr(value, "shape", None)
+    kind = getattr(value, "dtype", None) if shape is not None else type(value).__name__
+    return f"{release.label} {kind} {shape} {release.error}"
 
 
 def _is_gaussian(event: Event, adjacency: Adjacency) -> bool:

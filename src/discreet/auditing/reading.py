@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CannotJudge", "Scores", "scored"]
+__all__ = ["CannotJudge", "Scores", "as_rows", "score_by_frequency", "score_outputs"]
 
 Scores = NDArray[np.float64]
 _FEW = 8  # values of one number that are outcomes rather than amounts
@@ -26,9 +26,9 @@ class CannotJudge(ValueError):
     """There is no verdict: nothing was compared, or nothing could have been found."""
 
 
-def scored(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
+def score_outputs(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
     """One score an output, for both neighbours; the first ``pilot`` of each side decide how outputs are read."""
-    rows = _keyed(sides, pilot) if all(map(_mappings, sides)) else _vectors(sides)
+    rows = _keyed(sides, pilot) if all(map(_mappings, sides)) else as_rows(sides)
     if rows is None:
         texts = [[_named(output) for output in side] for side in sides]
         _refuse_constant(texts)
@@ -52,7 +52,7 @@ def _mappings(side: list[Any]) -> bool:
     return all(isinstance(output, Mapping) for output in side)
 
 
-def _vectors(sides: Sequence[list[Any]]) -> list[Scores] | None:
+def as_rows(sides: Sequence[list[Any]]) -> list[Scores] | None:
     """All outputs as rows of one length, if they are numbers."""
     try:
         rows = [[_flat(output) for output in side] for side in sides]
@@ -104,12 +104,18 @@ def _named(value: Any) -> str:
 
 
 def _outcomes(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
-    first, second = (Counter(side[:pilot]) for side in named)
-    if len(first | second) > pilot:  # of 2 * pilot outputs: most were seen once, and none of them tells anything
+    if len({name for side in named for name in side[:pilot]}) > pilot:
+        # of 2 * pilot outputs: most were seen once, and none of them tells anything
         raise CannotJudge(
             "Outputs are neither numbers of one shape nor few different outcomes, which an audit cannot compare: say "
             "what is to be compared of them by read=."
         )
+    return score_by_frequency(named, pilot)
+
+
+def score_by_frequency(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
+    """How much more often the pilot saw an outcome on the second side; 0 for one that it never saw."""
+    first, second = (Counter(side[:pilot]) for side in named)
     score = {name: float(np.log((second[name] + 1) / (first[name] + 1))) for name in first | second}
     return [np.array([score.get(name, 0.0) for name in side]) for side in named]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.mechanisms.records import double
 
-__all__ = ["UnreadColumn", "UnreadRows", "column_types", "framed", "kind_of", "listed", "row_length"]
+__all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "framed", "kind_of", "listed", "row_length"]
 
 _LETTERS = {
     "b": "numbers",
@@ -81,7 +81,7 @@ class UnreadRows:
         """The values as floats."""
         source = self.source
         if framed(source):
-            return np.stack([_floats(series) for series in _series(source)], axis=1)
+            return np.stack([_floats(series) for series in frame_columns(source)], axis=1)
         if hasattr(source, "tocsr"):
             return np.asarray(source.toarray(), np.float64)
         if isinstance(source, np.ndarray) and source.dtype != object:
@@ -121,7 +121,8 @@ def column_types(frame: Any) -> list[tuple[Any, Any]]:
     return list(zip(frame.column_names, frame.schema.types, strict=True))
 
 
-def _series(frame: Any) -> list[Any]:
+def frame_columns(frame: Any) -> list[Any]:
+    """The columns of a frame, in order."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, i] for i in range(frame.shape[1])]
     return list(frame.iter_columns() if hasattr(frame, "iter_columns") else frame.itercolumns())

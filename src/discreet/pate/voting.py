@@ -1,10 +1,11 @@
 """Teachers: each learns from its own part of the private records, votes on the public queries, and is forgotten.
 
 Guarantee: the votes of a teacher are a function of its own part, its public seed and the public queries. Nothing is
-fitted, scaled or counted across parts. What a teacher cannot do (its part is empty or of one class, it fails, it
-answers something else than one declared class a query) is never an error, which would tell of its records: it casts a
-fixed vote instead, the class numbered by its own number, so that many such teachers favour no class. So a record more
-or less moves the votes of one teacher, one vote a query.
+fitted, scaled or counted across parts, and the process's generators, from which a teacher may draw, start from its
+seed. What a teacher cannot do (its part is empty or of one class, it fails, it answers something else than one declared
+class a query) is never an error, which would tell of its records: it casts a fixed vote instead, the class numbered by
+its own number, so that many such teachers favour no class. So a record more or less moves the votes of one teacher, one
+vote a query.
 
 A *hard* vote is one class. A *soft* vote is a teacher's probabilities, cut to whole multiples of 2^-20 that sum to at
 most one: sums of such votes are exact, and a teacher moves them by no more than it could by a hard vote, √2 in L2, 2 in
@@ -27,6 +28,7 @@ from discreet.errors import extra, whole
 from discreet.pate.aggregation import SOFT_UNIT
 from discreet.pate.partition import teacher_of_records, teacher_of_units
 from discreet.random import Streams
+from discreet.random.process import process_generators
 
 with extra("sklearn"):
     import joblib
@@ -121,7 +123,7 @@ class Teachers:
 
     def _learned(self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], seed: int) -> NDArray[Any] | None:
         """Votes, or none where the answers are not of the form."""
-        with warnings.catch_warnings():  # a warning would tell of the part
+        with warnings.catch_warnings(), process_generators(seed):  # a warning would tell of the part
             warnings.simplefilter("ignore")
             model = _seeded(clone(self.teacher, safe=False), seed).fit(X, y)
             if self.soft:

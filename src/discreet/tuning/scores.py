@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet import mechanisms, random, statistics
 from discreet.adjacency import Adjacency
-from discreet.encoding.containers import column_types, framed
+from discreet.encoding.rowwise import entries, map_rows
 from discreet.errors import positive
 from discreet.events import Event
 from discreet.mechanisms.mechanism import Mechanism
@@ -54,8 +54,9 @@ def _predicted(model: Any, rows: Any) -> Any:
 class Correct(Mechanism[int]):
     """How many records' targets the model predicts, with discrete Laplace noise; data is (model, (X, y)).
 
-    ``predict(model, X)`` gives a prediction a row, and must treat rows separately. Where it fails on X as a whole, each
-    row is asked by itself, and one on which it fails counts as wrong: a record moves the count by at most one.
+    ``predict(model, X)`` gives a prediction a row, and must treat rows separately. It is asked in blocks of a fixed
+    size, so that no row's prediction is rounded by how many others there are (``encoding.rowwise``), and a row on which
+    it fails counts as wrong: a record moves the count by at most one.
 
     >>> class Always:
     ...     def predict(self, X): return np.ones(len(X))
@@ -85,7 +86,7 @@ class Correct(Mechanism[int]):
     def draw(self, data: Any, rng: random.Rng) -> int:
         """The noisy number of records that the model gets right."""
         model, (rows, targets) = data
-        right = _agreeing(row_by_row(lambda x: self.predict(model, x), rows, len(targets)), targets)
+        right = _agreeing(map_rows(lambda x: self.predict(model, x), rows, len(targets)), targets)
         return int(self._noise.draw([right], rng)[0])
 
 
@@ -94,7 +95,8 @@ class Total(Mechanism[float]):
     """The sum of a bounded number a record, such as minus its loss, with noise; data is (model, records).
 
     ``values(model, records)`` gives one number a record, each from its own record alone; they are cut to ``bounds``.
-    What is no number counts nothing.
+    It is asked in blocks of a fixed size (``encoding.rowwise``); ``records`` is a container of rows, or a tuple of
+    such, as (X, y). What is no number, and a record on which it fails, counts nothing.
     """
 
     values: Callable[[Any, Any], Any]
@@ -120,7 +122,8 @@ class Total(Mechanism[float]):
     def draw(self, data: Any, rng: random.Rng) -> float:
         """The noisy sum."""
         model, records = data
-        values = np.array([_number(x) for x in entries(self.values(model, records))])
+        results = map_rows(lambda some: self.values(model, some), records, _size(records))
+        values = np.array([_number(x) for x in results])
         return float(self._sum.release(values, rng).value)
 
 
@@ -133,11 +136,19 @@ def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predi
 
     def errors(model: Any, data: Any) -> NDArray[np.float64]:
         rows, targets = data
-        found = row_by_row(lambda x: predict(model, x), rows, len(targets))
-        predicted, wanted = (np.clip([_number(x) for x in values], low, high) for values in (found, entries(targets)))
+        predicted, wanted = (
+            np.clip([_number(x) for x in values], low, high)
+            for values in (entries(predict(model, rows)), entries(targets))
+        )
         return np.asarray(-(((predicted - wanted) / (high - low)) ** 2))
 
     return Total(values=errors, bounds=(-1.0, 0.0), **budget)
+
+
+def _size(records: Any) -> int:
+    """How many records there are, whichever container or containers they are in."""
+    column = records[-1] if isinstance(records, tuple) else records
+    return int(column.shape[0]) if hasattr(column, "tocsr") else len(column)
 
 
 def _number(value: Any) -> float:
@@ -145,40 +156,6 @@ def _number(value: Any) -> float:
         return float(value)
     except Exception:  # an odd record is no number by itself
         return math.nan
-
-
-def row_by_row(predict: Callable[[Any], Any], rows: Any, size: int) -> list[Any]:
-    """Predictions for all rows at once, or, where that fails or has another length, one row at a time."""
-    try:
-        found = entries(predict(rows))
-    except Exception:  # one record must not decide what is said of all others
-        found = []
-    if len(found) == size:
-        return found
-    return [_one(predict, rows, i) for i in range(size)]
-
-
-def _one(predict: Callable[[Any], Any], rows: Any, i: int) -> Any:
-    try:
-        [found] = entries(predict(rows.iloc[i : i + 1] if hasattr(rows, "iloc") else rows[i : i + 1]))
-        return found
-    except Exception:  # counts as wrong, whatever it was
-        return _Nothing
-
-
-class _Nothing:
-    """A prediction that equals no target."""
-
-
-def entries(values: Any) -> list[Any]:
-    """One entry a row, in order: of a column, or of a table with a single one. Nothing is asked by an index's label."""
-    if framed(values):
-        [(name, _)] = column_types(values)  # more columns are no column, however many rows there are
-        values = values[name]
-    elif getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    found = values.tolist() if hasattr(values, "tolist") else list(values)
-    return found if isinstance(found, list) else [found]  # a single row's answer may have lost its dimension
 
 
 def _agreeing(found: Sequence[Any], targets: Any) -> int:
