@@ -1,5 +1,7 @@
 # Two commands matter: `make quickstart` and `make test`. Each sets up what it needs, once, and then starts in seconds.
-PYTHON ?= python3.11
+# the newest Python of 3.11 or later that there is, unless one is named: make PYTHON=/path/to/python ...
+PYTHON ?= $(shell for one in python3.13 python3.12 python3.11 python3; do \
+    "$$one" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$one"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -55,7 +57,8 @@ clean:
 	rm -rf $(VENV) $(FLOWER) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || { echo "This needs Python 3.11 or later; name it with: make PYTHON=python3 ..."; exit 1; }
+	@[ -n "$(PYTHON)" ] || { echo "This needs Python 3.11 or later, and none was found; name one: make PYTHON=/path/to/python ..."; exit 1; }
+	@echo "Using $$($(PYTHON) --version)."
 	$(PYTHON) -m venv $(VENV)
 
 # A stamp is a marker file: an environment is rebuilt only when what it was built from has changed.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,7 +139,7 @@ HARD = (
 def covered(name: str, n: int, epsilon: float, runs: int = RUNS) -> tuple[Array, Array]:
     """How far estimates are from the truth, runs × coefficients; and the half-widths of their intervals."""
     design, errors, widths = DESIGNS[name], [], []
-    kind = LogisticRegression if design.errors is None else LinearRegression
+    kind = LogisticRegression if design.errors is None else partial(LinearRegression, target_bounds=(-1, 1))
     for run in range(runs):
         model = kind(epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run)
         found = inference.coefficients(model, *design.draw(np.random.default_rng(run), n), confidence=0.95)

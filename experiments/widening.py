@@ -45,7 +45,7 @@ def symmetric(rng: np.random.Generator, p: int) -> Array:
 def run(design: Design, n: int, seed: int) -> tuple[Array, Array, Array, float, float]:
     """Errors of the estimates; their variances in two parts, known and from w; λ_min of A and S in deviations."""
     d = len(design.truth) - 1
-    made: Any = _intervals(LinearRegression(epsilon=EPSILON, delta=1e-5, bounds=(-1, 1)), d)
+    made: Any = _intervals(LinearRegression(target_bounds=(-1, 1), epsilon=EPSILON, delta=1e-5, bounds=(-1, 1)), d)
     rng, sigma, norm, p = np.random.default_rng(seed), float(made.statistics.sigma), math.sqrt(made.square), d + 1
     x, y = design.draw(rng, n)
     rows = np.column_stack([x / made.mapping.norm, np.full(n, COLUMN)])

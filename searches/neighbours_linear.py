@@ -55,7 +55,7 @@ def _estimators() -> Iterator[tuple[str, Any]]:
             yield f"softmax, {solver}", linear.LogisticRegression(feature_norm=1.0, classes=(0, 1, 7), **asked)
         if solver not in ("output", "objective"):
             yield f"squares, {solver}", linear.LinearRegression(**both, target_bounds=(0, 2), **asked)
-            yield f"lasso, {solver}", linear.Lasso(feature_norm=1.0, alpha=0.5, **asked)
+            yield f"lasso, {solver}", linear.Lasso(target_bounds=(-1, 1), feature_norm=1.0, alpha=0.5, **asked)
         if solver not in ("output", "objective", "statistics"):
             yield f"own loss, {solver}", linear.LinearClassifier(SLOPE, feature_norm=1.0, **asked)
     yield (

@@ -200,7 +200,7 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
     with pytest.raises(ValueError, match="inconsistent"):
         LogisticRegression().fit(x, y[:5], book=book)
     with pytest.raises(ValueError, match="must hold real numbers"):
-        LinearRegression().fit(x, np.array(["a"] * 10), book=book)
+        LinearRegression(target_bounds=(-1, 1)).fit(x, np.array(["a"] * 10), book=book)
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(torch.zeros(10, 2), torch.zeros(10, 1)), batch_size=5
     )

@@ -132,7 +132,10 @@ def operations() -> dict[str, object]:
         from discreet.linear.inference import coefficients
 
         return coefficients(
-            linear.LinearRegression(epsilon=1.0, bounds=(0, 1), random_state=0, **said), X, VALUES, book=book
+            linear.LinearRegression(target_bounds=(-1, 1), epsilon=1.0, bounds=(0, 1), random_state=0, **said),
+            X,
+            VALUES,
+            book=book,
         )
 
     return {

@@ -82,7 +82,16 @@ def test_the_event_is_known_before_fit_and_never_exceeds_epsilon(solver, adjacen
     assert model.score(X, Y) > 0.6
 
 
-@pytest.mark.parametrize("model", [LinearRegression(), Ridge(), Lasso(), ElasticNet()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearRegression(target_bounds=(-1, 1)),
+        Ridge(target_bounds=(-1, 1)),
+        Lasso(target_bounds=(-1, 1)),
+        ElasticNet(target_bounds=(-1, 1)),
+    ],
+    ids=lambda m: type(m).__name__,
+)
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_regressors_cost_what_was_asked(model, delta, adjacency):
@@ -146,9 +155,9 @@ def test_pairs_that_are_not_proved_are_refused_by_name():
         (LogisticRegression(solver="statistics"), "squared loss only"),
         (LogisticRegression(solver="cd", classes=(0, 1, 2)), "one score"),
         (LinearSVC(solver="objective", classes=(0, 1, 2)), "the loss itself bounds"),
-        (LinearRegression(solver="output"), "the loss itself bounds"),
-        (LinearRegression(solver="objective"), "the loss itself bounds"),
-        (Lasso(solver="objective"), "the loss itself bounds"),
+        (LinearRegression(target_bounds=(-1, 1), solver="output"), "the loss itself bounds"),
+        (LinearRegression(target_bounds=(-1, 1), solver="objective"), "the loss itself bounds"),
+        (Lasso(target_bounds=(-1, 1), solver="objective"), "the loss itself bounds"),
         (LinearClassifier(CustomLoss(np.add, np.add), solver="output"), "the loss itself bounds"),
         (LogisticRegression(solver="sgd", delta=0.0), "delta above 0"),
     ]:
@@ -204,7 +213,7 @@ def test_auto_says_why():
         ({"classes": None}, "at least two different labels"),
         ({"regularization": 0.0}, "regularization is 0.0"),
         ({"bounds": (1, 0)}, "each lower one below"),
-        ({"bounds": 3}, "bounds must be a pair"),
+        ({"bounds": 3}, "bounds must be finite"),
         ({"bounds": ([0, 0], [1, 1])}, "2 entries"),
         ({"adjacency": "zero-out"}, "zero-out"),
         ({"adjacency": "near"}, "adjacency is 'near'"),
@@ -247,12 +256,12 @@ def test_odd_data_are_fitted_like_any_other(solver, case):
 @pytest.mark.parametrize(
     "model",
     [
-        LinearRegression(),
-        Ridge(),
-        Lasso(),
-        ElasticNet(),
-        LinearRegression(solver="gd"),
-        Lasso(solver="cd", solver_options={"passes": 2}),
+        LinearRegression(target_bounds=(-1, 1)),
+        Ridge(target_bounds=(-1, 1)),
+        Lasso(target_bounds=(-1, 1)),
+        ElasticNet(target_bounds=(-1, 1)),
+        LinearRegression(target_bounds=(-1, 1), solver="gd"),
+        Lasso(target_bounds=(-1, 1), solver="cd", solver_options={"passes": 2}),
     ],
 )
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (5, 40)])
@@ -269,7 +278,7 @@ def test_records_that_cannot_be_used_change_nothing():
     odd = np.array([[np.nan, 0, 0], [0, np.inf, 0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     labels = np.array([*Y, 0, 1, 7, np.nan])
     assert (model.fit(np.concatenate([X, odd]), labels).coef_ == plain).all()
-    ridge = Ridge(random_state=0)
+    ridge = Ridge(target_bounds=(-1, 1), random_state=0)
     before = ridge.fit(X, X[:, 0]).coef_
     assert (ridge.fit(np.concatenate([X, odd[:2]]), [*X[:, 0], 1.0, 2.0]).coef_ == before).all()
     assert (ridge.fit(np.concatenate([X, odd[2:3]]), [*X[:, 0], np.nan]).coef_ == before).all()
@@ -327,7 +336,7 @@ def test_bounds_and_targets_of_any_size_do_not_overflow():
 
 def test_targets_are_not_shown_in_an_error():
     with pytest.raises(ValueError, match="real numbers") as caught:
-        LinearRegression().fit(np.array([[1.0]]), np.array(["secret"]))
+        LinearRegression(target_bounds=(-1, 1)).fit(np.array([[1.0]]), np.array(["secret"]))
     assert "secret" not in str(caught.value)
     assert "records" not in repr(LogisticRegression())
 
@@ -388,7 +397,7 @@ def test_too_many_weights_for_the_grid_are_refused():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_a_release_of_more_than_a_million_entries_is_declared(delta):
     """1,500 columns have 1.1 million moments: found too many once, after the charge."""
-    model = LinearRegression(solver="statistics", delta=delta, feature_norm=1.0)
+    model = LinearRegression(target_bounds=(-1, 1), solver="statistics", delta=delta, feature_norm=1.0)
     assert model._choice(1500).solver.mechanism.max_size == 1501 * 1502 // 2 + 1501
     assert model._choice(10).solver.mechanism.max_size == 1 << 20
     many = LogisticRegression(solver="gd", classes=tuple(range(2000)), feature_norm=1.0, delta=delta)
@@ -397,7 +406,7 @@ def test_a_release_of_more_than_a_million_entries_is_declared(delta):
 
 @pytest.mark.parametrize("columns", [150, pytest.param(1500, marks=pytest.mark.slow)])
 def test_many_columns_are_fitted(columns):
-    model = LinearRegression(solver="statistics", feature_norm=1.0, random_state=0).fit(
+    model = LinearRegression(target_bounds=(-1, 1), solver="statistics", feature_norm=1.0, random_state=0).fit(
         np.ones((3, columns)), np.ones(3)
     )
     assert np.isfinite(model.coef_).all()
@@ -417,7 +426,9 @@ def test_lasso_gives_zeros():
     x = rng.uniform(-1, 1, size=(20_000, 10))
     y = x[:, 0] / 2
     for solver in ("statistics", "cd", "gd"):
-        model = Lasso(alpha=400.0, epsilon=2.0, bounds=(-1, 1), solver=solver, random_state=0).fit(x, y)
+        model = Lasso(
+            target_bounds=(-1, 1), alpha=400.0, epsilon=2.0, bounds=(-1, 1), solver=solver, random_state=0
+        ).fit(x, y)
         assert model.coef_[0] > 0.05
         if solver != "gd":
             assert (model.coef_[1:] == 0).sum() >= 5
@@ -426,7 +437,9 @@ def test_lasso_gives_zeros():
 def test_a_loss_of_ones_own():
     robust = CustomLoss(lambda m, y: np.log(np.cosh(m - y)), lambda m, y: np.tanh(m - y))
     x = np.random.default_rng(6).uniform(-1, 1, size=(20_000, 2))
-    model = LinearRegressor(robust, epsilon=2.0, bounds=(-1, 1), random_state=0).fit(x, x[:, 0] / 2)
+    model = LinearRegressor(robust, target_bounds=(-1, 1), epsilon=2.0, bounds=(-1, 1), random_state=0).fit(
+        x, x[:, 0] / 2
+    )
     assert model.coef_ == pytest.approx([0.5, 0.0], abs=0.1)
     ramp = CustomLoss(lambda m, y: np.maximum(0, 1 - y * m), lambda m, y: np.where(y * m < 1, -y, 0.0))
     assert LinearClassifier(ramp, epsilon=2.0, feature_norm=2.0, random_state=0).fit(X, Y).score(X, Y) > 0.85

@@ -27,6 +27,11 @@ RUNS = 40
 linear, logistic = (coverage.DESIGNS[name].draw for name in ("least squares", "logistic"))
 
 
+def least_squares(**facts):
+    """A regression of targets in [-1, 1]."""
+    return LinearRegression(target_bounds=(-1, 1), **facts)
+
+
 def most(count, share=0.05):
     """Misses among so many intervals that all but one in a million of sound procedures stay below."""
     return stats.binom.ppf(1 - FALSE_ALARM, count, share)
@@ -89,7 +94,9 @@ def test_near_collinear_features_give_sound_intervals_or_none(monkeypatch):
         errors, widths = [], []
         design = coverage.Design((0.9, -0.9, 0.0), coverage.correlated(spread), coverage.small)
         for run in range(80):
-            model = LinearRegression(epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run)
+            model = LinearRegression(
+                target_bounds=(-1, 1), epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run
+            )
             found = inference.coefficients(model, *design.draw(np.random.default_rng(run), 5_000))
             errors.append(np.abs(found.estimate - design.truth)[:2])
             widths.append((found.upper - found.estimate)[:2])
@@ -152,12 +159,12 @@ def test_hard_designs_give_sound_intervals_or_none(name, n, epsilon):
     assert (((errors > widths) & given).sum(axis=0) <= [most(count, 0.06) for count in given.sum(axis=0)]).all()
 
 
-@pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])
+@pytest.mark.parametrize("kind", [least_squares, LogisticRegression])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
     model = kind(epsilon=0.8, delta=1e-5, bounds=(-1, 1), adjacency=adjacency, random_state=0)
     before = inference.privacy_event(model, 2)
-    x, y = (linear if kind is LinearRegression else logistic)(np.random.default_rng(0), 3000)
+    x, y = (linear if kind is least_squares else logistic)(np.random.default_rng(0), 3000)
 
     class Book:
         charged = None
@@ -176,7 +183,9 @@ def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
 def test_more_budget_gives_narrower_intervals():
     x, y = linear(np.random.default_rng(0), 5000)
     widths = [
-        inference.coefficients(LinearRegression(epsilon=e, bounds=(-1, 1), random_state=0), x, y).standard_error[0]
+        inference.coefficients(
+            LinearRegression(target_bounds=(-1, 1), epsilon=e, bounds=(-1, 1), random_state=0), x, y
+        ).standard_error[0]
         for e in (0.5, 2.0, 8.0)
     ]
     assert widths[0] > widths[1] > widths[2]
@@ -197,7 +206,7 @@ def test_intervals_are_in_the_users_units(intercept):
     assert (found.standard_error < 0.2).all()
 
 
-@pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])
+@pytest.mark.parametrize("kind", [least_squares, LogisticRegression])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_too_little_data_gives_infinite_intervals(kind, intercept):
     model = kind(epsilon=0.1, delta=1e-6, feature_norm=1.0, random_state=0, fit_intercept=intercept)
@@ -208,7 +217,7 @@ def test_too_little_data_gives_infinite_intervals(kind, intercept):
 def test_inference_touches_data_only_where_it_says():
     """Neighbours that lack a record, whose record is odd, or has the largest residual at a corner of the bounds."""
     rng = np.random.default_rng(0)
-    for kind, draw in ((LinearRegression, linear), (LogisticRegression, logistic)):
+    for kind, draw in ((least_squares, linear), (LogisticRegression, logistic)):
         x, y = draw(rng, 50)
         for adjacency in ("add-remove", "replace"):
             model = kind(epsilon=1.0, delta=1e-5, random_state=0, adjacency=adjacency, bounds=(-1, 1))
@@ -228,6 +237,6 @@ def test_inference_touches_data_only_where_it_says():
 
 
 def test_models_without_a_theorem_are_refused():
-    for model in (Lasso(), LogisticRegression(delta=0.0), LogisticRegression(classes=(0, 1, 2))):
+    for model in (Lasso(target_bounds=(-1, 1)), LogisticRegression(delta=0.0), LogisticRegression(classes=(0, 1, 2))):
         with pytest.raises(ValueError, match=r"no interval is proved|written for two"):
             inference.privacy_event(model, 2)

@@ -69,7 +69,7 @@ def test_an_odd_row_in_a_list_blanks_itself_alone(odd):
 @pytest.mark.parametrize("odd", ODD_LABELS, ids=repr)
 def test_an_odd_label_in_a_list_blanks_its_record_alone(odd):
     assert (classifier().fit([*X.tolist(), [1.0, 1.0]], [*Y.tolist(), odd]).coef_ == PLAIN).all()
-    model = LinearRegression(bounds=(-4.0, [4.0, 4.0]), random_state=0)
+    model = LinearRegression(target_bounds=(-1, 1), bounds=(-4.0, [4.0, 4.0]), random_state=0)
     plain = model.fit(X, X[:, 0]).coef_
     if repr(odd) != "7":
         again = model.fit([*X.tolist(), [1.0, 1.0]], [*X[:, 0].tolist(), odd])
@@ -214,7 +214,7 @@ def test_public_mistakes_are_found_before_the_charge(x, y, facts, message):
     with pytest.raises(ValueError, match="target_bounds is"):
         LinearRegression(target_bounds=(0, 5e-324), feature_norm=1.0).fit(X, Y, book=book)
     with pytest.raises(ValueError, match="must hold real numbers"):
-        LinearRegression(feature_norm=1.0).fit(X, Y.astype(str), book=book)
+        LinearRegression(target_bounds=(-1, 1), feature_norm=1.0).fit(X, Y.astype(str), book=book)
     assert not book.charged
 
 
@@ -296,4 +296,4 @@ def test_a_sequence_of_any_kind_is_read_as_a_list_is(container, odd):
 def test_more_records_than_exact_sums_hold_are_refused_before_a_value_is_read(ask):
     many = np.broadcast_to(0.0, (2**29 + 1,))
     with pytest.raises(ValueError, match="2\\^29"):
-        ask(LinearRegression(feature_norm=1.0), many[:, None], many)
+        ask(LinearRegression(target_bounds=(-1, 1), feature_norm=1.0), many[:, None], many)

@@ -60,12 +60,12 @@ CLASSIFIERS = {
     "objective, hinge": LinearSVC(solver="objective", epsilon=0.1),
 }
 REGRESSORS = {
-    "statistics": LinearRegression(solver="statistics"),
-    "statistics, pure": LinearRegression(delta=0.0),
-    "statistics, lasso": Lasso(alpha=0.5),
-    "gd": LinearRegression(solver="gd", solver_options=FEW),
-    "cd": LinearRegression(solver="cd", solver_options={"passes": 2}),
-    "cd, lasso": Lasso(solver="cd", solver_options={"passes": 2}),
+    "statistics": LinearRegression(target_bounds=(-1, 1), solver="statistics"),
+    "statistics, pure": LinearRegression(target_bounds=(-1, 1), delta=0.0),
+    "statistics, lasso": Lasso(target_bounds=(-1, 1), alpha=0.5),
+    "gd": LinearRegression(target_bounds=(-1, 1), solver="gd", solver_options=FEW),
+    "cd": LinearRegression(target_bounds=(-1, 1), solver="cd", solver_options={"passes": 2}),
+    "cd, lasso": Lasso(target_bounds=(-1, 1), solver="cd", solver_options={"passes": 2}),
 }
 
 
@@ -143,7 +143,12 @@ def test_greedy_scores_are_as_steep_as_they_may_be(epsilon, clipping, ridge):
             "smoothness": (20.0, 20.0, 20.0),
         }
         model = LinearRegression(
-            solver="cd", solver_options=options, epsilon=epsilon, regularization=ridge, feature_norm=1.0
+            solver="cd",
+            solver_options=options,
+            epsilon=epsilon,
+            regularization=ridge,
+            feature_norm=1.0,
+            target_bounds=(-1, 1),
         )
         replay(lambda data, model=model: fitted(model, data), records, records[1:])
 

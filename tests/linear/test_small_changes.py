@@ -14,7 +14,9 @@ from tests.frozen import unfrozen
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
-@pytest.mark.parametrize("model", [LogisticRegression(solver="gd", classes=(0, 1)), LinearRegression(solver="gd")])
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(solver="gd", classes=(0, 1)), LinearRegression(target_bounds=(-1, 1), solver="gd")]
+)
 def test_a_fit_spends_the_budget_it_was_given_to_a_thousandth(model, adjacency):
     event = model.set_params(epsilon=1.0, delta=1e-6, adjacency=adjacency).privacy_event(4)
     assert 0.999 < dp.epsilon(event, delta=1e-6, adjacency=adjacency) <= 1.0
@@ -124,7 +126,7 @@ def test_the_sigmoid_has_its_values(t, value):
 
 
 def test_features_inside_their_bounds_are_left_in_their_units():
-    made = Map.declared(None, ([0.0, 10.0], [4.0, 30.0]), 2, False)
+    made = Map.declared(None, {0: (0.0, 4.0), 1: (10.0, 30.0)}, 2, False)
     assert made.inside(np.array([[1.0, 15.0], [9.0, 20.0]])) == pytest.approx(np.array([[1.0, 15.0], [4.0, 20.0]]))
 
 

@@ -67,7 +67,7 @@ OPERATIONS: list[Case] = [
     ),
     Case(
         "Fit, squares, pure",
-        lambda: LinearRegression(bounds=BOUNDS, delta=0.0).operation(2),
+        lambda: LinearRegression(target_bounds=(-1, 1), bounds=BOUNDS, delta=0.0).operation(2),
         DATA,
         FEWER,
         spy=spied,
@@ -77,7 +77,7 @@ OPERATIONS: list[Case] = [
     ),
     Case(
         "Inference",
-        lambda: Inference(LinearRegression(bounds=BOUNDS), 2),
+        lambda: Inference(LinearRegression(target_bounds=(-1, 1), bounds=BOUNDS), 2),
         DATA,
         FEWER,
         spy=spied,

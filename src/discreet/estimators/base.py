@@ -92,7 +92,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.bounds is None:
             raise ValueError("bounds is None, but must be declared: (lower, upper), numbers or one a feature.")
-        low, high = per_feature(self.bounds, features)
+        low, high = per_feature(self.bounds, features, getattr(self, "feature_names_in_", None))
         wide = np.maximum(np.abs(low), np.abs(high))
         if not ((wide <= FARTHEST) & (high - low >= 1 / FARTHEST)).all():  # variances are squares of these
             raise ValueError(

@@ -121,7 +121,8 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
 
     def _mapping(self, features: int) -> Map:
-        return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept))
+        names = getattr(self, "feature_names_in_", None)
+        return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept), names)
 
     def _problem(self, features: int) -> Problem:
         return Problem(

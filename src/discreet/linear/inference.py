@@ -137,7 +137,8 @@ def coefficients(
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(20_000, 2)); y = X[:, 0] / 2 + rng.uniform(-0.2, 0.2, size=20_000)
-    >>> found = coefficients(LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), random_state=0), X, y)
+    >>> model = LinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), random_state=0)
+    >>> found = coefficients(model, X, y)
     >>> bool(found.lower[0] < 0.5 < found.upper[0]), bool(found.lower[1] < 0 < found.upper[1])
     (True, True)
     """

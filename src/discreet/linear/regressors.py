@@ -32,7 +32,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         delta: float = 1e-6,
         feature_norm: float | None = None,
         bounds: Any = None,
-        target_bounds: Any = (-1.0, 1.0),
+        target_bounds: Any = None,
         regularization: float | None = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
@@ -59,6 +59,11 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         self.target_bounds = target_bounds
 
     def _interval(self) -> tuple[float, float]:
+        if self.target_bounds is None:
+            raise ValueError(
+                "target_bounds is None, but must be declared: (lower, upper), between which targets lie and "
+                "predictions are cut, such as target_bounds=(0, 99)."
+            )
         try:
             low, high = (float(side) for side in self.target_bounds)
         except (TypeError, ValueError):
@@ -74,6 +79,7 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         return Squared()
 
     def _check_targets(self, y: UnreadColumn) -> None:
+        self._interval()
         if y.kind not in ("numbers", "objects"):
             raise ValueError(f"y holds {y.kind}, but must hold real numbers.")
 
@@ -85,7 +91,8 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         return np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
 
     def _problem(self, features: int) -> Problem:
-        self._interval()
+        if self.target_bounds is not None:  # the cost does not depend on them; a fit does
+            self._interval()
         return super()._problem(features)
 
     def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
@@ -124,7 +131,7 @@ class _Penalised(_Regressor):
         delta: float = 1e-6,
         feature_norm: float | None = None,
         bounds: Any = None,
-        target_bounds: Any = (-1.0, 1.0),
+        target_bounds: Any = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         fit_intercept: bool = True,
@@ -194,7 +201,7 @@ class ElasticNet(_Penalised):
         delta: float = 1e-6,
         feature_norm: float | None = None,
         bounds: Any = None,
-        target_bounds: Any = (-1.0, 1.0),
+        target_bounds: Any = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,
         fit_intercept: bool = True,
@@ -243,7 +250,7 @@ class LinearRegressor(_Regressor):
         delta: float = 1e-6,
         feature_norm: float | None = None,
         bounds: Any = None,
-        target_bounds: Any = (-1.0, 1.0),
+        target_bounds: Any = None,
         regularization: float | None = None,
         solver: str = "auto",
         solver_options: dict[str, Any] | None = None,

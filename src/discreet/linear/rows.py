@@ -86,11 +86,11 @@ class Map:
     intercept: bool
 
     @staticmethod
-    def declared(feature_norm: float | None, bounds: Any, features: int, intercept: bool) -> Map:
-        """The map that ``feature_norm`` and ``bounds`` declare for so many features."""
+    def declared(feature_norm: float | None, bounds: Any, features: int, intercept: bool, names: Any = None) -> Map:
+        """The map that ``feature_norm`` and ``bounds`` declare for so many features, or columns of these names."""
         if bounds is None:
             return Map(0.0, 1.0, _norm(1.0 if feature_norm is None else feature_norm), False, intercept)
-        low, high = per_feature(bounds, features)
+        low, high = per_feature(bounds, features, names)
         scale, norm = (high - low) / 2, _norm(math.sqrt(features) if feature_norm is None else feature_norm)
         if not (scale * norm >= 2.0**-960).all():  # or no double holds the coefficients
             raise ValueError(
