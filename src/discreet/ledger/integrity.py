@@ -25,12 +25,13 @@ from contextlib import closing, contextmanager
 
 import sqlalchemy as sa
 
-from discreet.ledger import chain, forks, tree
+from discreet.ledger import chain, tree
 from discreet.ledger.chain import Entry, Tip
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.store import Store, Versions
 from discreet.ledger.tree import Node
 from discreet.ledger.verification import Replay
+from discreet.sessions import here
 
 __all__ = ["IntegrityCheck"]
 
@@ -47,7 +48,7 @@ class IntegrityCheck:
         self._renew()
 
     def _renew(self) -> None:
-        self._home = forks.here()
+        self._home = here()
         self._lock = threading.Lock()
         self._forget()
 
@@ -60,7 +61,7 @@ class IntegrityCheck:
 
     def read_history(self) -> None:
         """Read a history that was not read yet before anybody has to wait for it."""
-        if self._home != forks.here():  # a copy, perhaps of something half-written
+        if self._home != here():  # a copy, perhaps of something half-written
             self._renew()
         if self._replay.seq == 0:
             known = self._known  # before the view is fixed: what another thread writes meanwhile is not in it

@@ -31,6 +31,7 @@ with extra("ledger"):
 from discreet.ledger import forks, schema
 from discreet.ledger.address import Address
 from discreet.ledger.errors import LedgerError
+from discreet.sessions import here
 
 __all__ = ["Store", "Versions"]
 
@@ -65,7 +66,7 @@ class Store:
 
     def __init__(self, url: str, *, create: bool) -> None:
         self.address = Address.parse(url)
-        self._home = forks.here()
+        self._home = here()
         self._written = 0  # write transactions of this object
         self._turn: forks.Turn | None = None
         if self.address.sqlite:  # one transaction at a time in this process
@@ -180,14 +181,14 @@ class Store:
         return Versions(*map(int, connection.exec_driver_sql(f"{_VERSIONS} WHERE {low}seq <= {last:d}").one()))
 
     def _after_fork(self) -> None:
-        if self._home == forks.here():
+        if self._home == here():
             return
         if self.address.memory:
             raise LedgerError("A ledger in memory belongs to the process that made it: a forked copy of it would be a "
                               "second budget. Keep it in a file.")  # fmt: skip
         _inherited.append(self._engine.pool)  # connections must not be shared with the parent, nor closed under it
         self._engine.dispose(close=False)
-        self._home = forks.here()
+        self._home = here()
 
     def _secret(self, error: exc.SQLAlchemyError) -> bool:
         return self.address.mentions_secret(f"{error} {getattr(error, 'orig', '')}")
