@@ -75,7 +75,7 @@ def one_at_a_time(
     """A method of a session that checks, draws and notes as one."""
 
     @wraps(answer)
-    def alone(self: _Session, *args: _Told.args, **kwargs: _Told.kwargs) -> _Answer:
+    def alone(self: _Session, /, *args: _Told.args, **kwargs: _Told.kwargs) -> _Answer:
         with self._turn():
             return answer(self, *args, **kwargs)
 

@@ -27,11 +27,12 @@ class Reservation(PaidOnce):
     _copied = f"A reservation cannot be copied or pickled: every copy could draw the whole. {_REMEDY}"
     _refusal = BudgetExceeded
 
-    def __init__(self, entry: Entry, event: Event, unit: str = ONE_RECORD) -> None:
+    def __init__(self, entry: Entry, event: Event, unit: str = ONE_RECORD, reproducible: bool = False) -> None:
         super().__init__()
         self.entry = entry
         self.event = event
         self.unit = str(unit)
+        self.reproducible = reproducible
         self._left = leaves(event)
         self._open = True
         self._forked = (
@@ -40,8 +41,14 @@ class Reservation(PaidOnce):
         )
 
     @one_at_a_time
-    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Entry:
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, reproducible: bool = False) -> Entry:
         """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``; in another unit, ``UnitMismatch``."""
+        if reproducible and not self.reproducible:
+            raise BudgetExceeded(
+                f"{label!r} is made with a seed, which is not private, but the ledger does not say so of the "
+                f"reservation {self.entry.label!r}. Nothing was released. Reserve with reproducible=True, or leave the "
+                "seed out."
+            )
         if unit != self.unit:
             raise UnitMismatch(f"{label!r} protects {unit!r}, but the reservation {self.entry.label!r} was made for "
                                f"{self.unit!r}. Nothing was released. Reserve with unit={unit!r}.")  # fmt: skip

@@ -254,7 +254,7 @@ class Session(PaidOnce):
         if self.over:
             raise ValueError(f"The session is over: it has given its {self.positives} positive answers.")
         if self._round is None or self._round.over:
-            pay(self._mechanism.round, self._book, self._label)
+            pay(self._mechanism.round, self._book, self._label, reproducible=self.reproducible)
             self._round = self._mechanism.round.start(self._rng)
         answer = self._round.ask(value)
         self.positives += answer

@@ -180,14 +180,14 @@ class Session(PaidOnce):
     def test(self, mechanism: Mechanism[Any], value: float, threshold: float) -> bool:
         """Whether a noisy value reaches the threshold; charged first. For ``put``, inside ``ask``."""
         self._refuse_outside()
-        pay(mechanism, self._book, self._label)
+        pay(mechanism, self._book, self._label, reproducible=self.reproducible)
         self._tests += 1
         return bool(mechanism.draw(value, self._rng) >= threshold)
 
     def answer(self, mechanism: Mechanism[Any], counts: Any) -> int:
         """The largest of the noisy counts; charged first. For ``put``, inside ``ask``."""
         self._refuse_outside()
-        pay(mechanism, self._book, self._label)
+        pay(mechanism, self._book, self._label, reproducible=self.reproducible)
         self._answers += 1
         return int(np.argmax(mechanism.draw(np.asarray(counts, np.float64), self._rng)))
 

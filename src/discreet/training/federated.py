@@ -145,7 +145,7 @@ class Federation(PaidOnce):
         if self._clients is None:
             _check_arrays(arrays)
             self._check_clients(len(here))
-            pay(self.plan, self._book, self._label)
+            pay(self.plan, self._book, self._label, reproducible=self._streams.reproducible)
             self._clients = here
         sampler, step, keys = self.plan.sampler, self.steps, self._clients
         drawn = sampler.draw(step, len(keys), keys, self._order(step), self._streams.sampling(step))

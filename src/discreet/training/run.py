@@ -110,6 +110,11 @@ class Run(PaidOnce):
         self._pass: tuple[int, Indices | None] = (-1, None)
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether what it releases is not private: it has a seed, or its refusals show private records."""
+        return self.streams.reproducible or self.debug
+
     # --- batches ---------------------------------------------------------------------------------------------------
 
     @one_at_a_time
