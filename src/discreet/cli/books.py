@@ -21,7 +21,7 @@ with extra("cli"):
     from discreet.cli.show import say, warn
 
 if TYPE_CHECKING:
-    from discreet.ledger import Book, Ledger, Overview
+    from discreet.ledger import Book, Ledger
 
 __all__ = [
     "DEFAULT",
@@ -106,12 +106,12 @@ def opened(address: str, create: bool = False, anyway: bool = False) -> Ledger:
     return Ledger(address, create=create, anyway=anyway)
 
 
-def vouch(seen: Overview, data: bool = False) -> None:
+def vouch(head: str, broken: str, data: bool = False) -> None:
     """Say whether the chain holds, above all else; where ``data`` goes to standard output, only if it does not."""
     from discreet.reporting import words
 
-    line = words.chain(seen.head, seen.broken)
-    if seen.broken:
+    line = words.chain(head, broken)
+    if broken:
         warn(line, colours.BAD)
     elif not data:
         say(line)

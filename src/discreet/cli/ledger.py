@@ -164,7 +164,7 @@ def show(
     with opened(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         seen = books.overview(name)
     rows = [_state(book) for book in seen.books]
-    vouch(seen, data=as_json)
+    vouch(seen.head, seen.broken, data=as_json)
     if as_json:
         print_json({"chain": words.chain_facts(seen.head, seen.broken), "head": seen.head, "books": rows})
         return
@@ -223,7 +223,7 @@ def history(
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]
         seen = books.overview(name)  # afterwards, so that its head is not before the last entry
-    vouch(seen, data=as_json)
+    vouch(seen.head, seen.broken, data=as_json)
     if as_json:
         rows = [entry.to_dict() | {"epsilon_alone": cost} for entry, cost in zip(entries, own, strict=True)]
         print_json({"chain": words.chain_facts(seen.head, seen.broken), "head": seen.head, "entries": rows})

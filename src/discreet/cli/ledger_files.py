@@ -63,7 +63,7 @@ def export(
     with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
         entries = books.entries() if name is None else books.book(name).entries()
         seen = books.overview(name)
-    vouch(seen, data=out is None)
+    vouch(seen.head, seen.broken, data=out is None)
     text = _csv(entries, seen) if format is Format.CSV else _json(entries, seen)
     if out is None:
         data(text)
@@ -86,8 +86,7 @@ def plot(
 
     with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
         facts = report(books.book(name), entries=1).facts
-        seen = books.overview(name)
-    vouch(seen)
+    vouch(facts["ledger"]["head"], facts["ledger"]["problem"] or "")
     with claimed(out, force=force) as file:
         file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
     say(str(out))

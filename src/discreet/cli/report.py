@@ -56,10 +56,9 @@ def report(
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
     with claimed(target, force=force) as page, opened(ledger, anyway=anyway) as books, waiting("writing the report"):
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
-        seen = books.overview(name)
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
             made.save(page)
-    vouch(seen)
+    vouch(made.facts["ledger"]["head"], made.facts["ledger"]["problem"] or "")
     say(str(target))

@@ -168,6 +168,8 @@ def checked_tip(connection: sa.Connection) -> Tip:
 def _only_tip(rows: Sequence[Any]) -> Tip:
     if len(rows) > 1:
         raise ChainBroken(f"The ledger has {len(rows)} heads, but a chain has one.")
+    if rows and not isinstance(rows[0].seq, int):
+        raise ChainBroken("The head has no number: it was edited.")
     return (rows[0].seq, rows[0].at, rows[0].hash) if rows else START
 
 

@@ -235,7 +235,7 @@ def verdict(dataset: str, balance: tuple[str, str, str], delta: float, unit: str
     >>> print(verdict("", ("0", "3", "3"), 0.0, "patient", 0))
     Nothing was released from the data.
     >>> print(verdict("", ("0.5", "3", "2.5"), 0.0, "one record", 3, 2))
-    Not private: from the data, 2 of 3 releases made with a seed: not private, because whoever knows it can take the
+    2 of the 3 releases from the data were made with a seed: not private, because whoever knows the seed can take the
     noise away. The other one is differentially private for one record, with ε = 0.5, within the limit of 3.
     """
     source = dataset or "the data"
@@ -243,13 +243,10 @@ def verdict(dataset: str, balance: tuple[str, str, str], delta: float, unit: str
         return f"Nothing was released from {source}."
     price = f"ε = {balance[0]}" + (f" at δ = {number(delta)}" if delta else "")
     promise = f"differentially private for {whom(unit)}, with {price}, within the limit of {balance[1]}."
-    if seeded:
-        alone = (
-            f"Not private: from {source}, {seeds(seeded, charges)}, because whoever knows it can take the noise away."
-        )
-        rest = charges - seeded
-        if not rest:
-            return alone
-        return f"{alone} The other {'one is' if rest == 1 else f'{rest:,} together are'} {promise}"
-    many = "The one release" if charges == 1 else f"All {charges:,} releases"
-    return f"{many} from {source} {'is' if charges == 1 else 'together are'} {promise}"
+    every = "The one release" if charges == 1 else f"All {charges:,} releases"
+    if not seeded:
+        return f"{every} from {source} {'is' if charges == 1 else 'together are'} {promise}"
+    rest = charges - seeded
+    told = f"{f'{seeded:,} of the {charges:,} releases' if rest else every} from {source}"
+    told += f" {'was' if seeded == 1 else 'were'} {SEEDED}, because whoever knows the seed can take the noise away."
+    return f"{told} The other {'one is' if rest == 1 else f'{rest:,} together are'} {promise}" if rest else told
