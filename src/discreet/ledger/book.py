@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Book"]
 
+_NO_PARTITION = {
+    Adjacency.REPLACE: "a replaced record may leave one part and enter another, and then costs both.",
+    Adjacency.ZERO_OUT: "a record that is blanked is no longer in the part it was in, which is then smaller, but what "
+    "holds under 'zero-out' holds for data of the same size.",
+}
+
 
 class _Asked(NamedTuple):
     """A charge as it was asked for."""
@@ -257,13 +263,11 @@ class Book:
 
         Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the
         unit: all records of one are in the same part. Refused under replace adjacency, where a record may leave one
-        part and enter another.
+        part and enter another; and under zero-out, where a blanked record has no part any more: it is missing from the
+        one it was in, while what is charged there was proved for parts of the same size.
         """
-        if self.terms.adjacency is Adjacency.REPLACE:
-            raise ValueError(
-                "adjacency is 'replace', but a partition needs 'add-remove' or 'zero-out': a replaced record may leave "
-                "one part and enter another, and then costs both."
-            )
+        if reason := _NO_PARTITION.get(self.terms.adjacency):
+            raise ValueError(f"adjacency is '{self.terms.adjacency}', but a partition needs 'add-remove': {reason}")
         if not parts or len(set(parts)) != len(parts):
             raise ValueError(f"parts has {len(parts)} names, {len(set(parts))} distinct, but needs distinct ones.")
         path = f"{self.name}/{check_name(name)}"

@@ -221,13 +221,9 @@ def _remedy(there: Node, asked: Terms) -> str:
     terms, (epsilon, delta) = there.terms, (float(there.stage.epsilon), float(there.stage.delta))
     fixed = "Limits are fixed when a book is first opened"
     if replace(asked, epsilon=terms.epsilon, delta=terms.delta) != terms:
-        return (
-            f"{fixed}, and so are its other terms: open it with those, or as it is, with Ledger.book({there.name!r})."
-        )
+        return f"{fixed}, and so are its other terms: open it with those, or take it with Ledger.book({there.name!r})."
     if asked.epsilon <= epsilon and asked.delta <= delta:
-        return (
-            f"{fixed}, and it now has epsilon={epsilon:g}, delta={delta:g}: take it with Ledger.book({there.name!r})."
-        )
+        return f"{fixed}; it now has epsilon={epsilon:g}, delta={delta:g}: take it with Ledger.book({there.name!r})."
     more = max(0.0, asked.epsilon - epsilon), max(0.0, asked.delta - delta)
     return (
         f"{fixed}; the owner of the data may raise them, with a reason that the report repeats: "
