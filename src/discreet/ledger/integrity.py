@@ -162,7 +162,8 @@ class IntegrityCheck:
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
         """Replay what is new."""
         if self._replay.seq:
-            self._replay.read(chain.since(connection, self._replay.seq), known)
+            passed = known[0] < self._replay.seq  # another thread has read on since: it was among what it read
+            self._replay.read(chain.since(connection, self._replay.seq), None if passed else known)
         else:
             with closing(chain.read(connection)) as entries:
                 self._replay.read(entries, known)
