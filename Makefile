@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMPS := $(VENV)/stamps
 SHELL := /bin/bash
 # two processes for two cores: more threads in each would only wait for one another
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist worksteal
 # what a suite cost, its children included: seconds of the clock say more about the machine's neighbours
 TIMED := TIMEFORMAT='CPU-seconds: %U user + %S system'; time
 
@@ -29,6 +29,7 @@ test-flower: $(FLOWER)/stamp
 	@export OMP_NUM_THREADS=1 FLWR_TELEMETRY_ENABLED=0 RAY_USAGE_STATS_ENABLED=0; $(TIMED) \
 	    $(FLOWER)/bin/python -m pytest -q -W ignore tests/training/test_flower.py src/discreet/training/integrations/flower.py
 
+# draws at random, prints its seed, and saves what it finds in tests/cases, which the tests replay
 search: $(STAMPS)/test
 	$(BIN)/python -m searches
 

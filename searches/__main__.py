@@ -1,12 +1,16 @@
-"""``python -m searches [name ...] [--size N]``: every search, or the named ones;
-each module here has ``main(size)``.
+"""``python -m searches [name ...] [--size N] [--seed N]``: every search, or the named ones.
+
+Each module here has ``main(size)``, or ``main(size, seed)`` where it draws at random: from another seed every time,
+which is printed, unless one is given. What breaks a promise is saved (``_cases``), and replayed by the tests.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import pkgutil
+import secrets
 
 import searches
 
@@ -19,11 +23,15 @@ def main() -> None:
     parser.add_argument(
         "--size", type=int, default=None, help="how many cases a search tries; its own default otherwise"
     )
+    parser.add_argument("--seed", type=int, default=None, help="where to begin, as an earlier run has printed it")
     given = parser.parse_args()
+    seed = secrets.randbelow(2**31) if given.seed is None else given.seed
+    print(f"seed {seed}: python -m searches --seed {seed} draws the same", flush=True)
     if unknown := sorted(set(given.name) - set(names)):
         parser.error(f"there is no search {unknown[0]!r}; there are {', '.join(names)}")
     for name in given.name or names:
-        importlib.import_module(f"searches.{name}").main(given.size)
+        search = importlib.import_module(f"searches.{name}").main
+        search(given.size, **({"seed": seed} if "seed" in inspect.signature(search).parameters else {}))
 
 
 if __name__ == "__main__":

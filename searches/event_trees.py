@@ -27,6 +27,7 @@ from discreet.errors import NotCertified
 from discreet.ledger import pricing
 from discreet.ledger.amounts import NOTHING, exact
 from discreet.ledger.filters import POLICIES, Limit, admits, reading
+from searches import _cases
 from searches._truth import Draw, law, lower_delta, sides, swarm_delta
 
 __all__ = ["check", "main"]
@@ -291,20 +292,26 @@ def check(seed: int) -> Counter[str]:
     return Checker(seed).run()
 
 
-def main(size: int | None = None, first: int = 0) -> None:
-    """Try so many trees, 100,000 by default."""
+def retry(case: int) -> None:
+    """The tree of a saved seed."""
+    check(case)
+
+
+def main(size: int | None = None, seed: int = 0) -> None:
+    """Try so many trees, 100,000 by default, of the seeds from this one on."""
     tried: Counter[str] = Counter()
     started, broken = time.process_time(), []
-    for seed in range(first, first + (100_000 if size is None else size)):
+    for number in range(100_000 if size is None else size):
         try:
-            tried += check(seed)
+            tried += check(seed + number)
         except Violation as error:
-            broken.append(f"seed {seed}: {error}")
+            broken.append(f"seed {seed + number}: {error}")
             print(broken[-1], flush=True)
-        if seed % 250 == 249:
-            print(f"event_trees: seed {seed}, {sum(tried.values())} answers and refusals counted", flush=True)
+            _cases.save("event_trees", seed + number, str(error))
+        if number % 250 == 249:
+            print(f"event_trees: tree {number + 1}, {sum(tried.values())} answers and refusals counted", flush=True)
     spent = time.process_time() - started
-    print(f"event_trees: {seed + 1 - first} trees in {spent:.0f} CPU seconds, {len(broken)} broken promises")
+    print(f"event_trees: {number + 1} trees in {spent:.0f} CPU seconds, {len(broken)} broken promises")
     print(", ".join(f"{name}: {count}" for name, count in sorted(tried.items())))
     if broken:
         raise Violation(f"{len(broken)} broken promises, the first: {broken[0]}")

@@ -22,31 +22,39 @@ from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
 from discreet.ledger import groups
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts
+from searches import _cases
 
 Array = NDArray[np.float64]
 CURVE = tuple(sorted({*ORDERS, *(2.0 * order for order in ORDERS)}))
 _UP = 1 + 1e-9
 
 
-def main(size: int | None = None) -> None:
+def main(size: int | None = None, seed: int = 12) -> None:
     """Try ``size`` random mechanisms; raise at the first price that is below the truth."""
-    rng, tried = np.random.default_rng(12), Counter[str]()
-    for _ in range(500 if size is None else size):
-        k = int(rng.integers(2, 6))
-        table = _table(rng, k + 2)
-        for kind, event, law in _stated(rng, table):
-            tried[kind] += 1
-            try:
-                price = groups.price(event, Adjacency.ADD_REMOVE, rows=k)
-            except UnsupportedEvent:
-                tried[f"{kind}, refused"] += 1
-                continue
-            for p, q in _apart(law, k):
-                _check(kind, price, p, q)
-        if rng.random() < 0.05:  # so is its numerical account
-            tried["whole"] += 1
-            _check_whole(rng, table, k)
+    tried = Counter[str]()
+    for number in range(500 if size is None else size):
+        with _cases.saving("groups", seed + number):
+            retry(seed + number, tried)
     print(f"groups: {dict(sorted(tried.items()))}; no price below the truth")
+
+
+def retry(case: int, tried: Counter[str] | None = None) -> None:
+    """The mechanism of a seed."""
+    rng, tried = np.random.default_rng(case), Counter[str]() if tried is None else tried
+    k = int(rng.integers(2, 6))
+    table = _table(rng, k + 2)
+    for kind, event, law in _stated(rng, table):
+        tried[kind] += 1
+        try:
+            price = groups.price(event, Adjacency.ADD_REMOVE, rows=k)
+        except UnsupportedEvent:
+            tried[f"{kind}, refused"] += 1
+            continue
+        for p, q in _apart(law, k):
+            _check(kind, price, p, q)
+    if rng.random() < 0.05:  # so is its numerical account
+        tried["whole"] += 1
+        _check_whole(rng, table, k)
 
 
 def _table(rng: np.random.Generator, inputs: int) -> Array:

@@ -1,16 +1,48 @@
-"""What every test shares: slow examples are not failures, counter-examples are printed in full,
-slow tests have siblings.
+"""What every test shares: nothing is drawn by luck, slow examples are not failures, counter-examples are printed in
+full, slow tests have siblings.
+
+Hypothesis draws the same examples in every run, and each test has entropy of its own, made from its name: a suite that
+passed once passes on every machine. ``make search`` draws at random, and saves what it finds for the suite to replay.
 """
 
 import os
+import random
+import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("discreet", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("discreet")
+from discreet.random import source
+
+PROFILE = "DISCREET_TEST_PROFILE"
+told = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow], "database": None}
+settings.register_profile("fixed", derandomize=True, **told)
+examples = int(os.environ.get("DISCREET_TEST_EXAMPLES", "100"))  # where a test does not say how many it needs
+settings.register_profile("random", derandomize=False, max_examples=examples, **told)  # of make search
+settings.load_profile(os.environ.get(PROFILE, "fixed"))
 for variable in ("FORCE_COLOR", "DISCREET_PROGRESS"):  # of whoever runs the tests, or of a machine that does
     os.environ.pop(variable, None)
+
+
+@pytest.fixture(autouse=True)
+def fixed_entropy(request, monkeypatch):
+    """What a test draws without a seed is made from its name; a forked child has entropy of its own, as it must."""
+    if os.environ.get(PROFILE, "fixed") != "fixed":
+        return
+    keys, home = random.Random(request.node.nodeid), os.getpid()
+
+    def randbits(bits):
+        own = 0 if os.getpid() == home else random.Random(os.getpid()).getrandbits(bits)
+        return keys.getrandbits(bits) ^ own
+
+    monkeypatch.setattr(source, "secrets", SimpleNamespace(randbits=randbits))
+    source.system()._rekey()
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 - what others draw from it
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ __all__ = [
     "Preparing",
     "Release",
     "charged",
+    "is_reproducible",
     "pay",
     "unit_name",
 ]
@@ -123,10 +124,11 @@ class Preparing(Protocol):
 class Chargeable(Protocol):
     """Something that can be charged, and may refuse."""
 
-    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> object:
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, reproducible: bool = False) -> object:
         """Record the cost durably, or raise ``BudgetExceeded`` and change nothing.
 
-        ``unit`` says whom the event protects; a book that keeps another raises ``UnitMismatch``.
+        ``unit`` says whom the event protects; a book that keeps another raises ``UnitMismatch``. ``reproducible`` is
+        given, and true, only where the release is made with a seed, which a book records as not private.
         """
         ...
 
@@ -135,19 +137,32 @@ class Chargeable(Protocol):
 class Book(Chargeable, Protocol):
     """A ledger's book, which can also set an amount aside for an adaptive run."""
 
-    def reserve(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> Chargeable:
+    def reserve(
+        self, event: Event, label: str = "", *, unit: str = ONE_RECORD, reproducible: bool = False
+    ) -> Chargeable:
         """Set the cost aside, durably, for charges still to come, which are drawn from what is returned."""
         ...
 
 
-def pay(operation: Operation | Any, book: Chargeable | None, label: str = "") -> None:
+def is_reproducible(rng: Any) -> bool:
+    """Whether an ``rng=`` or ``random_state=`` argument is a seed: a source says it itself, anything else but none is.
+
+    >>> is_reproducible(None), is_reproducible(7)
+    (False, True)
+    """
+    return rng is not None and bool(getattr(rng, "reproducible", True))
+
+
+def pay(operation: Operation | Any, book: Chargeable | None, label: str = "", *, reproducible: bool = False) -> None:
     """Charge ``book`` with what the operation states; nothing where there is none.
 
     ``charged`` calls it; a training run, which the user's own loop releases step by step, calls it alone. ``operation``
-    needs no more than an event and a unit.
+    needs no more than an event and a unit. What is ``reproducible`` is made with a seed: the book is told before
+    anything is read, and one that cannot be told so refuses.
     """
     if book is not None:
-        book.charge(operation.event, label=label or _label(operation), unit=operation.unit)
+        seed = {"reproducible": True} if reproducible else {}
+        book.charge(operation.event, label=label or _label(operation), unit=operation.unit, **seed)
 
 
 def charged(
@@ -155,14 +170,23 @@ def charged(
 ) -> Release[Any]:
     """The one path: refuse what is publicly wrong, charge the book, then read the data.
 
+    Whether the release is made with a seed is known before: by ``rng``, or by the operation's own ``reproducible``,
+    where it holds a seed (an estimator's ``random_state``).
+
     >>> from discreet.statistics import Count
     >>> charged(Count(epsilon=1.0), [3, 1, 2], label="visits", rng=1).label
     'visits'
     """
     prepare = getattr(operation, "prepared", None)
     run = prepare(data, rng) if prepare is not None else lambda: operation.release(data, rng)
-    pay(operation, book, label)
+    seeded = is_reproducible(rng) or bool(getattr(operation, "reproducible", False))
+    pay(operation, book, label, reproducible=seeded)
     answer: Release[Any] = run()
+    if answer.reproducible and not seeded:
+        raise RuntimeError(
+            f"{type(operation).__name__} was made with a seed that it did not state, so that its charge says nothing "
+            "of it: the answer is withheld. Let the operation have a property 'reproducible' that is true."
+        )
     name = label or answer.label or _label(operation)
     same = answer.label == name and answer.unit is operation.unit
     return answer if same else replace(answer, label=name, unit=operation.unit)

@@ -70,7 +70,8 @@ def test_history_prints_labels_as_they_are(url: str) -> None:
     assert "[red]ages[/red]" in shown
     assert "Laplace(noise_multiplier=4)" in shown
     data = json.loads(run("history", "census", "-n", "1", "--json", "-l", url).output)
-    assert [entry["book"] for entry in data] == ["census/bob"]
+    assert [entry["book"] for entry in data["entries"]] == ["census/bob"]
+    assert data["chain"] == {"verified": True, "entries": 4, "head": data["head"], "problem": None}
 
 
 def test_verify_against_a_head_in_a_file(url: str, tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_release_made_elsewhere_is_charged_by_hand_or_refused(url: str) -> Non
 def test_history_says_what_each_charge_would_cost_by_itself(url: str) -> None:
     run("charge", "census", "gaussian(10)", "-l", url)
     rows = json.loads(run("history", "census", "--json", "-l", url).output)
-    alone = {row["seq"]: row["epsilon_alone"] for row in rows}
+    alone = {row["seq"]: row["epsilon_alone"] for row in rows["entries"]}
     tight = [
         dp.epsilon(event, delta=1e-6)
         for event in (events.Laplace(noise_multiplier=4), events.Gaussian(noise_multiplier=10))

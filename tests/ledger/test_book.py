@@ -323,10 +323,28 @@ def test_a_partition_itself_is_neither_charged_nor_extended(ledger: Ledger) -> N
     assert book.spent().entries == 0
 
 
-def test_a_partition_is_refused_where_a_record_may_change_its_part(ledger: Ledger) -> None:
-    book = ledger.open("census", epsilon=1.0, adjacency="replace")
-    with pytest.raises(ValueError, match="replace"):
+@pytest.mark.parametrize("adjacency", ["replace", "zero-out"])
+def test_a_partition_is_refused_where_a_record_may_change_or_lose_its_part(ledger: Ledger, adjacency: str) -> None:
+    book = ledger.open("census", epsilon=1.0, adjacency=adjacency)
+    with pytest.raises(ValueError, match=f"adjacency is '{adjacency}', but a partition needs 'add-remove'"):
         book.split("region", ["north", "south"])
+    assert book.books() == []
+
+
+def test_another_limit_is_no_reason_for_a_second_budget(ledger: Ledger) -> None:
+    """Who opens with more is told of a raise; after it, of the book; never of another name."""
+    ledger.open("census", epsilon=1.0, delta=1e-6)
+    with pytest.raises(
+        LedgerError, match=r"raise_limit\(epsilon=2, delta=0, .*ledger raise census --epsilon 2"
+    ) as told:
+        ledger.open("census", epsilon=3.0, delta=1e-6)
+    assert "another" not in str(told.value)
+    ledger.book("census").raise_limit(epsilon=2.0, why="a second wave")
+    with pytest.raises(LedgerError, match=r"it now has epsilon=3, delta=1e-06: take it with Ledger.book\('census'\)"):
+        ledger.open("census", epsilon=3.0, delta=1e-6)
+    with pytest.raises(LedgerError, match=r"other terms: open it with those, or take it") as told:
+        ledger.open("census", epsilon=3.0, delta=1e-6, unit="person")
+    assert "raise" not in str(told.value)
 
 
 def test_a_book_that_does_not_exist(ledger: Ledger) -> None:

@@ -19,6 +19,7 @@ import pytest
 from discreet import events
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Ledger, LedgerError, Reservation, forks
+from discreet.sessions import here
 from tests.ledger import children
 
 STEP = events.PureDP(epsilon=0.1)
@@ -46,7 +47,7 @@ def test_a_forked_child_draws_nothing(ledger: Ledger, kind: str) -> None:
     job = getattr(ledger.open("census", epsilon=1.0), kind)(STEP * 2, label="job")
     for _ in range(4):
         said = in_child(lambda: drawn(job))
-        assert said.startswith("BudgetExceeded: 'draw' came from a forked process")
+        assert said.startswith("BudgetExceeded: A forked process drew on the reservation")
         assert "reserve its own part" in said
     assert [drawn(job), drawn(job)] == ["drawn", "drawn"]
     with pytest.raises(BudgetExceeded, match="has 0 of that kind left"):
@@ -87,9 +88,9 @@ def test_there_is_never_a_second_reservation(ledger: Ledger, copied: Callable[[o
 
 def test_a_child_has_another_name_than_its_parent_even_under_the_same_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getpid", lambda: 7)
-    home = forks.here()
-    assert in_child(lambda: str(forks.here() == home)) == "False"
-    assert forks.here() == home
+    home = here()
+    assert in_child(lambda: str(here() == home)) == "False"
+    assert here() == home
 
 
 def test_a_ledger_in_memory_is_not_a_second_budget_in_a_child(ledger: Ledger) -> None:

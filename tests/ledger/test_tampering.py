@@ -74,6 +74,8 @@ def test_tampering_is_found_and_refuses_the_next_charge(path: Path, name: str) -
         for _ in range(2):
             with pytest.raises(LedgerError):
                 book.charge(TENTH)
+            with pytest.raises(LedgerError):
+                book.spent()
         with pytest.raises(LedgerError):
             ledger.verify()
     with Ledger(url) as fresh:
@@ -263,8 +265,8 @@ def test_a_process_of_a_version_that_knows_no_rules_cannot_write(url: str) -> No
 def test_a_snapshot_of_a_ledger_with_an_edited_price_says_that_it_was_edited(path: Path) -> None:
     """Not with the parser's own error."""
     edits = {
-        "Entry 8 cannot be read": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
-        "Entry 1 cannot be read": ENTRIES["terms that are no JSON"],
+        "Entry 8 was edited": sql("UPDATE discreet_entries SET price = 'free' WHERE seq = 8"),
+        "Entry 1 was edited": ENTRIES["terms that are no JSON"],
     }
     with Ledger(f"sqlite:///{path}") as ledger:
         for found, edit in edits.items():

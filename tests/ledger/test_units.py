@@ -437,8 +437,8 @@ def test_the_chain_keeps_the_unit_of_every_charge(tmp_path: Path) -> None:
         book.charge(TENTH)
         book.charge(TENTH, unit="patient")
         assert [json.loads(entry.terms) for entry in book.entries()[1:]] == [
-            {"by": "converted", "rows": 2, "unit": "one record"},
-            {"by": "said", "rows": 1, "unit": "patient"},
+            {"by": "converted", "reproducible": False, "rows": 2, "unit": "one record"},
+            {"by": "said", "reproducible": False, "rows": 1, "unit": "patient"},
         ]
         ledger.verify()
     with Ledger(url) as ledger:

@@ -54,7 +54,7 @@ class Pocket:
     def __init__(self, limit=math.inf):
         self.limit, self.charged = limit, []
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         if dp.epsilon(event, 1e-5) > self.limit:
             raise BudgetExceeded("too much")
         self.charged.append((event, label))

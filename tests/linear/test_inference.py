@@ -169,7 +169,7 @@ def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
     class Book:
         charged = None
 
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             self.charged = event
 
     book = Book()

@@ -134,7 +134,7 @@ def test_doubles_that_cannot_tell_give_way_to_pairs(monkeypatch):
 
 def test_a_ridge_without_a_proof_is_refused_before_the_charge():
     class Book:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise AssertionError("charged")
 
     for delta in (0.0, 1e-6):

@@ -185,7 +185,7 @@ class Book:
 
     charged = False
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         self.charged = True
 
 
@@ -229,7 +229,7 @@ def test_no_value_is_looked_at_before_the_charge():
             return 1.0
 
     class Refusing:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise KeyError("no")
 
     with pytest.raises(KeyError):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discreet.linear import (
     CustomLoss,
@@ -19,6 +18,7 @@ from discreet.linear import (
     LogisticRegression,
     Ridge,
 )
+from tests import sklearn_contract as contract
 
 PUBLIC = {"epsilon": 1e4, "delta": 1e-2, "bounds": (-6.0, 6.0)}
 
@@ -44,26 +44,24 @@ ESTIMATORS = [
 ]
 
 EVERYONE = {
-    "check_dtype_object": "an error on an entry that is no number would tell that there is one: its record is ignored",
-    "check_estimators_empty_data_messages": "an error on empty data would tell that the data are empty",
-    "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one: it is ignored",
+    "check_dtype_object": contract.OBJECTS,
+    "check_estimators_empty_data_messages": contract.EMPTY,
+    "check_supervised_y_no_nan": contract.NAN_TARGETS,
 }
 CLASSIFIERS = {
-    "check_classifiers_regression_target": "an error on labels outside the declared ones would tell of them",
-    "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
-    "check_classifiers_train": "it fits two classes of the declared three and expects the shape of two",
+    "check_classifiers_regression_target": contract.OTHER_LABELS,
+    "check_classifiers_classes": contract.TEXT_LABELS,
+    "check_classifiers_train": contract.TWO_OF_THREE,
 }
-REGRESSORS = {
-    "check_regressors_train": "it fits a list, which does not say how many columns it has; run below with them declared"
-}
+REGRESSORS = {"check_regressors_train": contract.list_of(10)}
 PROBABILITIES = {
-    "check_decision_proba_consistency": "it expects the shape of two classes; run below with two declared",
-    "check_estimator_sparse_array": "it fits four labels, of which three are declared",
-    "check_estimator_sparse_matrix": "it fits four labels, of which three are declared",
+    "check_decision_proba_consistency": contract.TWO_CLASSES,
+    "check_estimator_sparse_array": contract.FOUR_CLASSES,
+    "check_estimator_sparse_matrix": contract.FOUR_CLASSES,
 }
 
 
-def forbidden(estimator):
+def refused(estimator):
     return (
         EVERYONE
         | (CLASSIFIERS if is_classifier(estimator) else REGRESSORS)
@@ -71,15 +69,9 @@ def forbidden(estimator):
     )
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=forbidden)
-def test_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize("estimator", [e for e in ESTIMATORS if not is_classifier(e)], ids=lambda e: type(e).__name__)
-def test_regressors_train_on_lists_of_declared_width(estimator):
-    columns = clone(estimator).set_params(bounds=(-6.0, [6.0] * 10))
-    estimator_checks.check_regressors_train(type(estimator).__name__, columns)
+@contract.contract(ESTIMATORS, refused)
+def test_the_contract_of_scikit_learn(estimator, check, reason):
+    contract.holds(estimator, check, reason)
 
 
 BINARY = [LogisticRegression(**PUBLIC), LinearSVC(**PUBLIC), LinearClassifier(SMOOTH, **PUBLIC)]

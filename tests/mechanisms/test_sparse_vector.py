@@ -19,7 +19,7 @@ class Book:
     def __init__(self, limit=100):
         self.charges, self.limit = [], limit
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         if len(self.charges) == self.limit:
             raise dp.BudgetExceeded("refused")
         self.charges.append(event)

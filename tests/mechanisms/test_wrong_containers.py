@@ -79,7 +79,7 @@ name = lambda value: type(value).__name__  # noqa: E731
 
 
 class Book:
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         raise AssertionError("charged")
 
 

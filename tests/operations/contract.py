@@ -115,9 +115,11 @@ class SpyBook:
 
     def __init__(self, log: Log, *, refuse: bool = False) -> None:
         self.log, self.refuse, self.charges = log, refuse, list[tuple[Event, str, str]]()
+        self.seeds: list[bool] = []
 
-    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD) -> None:
+    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, reproducible: bool = False) -> None:
         self.log.append("charge")
+        self.seeds.append(reproducible)
         if self.refuse:
             raise BudgetExceeded("refused")
         self.charges.append((event, label, unit))
@@ -147,6 +149,7 @@ def is_charged_before_it_reads(case: Case) -> None:
     assert "read" not in before
     assert case.sized or "size" not in before
     assert book.charges == [(operation.event, "asked", operation.unit)]
+    assert book.seeds == [False]
 
 
 def leaves_nothing_when_refused(case: Case) -> None:
@@ -176,10 +179,12 @@ def refuses_public_mistakes_before_the_charge(case: Case) -> None:
 
 
 def gives_what_it_promised(case: Case) -> None:
-    """The release's event and unit are those that were stated; a seed marks it, and one seed gives one answer."""
+    """The release's event and unit are those that were stated; a seed marks it, and its charge, and one seed gives one
+    answer."""
     operation, given = case.operation(case.data)
-    promised = operation.event
-    answer, again = (charged(operation, given, rng=7, label="mine") for _ in range(2))
+    promised, book = operation.event, SpyBook(Log())
+    answer, again = (charged(operation, given, rng=7, label="mine", book=book) for _ in range(2))
+    assert book.seeds == [True, True]
     assert answer.event == promised == operation.event
     assert answer.unit == operation.unit
     assert answer.label == "mine"

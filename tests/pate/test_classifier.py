@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet as dp
 from discreet import pate
 from discreet.auditing import mu_lower_bound, replay
 from discreet.release import charged
+from tests import sklearn_contract as contract
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 2)).round(4)
@@ -31,25 +31,25 @@ class WithPublicRows(pate.PATEClassifier):
         return super().fit(X, y, public=public, **named)
 
 
-FORBIDDEN = {
-    "check_dtype_object": "the public rows of an array of objects are not supplied here",
-    "check_estimators_nan_inf": "an error on an entry that is not finite would tell of it: its record is left out",
-    "check_supervised_y_no_nan": "an error on a target that is not finite would tell that there is one",
-    "check_classifiers_regression_target": "an error on labels outside the declared ones would tell of them",
-    "check_classifiers_classes": "it fits text labels; classes are declared, and (0, 1, 2) are",
-    "check_classifiers_train": "it fits two classes of the declared three and expects the shape of two",
-    "check_estimator_sparse_array": "it fits four classes, where three are declared, and expects the shape of four",
-    "check_estimator_sparse_matrix": "it fits four classes, where three are declared, and expects the shape of four",
-    "check_classifiers_one_label": "the fixed votes of teachers of one class name all classes in turn",
+REFUSED = {
+    "check_dtype_object": contract.Refused("the public rows of an array of objects are not supplied here"),
+    "check_estimators_nan_inf": contract.Refused("an error on an entry that is not finite would tell of it"),
+    "check_supervised_y_no_nan": contract.NAN_TARGETS,
+    "check_classifiers_regression_target": contract.OTHER_LABELS,
+    "check_classifiers_classes": contract.TEXT_LABELS,
+    "check_classifiers_train": contract.TWO_OF_THREE,
+    "check_estimator_sparse_array": contract.FOUR_CLASSES,
+    "check_estimator_sparse_matrix": contract.FOUR_CLASSES,
+    "check_classifiers_one_label": contract.Refused(
+        "the fixed votes of teachers of one class name all classes in turn"
+    ),
 }
+PATE = WithPublicRows(GaussianNB(), 2, GaussianNB(), pate.GNMax(sigma=1e-3), classes=(0, 1, 2), random_state=0)
 
 
-@parametrize_with_checks(
-    [WithPublicRows(GaussianNB(), 2, GaussianNB(), pate.GNMax(sigma=1e-3), classes=(0, 1, 2), random_state=0)],
-    expected_failed_checks=lambda estimator: FORBIDDEN,
-)
-def test_the_contract_of_scikit_learn(estimator, check):
-    check(estimator)
+@contract.contract([PATE], lambda estimator: dict(REFUSED))
+def test_the_contract_of_scikit_learn(estimator, check, reason):
+    contract.holds(estimator, check, reason)
 
 
 def made(**facts):

@@ -100,7 +100,7 @@ def test_large_amounts_are_added_exactly():
 
 def test_what_is_publicly_wrong_is_refused_before_the_charge():
     class Unpaid:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise AssertionError("charged")
 
     for wrong, reason in (

@@ -101,7 +101,7 @@ def test_operations_are_values(name):
 class Closed:
     """A book that refuses everything."""
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         raise dp.BudgetExceeded(label)
 
 

@@ -60,7 +60,7 @@ class Book:
     def __init__(self):
         self.charged = 0
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         self.charged += 1
 
 

@@ -41,7 +41,7 @@ def test_the_contract_runs_as_written(tmp_path):
     class Book:
         charged = ()
 
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             self.charged += ((event, label),)
 
     book = Book()
@@ -248,7 +248,7 @@ def test_a_refused_charge_reads_nothing(monkeypatch):
     """The book comes first: the engine has planned the scan, and is never asked for a row."""
 
     class Full:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise dp.BudgetExceeded("no")
 
     def read(*asked):

@@ -151,7 +151,7 @@ def test_a_fixed_order_is_priced_under_zero_out_or_replace():
 
 
 class Unpaid:
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         raise AssertionError("charged")
 
 

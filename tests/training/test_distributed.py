@@ -138,7 +138,7 @@ class Book:
     def __init__(self, place, refuses=False):
         self.place, self.refuses = place, refuses
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         if self.refuses:
             raise BudgetExceeded("the book is empty")
         with open(self.place, "a") as file:

@@ -548,7 +548,7 @@ def test_a_wrong_argument_costs_nothing():
     class Book:
         charged = 0
 
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             self.charged += 1
 
     class Unread(TensorDataset):

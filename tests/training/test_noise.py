@@ -168,7 +168,7 @@ def test_replay_finds_a_noise_that_claims_less_than_its_steps_cost():
 
 def test_what_has_no_price_is_refused_before_the_charge():
     class Unpaid:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise AssertionError("charged")
 
     for wrong, reason in (

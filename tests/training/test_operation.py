@@ -64,7 +64,7 @@ SEEN: list[str] = []
 
 
 class Book:
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         SEEN.append(f"charge {label}, {unit}")
 
 

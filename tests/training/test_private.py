@@ -112,11 +112,11 @@ def test_a_book_is_charged_for_the_whole_plan_first():
     class Book:
         charged = ()
 
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             self.charged += ((event, label),)
 
     class Empty:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise dp.BudgetExceeded("no")
 
     book = Book()
@@ -543,7 +543,7 @@ def test_reports_show_no_private_value():
 
 def test_users_that_do_not_name_each_record_are_found_before_the_charge():
     class Unpaid:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise AssertionError("charged")
 
     with pytest.raises(ValueError, match="one user for each record"):

@@ -154,7 +154,7 @@ def looped(out, y):
 class Book:
     label = ""
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         self.label = label
 
 

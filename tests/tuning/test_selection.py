@@ -352,7 +352,7 @@ def test_torch_models_are_searched_and_charged_once():
     charges = []
 
     class Book:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             charges.append((event, label, unit))
 
     best = tuning.search(train, {"lr": [0.1, 1.0]}, (x, y), score_epsilon=0.5, mean=1.5, book=Book(), rng=3)

@@ -39,7 +39,7 @@ class Register:
     def __init__(self, refuse=False):
         self.charges, self.refuse = [], refuse
 
-    def charge(self, event, label="", *, unit="one record"):
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
         if self.refuse:
             raise dp.BudgetExceeded("refused")
         self.charges.append((event, label))

@@ -31,6 +31,7 @@ from discreet.auditing.reading import CannotJudge
 from discreet.auditing.single_run import OneRun, audit_run
 from discreet.errors import extra, whole
 from discreet.events import Event
+from discreet.sessions import PaidOnce
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Step
 from discreet.training.noise.gaussians import Gaussians
@@ -44,10 +45,11 @@ with extra("torch"):
 __all__ = ["GradientCanaries", "InputCanaries"]
 
 
-class _Notes:
+class _Notes(PaidOnce):
     """What is known of one run: which canaries are in, and what was read of them."""
 
     def __init__(self, rng: random.RngLike) -> None:
+        super().__init__()
         self.streams = random.Streams(rng)
         self.places: list[tuple[int, Tensor, NDArray[np.int64]]] | None = None  # tensor, entries, whose they are
         self.inside = np.zeros(0, bool)
@@ -115,18 +117,19 @@ class GradientCanaries(Noise):
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """Add the canaries that take part, let the noise do its part, read, and take them away."""
         notes = self._notes
-        if notes.places is None:
-            self._place(total)
-        taking = self._taking_part(step.number)
-        self._add(total, taking, step.sensitivity)
-        self.noise.release(step, total, gaussians)
-        read = self._read(total) * (step.divisor / step.sensitivity)
-        self._add(total, taking, -step.sensitivity / step.divisor)
-        notes.scores += _log_ratio(read, self._rate, step.multiplier)
-        notes.sums += read
-        notes.multipliers.append(step.multiplier)
-        if self.every is not None and len(notes.multipliers) % self.every == 0:
-            self.report(self._so_far())
+        with notes._turn():
+            if notes.places is None:
+                self._place(total)
+            taking = self._taking_part(step.number)
+            self._add(total, taking, step.sensitivity)
+            self.noise.release(step, total, gaussians)
+            read = self._read(total) * (step.divisor / step.sensitivity)
+            self._add(total, taking, -step.sensitivity / step.divisor)
+            notes.scores += _log_ratio(read, self._rate, step.multiplier)
+            notes.sums += read
+            notes.multipliers.append(step.multiplier)
+            if self.every is not None and len(notes.multipliers) % self.every == 0:
+                self.report(self._so_far())
 
     def state_dict(self) -> dict[str, Any]:
         """Of the noise; canaries begin anew where a run is resumed."""
@@ -152,16 +155,17 @@ class GradientCanaries(Noise):
 
     def audit(self, delta: float | None = None, *, confidence: float | None = None) -> OneRun:
         """What the canaries say of the steps so far; it reads releases and coins, and costs nothing."""
-        event = self.executed
+        with self._notes._lock:  # scores and steps of the same moment; also from a report, inside a step
+            event, scores, steps = self.executed, self._notes.scores.copy(), len(self._notes.multipliers)
         assert self._participation is not None
         return audit_run(
-            self._notes.scores,
+            scores,
             self._notes.inside,
             event,
             delta=self.delta if delta is None else delta,
             confidence=self.confidence if confidence is None else confidence,
             adjacency=self._participation.adjacency,
-            steps=len(self._notes.multipliers),
+            steps=steps,
         )
 
     def _so_far(self) -> OneRun | CannotJudge:

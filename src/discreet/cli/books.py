@@ -17,7 +17,8 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-    from discreet.cli.show import warn
+    from discreet.cli import colours
+    from discreet.cli.show import say, warn
 
 if TYPE_CHECKING:
     from discreet.ledger import Book, Ledger
@@ -26,6 +27,7 @@ __all__ = [
     "DEFAULT",
     "VARIABLE",
     "Address",
+    "Anyway",
     "BookOption",
     "Json",
     "LedgerOption",
@@ -34,6 +36,7 @@ __all__ = [
     "Recorded",
     "charged",
     "opened",
+    "vouch",
 ]
 
 VARIABLE = "DISCREET_LEDGER"
@@ -62,6 +65,9 @@ Address = Annotated[
     str, typer.Option("--ledger", "-l", envvar=VARIABLE, metavar="FILE", help="The ledger: a file, or a URL.")
 ]
 Name = Annotated[str, typer.Argument(metavar="BOOK", help="The book, by name or path: 'census', 'census/alice'.")]
+Anyway = Annotated[
+    bool, typer.Option("--anyway", help="Show what a broken ledger says, under a warning, instead of refusing.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 NOT_CHARGED = (
@@ -93,11 +99,22 @@ def charged(
         yield found
 
 
-def opened(address: str, create: bool = False) -> Ledger:
+def opened(address: str, create: bool = False, anyway: bool = False) -> Ledger:
     """The ledger, which is an extra of its own."""
     from discreet.ledger import Ledger
 
-    return Ledger(address, create=create)
+    return Ledger(address, create=create, anyway=anyway)
+
+
+def vouch(head: str, broken: str, data: bool = False) -> None:
+    """Say whether the chain holds, above all else; where ``data`` goes to standard output, only if it does not."""
+    from discreet.reporting import words
+
+    line = words.chain(head, broken)
+    if broken:
+        warn(line, colours.BAD)
+    elif not data:
+        say(line)
 
 
 class Recorded:

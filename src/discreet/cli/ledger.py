@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Json, Name, opened
+from discreet.cli.books import DEFAULT, Address, Anyway, Json, Name, opened, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
@@ -155,16 +155,18 @@ def charge(
 def show(
     name: Annotated[str | None, typer.Argument(metavar="BOOK", help="A book; without it, all of them.")] = None,
     as_json: Json = False,
+    anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """What each book has spent, and what is left."""
+    """What each book has spent, and what is left, if the chain holds."""
     from discreet.reporting import words
 
-    with opened(ledger) as books, waiting("reading the ledger", silent=as_json):
+    with opened(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         seen = books.overview(name)
     rows = [_state(book) for book in seen.books]
+    vouch(seen.head, seen.broken, data=as_json)
     if as_json:
-        print_json({"head": seen.head, "books": rows})
+        print_json({"chain": words.chain_facts(seen.head, seen.broken), "head": seen.head, "books": rows})
         return
     table(
         "",
@@ -186,7 +188,12 @@ def show(
         if row["charges"]
     ]
     several = any(row["charges"] > 1 and row["proof"] != "pure sum" for row in rows)
-    say(*(rules if name or len(rows) == 1 else []), *([TOGETHER] if several else []), f"head {seen.head}")
+    seeded = [f"{row['book']}: {words.seeds(row['seeded'], row['charges'])}" for row in rows if row["seeded"]]
+    say(
+        *(Painted(line, colours.BAD) for line in seeded),
+        *(rules if name or len(rows) == 1 else []),
+        *([TOGETHER] if several else []),
+    )
 
 
 def _figures(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -204,17 +211,22 @@ def history(
     name: Name,
     newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the last entries.")] = 20,
     as_json: Json = False,
+    anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """The last entries of a book and of the books inside it."""
+    """The last entries of a book and of the books inside it, if the chain holds."""
+    from discreet.reporting import words
     from discreet.reporting.charges import alone
 
-    with opened(ledger) as books, waiting("reading the ledger", silent=as_json):
+    with opened(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]
+        seen = books.overview(name)  # afterwards, so that its head is not before the last entry
+    vouch(seen.head, seen.broken, data=as_json)
     if as_json:
-        print_json([entry.to_dict() | {"epsilon_alone": cost} for entry, cost in zip(entries, own, strict=True)])
+        rows = [entry.to_dict() | {"epsilon_alone": cost} for entry, cost in zip(entries, own, strict=True)]
+        print_json({"chain": words.chain_facts(seen.head, seen.broken), "head": seen.head, "entries": rows})
         return
     table(
         "",
@@ -222,6 +234,8 @@ def history(
         [_line(entry, cost) for entry, cost in zip(entries, own, strict=True)],
     )
     say(f"ε alone: what each charge would cost by itself, at delta = {delta:g}; they are not to be added up")
+    if said := words.seeds(seen.books[0].seeded, seen.books[0].charges):
+        say(Painted(f"{name}: {said}", colours.BAD))
 
 
 def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
@@ -233,7 +247,7 @@ def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
         entry.who,
         entry.book,
         entry.kind,
-        entry.label,
+        Painted(f"{entry.label} [{words.SEEDED}]".strip(), colours.BAD) if entry.seeded else entry.label,
         words.protected(entry),
         str(entry.cost) if entry.cost else words.agreed(entry),
         "" if own is None else words.bound(own),
@@ -270,6 +284,7 @@ def _state(book: Standing) -> dict[str, Any]:
         "proof": spent.proof,
         "left": book.remaining.epsilon,
         "charges": spent.entries,
+        "seeded": book.seeded,
     }
 
 

@@ -16,14 +16,14 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Name, opened
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, opened, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import data, say
 from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:
-    from discreet.ledger import Entry
+    from discreet.ledger import Entry, Overview
 
 __all__ = ["export", "plot", "verify"]
 
@@ -56,13 +56,15 @@ def export(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file instead of the terminal.")
     ] = None,
     force: ForceOption = False,
+    anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Every entry, with every column, for other programs."""
-    with opened(ledger) as books, waiting("reading entries"):
+    """Every entry, with every column, for other programs, if the chain holds: which is in it, at the top or beside."""
+    with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
         entries = books.entries() if name is None else books.book(name).entries()
-        head = books.head()
-    text = _csv(entries) if format is Format.CSV else _json(entries, head)
+        seen = books.overview(name)
+    vouch(seen.head, seen.broken, data=out is None)
+    text = _csv(entries, seen) if format is Format.CSV else _json(entries, seen)
     if out is None:
         data(text)
         return
@@ -76,32 +78,40 @@ def plot(
         "burn-down.svg"
     ),
     force: ForceOption = False,
+    anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Draw how the budget was used, as SVG."""
+    """Draw how the budget was used, as SVG, if the chain holds."""
     from discreet.reporting import figures, report
 
-    with opened(ledger) as books, waiting("reading entries"):
+    with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
         facts = report(books.book(name), entries=1).facts
+    vouch(facts["ledger"]["head"], facts["ledger"]["problem"] or "")
     with claimed(out, force=force) as file:
         file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
     say(str(out))
 
 
-def _json(entries: list[Entry], head: str) -> str:
-    return json.dumps({"head": head, "entries": [entry.to_dict() for entry in entries]}, indent=2) + "\n"
+def _json(entries: list[Entry], seen: Overview) -> str:
+    from discreet.reporting import words
+
+    facts = {"chain": words.chain_facts(seen.head, seen.broken), "head": seen.head}
+    return json.dumps(facts | {"entries": [entry.to_dict() for entry in entries]}, indent=2) + "\n"
 
 
-def _csv(entries: list[Entry]) -> str:
-    """Columns as written. A cell that a spreadsheet would run as a formula gets a quote in front."""
+def _csv(entries: list[Entry], seen: Overview) -> str:
+    """Columns as written, and whether the chain holds, in each line: a table has no top. A cell that a spreadsheet
+    would run as a formula gets a quote in front.
+    """
     from discreet.ledger import Entry
 
     columns = [field.name for field in fields(Entry)]
     buffer = io.StringIO()
     writer = csv.writer(buffer)
-    writer.writerow(columns)
+    writer.writerow([*columns, "chain"])
+    chain = "BROKEN" if seen.broken else f"verified up to entry {seen.head.partition(':')[0]}"
     for entry in entries:
-        writer.writerow(_inert(getattr(entry, column)) for column in columns)
+        writer.writerow([*(_inert(getattr(entry, column)) for column in columns), chain])
     return buffer.getvalue()
 
 

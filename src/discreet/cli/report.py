@@ -11,7 +11,7 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-from discreet.cli.books import DEFAULT, Address, Name
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, opened, vouch
 from discreet.cli.help import BOOKS, example
 from discreet.cli.outputs import ForceOption, claimed
 from discreet.cli.show import say
@@ -42,19 +42,23 @@ def report(
         bool, typer.Option("--registry", help="Write JSON in the shape of the public registry of deployments.")
     ] = False,
     force: ForceOption = False,
+    anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Write the privacy report of a book: what was released, at what cost, and what an attacker could learn."""
-    from discreet.ledger import Ledger
+    """Write the privacy report of a book: what was released, at what cost, and what an attacker could learn.
+
+    A ledger whose chain does not hold is refused; --anyway writes a page with a red banner.
+    """
     from discreet.reporting import report as make
 
     target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
     if registry and target.suffix != ".json":
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
-    with claimed(target, force=force) as page, Ledger(ledger, create=False) as books, waiting("writing the report"):
+    with claimed(target, force=force) as page, opened(ledger, anyway=anyway) as books, waiting("writing the report"):
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
             made.save(page)
-    say(str(target), f"head {made.facts['ledger']['head']}")
+    vouch(made.facts["ledger"]["head"], made.facts["ledger"]["problem"] or "")
+    say(str(target))

@@ -23,7 +23,7 @@ from discreet.encoding.containers import UnreadColumn
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.mechanisms import Budget
-from discreet.release import Chargeable, Release, charged, unit_name
+from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
@@ -165,6 +165,11 @@ class Fit:
     def label(self) -> str:
         """What a book calls it."""
         return type(self.estimator).__name__
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the estimator has a seed of its own."""
+        return is_reproducible(self.estimator.random_state)
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read the records, and give the fitted model."""

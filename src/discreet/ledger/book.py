@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Book"]
 
+_NO_PARTITION = {
+    Adjacency.REPLACE: "a replaced record may leave one part and enter another, and then costs both.",
+    Adjacency.ZERO_OUT: "a record that is blanked is no longer in the part it was in, which is then smaller, but what "
+    "holds under 'zero-out' holds for data of the same size.",
+}
+
 
 class _Asked(NamedTuple):
     """A charge as it was asked for."""
@@ -35,7 +41,7 @@ class _Asked(NamedTuple):
     label: str
     kind: str
     delta: float | None
-    unit: Charged
+    unit: Charged  # and whether the release has a seed
 
     def price(self, adjacency: Adjacency) -> Amounts:
         """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have."""
@@ -55,16 +61,25 @@ class Book:
 
     # --- charging --------------------------------------------------------------------------------------------------
 
-    def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Entry:
+    def charge(
+        self,
+        event: Event,
+        label: str = "",
+        *,
+        unit: str = ONE_RECORD,
+        delta: float | None = None,
+        reproducible: bool = False,
+    ) -> Entry:
         """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
 
         The event may be chosen after seeing earlier answers. ``unit`` says whom it protects: an operation's ``unit``,
         or the caller's word; another than the book's is refused (``UnitMismatch``), or restated where the book knows
         how many rows a unit has. With ``delta``, the whole event is priced by the tight account at that part of the
         book's delta, instead of leaf by leaf. The first charge of a fresh book, if no filter admits it, is taken as a
-        plan: it was fixed before any answer was seen.
+        plan: it was fixed before any answer was seen. ``reproducible`` says that the release is made with a seed: it
+        costs the same, and the history and the report say that it is not private.
         """
-        return self._charge(event, label, "charge", unit, delta)
+        return self._charge(event, label, "charge", unit, delta, reproducible)
 
     def release(self, operation: Operation, data: Any = None, *, label: str = "", rng: Any = None) -> Release[Any]:
         """Charge what the operation states, then let it read the data: the one path, ``discreet.release.charged``.
@@ -73,31 +88,46 @@ class Book:
         """
         return charged(operation, data, book=self, label=label, rng=rng)
 
-    def plan(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None) -> Reservation:
+    def plan(
+        self,
+        event: Event,
+        label: str = "",
+        *,
+        unit: str = ONE_RECORD,
+        delta: float | None = None,
+        reproducible: bool = False,
+    ) -> Reservation:
         """Charge everything that will be done, declared up front, at the price of the tight account.
 
         The tight account holds for events fixed in advance, so it is used while the book has no adaptive charge; later
         a plan is charged like any other event. By default a plan takes half of the book's delta, or all of it if it
         fits only so; ``delta`` says otherwise. Draw on the plan with its own ``charge``.
         """
-        return Reservation(self._charge(event, label, "plan", unit, delta), event, unit)
+        return Reservation(self._charge(event, label, "plan", unit, delta, reproducible), event, unit, reproducible)
 
     def reserve(
-        self, event: Event, label: str = "", *, unit: str = ONE_RECORD, delta: float | None = None
+        self,
+        event: Event,
+        label: str = "",
+        *,
+        unit: str = ONE_RECORD,
+        delta: float | None = None,
+        reproducible: bool = False,
     ) -> Reservation:
         """Charge a long job before it starts; the job draws on the reservation with its own ``charge``.
 
         A crash keeps the charge, and so does leaving the block early: there are no refunds.
         """
-        return Reservation(self._charge(event, label, "reserve", unit, delta), event, unit)
+        return Reservation(self._charge(event, label, "reserve", unit, delta, reproducible), event, unit, reproducible)
 
-    def _charge(self, event: Event, label: str, kind: str, unit: str, delta: float | None) -> Entry:
+    def _charge(self, event: Event, label: str, kind: str, unit: str, delta: float | None, reproducible: bool) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
         self._refuse_partition()
         if not is_whole_text(label):
             raise ValueError(f"label is a {type(label).__name__}, but must be text, of whole characters.")
-        asked = _Asked(event, label, kind, delta, charged_unit(self.name, self.terms, unit, label))
+        charged = charged_unit(self.name, self.terms, unit, label, bool(reproducible))
+        asked = _Asked(event, label, kind, delta, charged)
         price = None if kind == "plan" else self._quick(asked)
         while True:
             if price and (entry := self._commit(asked, price)):
@@ -185,12 +215,12 @@ class Book:
         It has the newest entries, and what was proved at up to so many points; its totals cover the whole history.
         """
         at = self.ledger.now()
-        with self.ledger._store.read() as connection:
-            return snapshot(connection, self.name, ledger=self.ledger.name, at=at, newest=newest, points=points)
+        with self.ledger._read() as (connection, seen):
+            return snapshot(connection, seen, self.name, ledger=self.ledger.name, at=at, newest=newest, points=points)
 
     def _path(self) -> list[Node]:
-        with self.ledger._store.read() as connection:
-            return tree.load(connection, self.name)
+        with self.ledger._read(tree.lineage(self.name)) as (connection, seen):
+            return tree.known_path(connection, seen.nodes, self.name)
 
     def spent(self) -> Spent:
         """What the book has proved so far; not a recount of the events that happened to be charged."""
@@ -217,7 +247,7 @@ class Book:
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
-        with self.ledger._store.read() as connection:
+        with self.ledger._read(tree.lineage(self.name)) as (connection, _):
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
 
     # --- books inside ----------------------------------------------------------------------------------------------
@@ -233,13 +263,11 @@ class Book:
 
         Which part a record is in must be a fixed function of the record and, where the book keeps a larger unit, of the
         unit: all records of one are in the same part. Refused under replace adjacency, where a record may leave one
-        part and enter another.
+        part and enter another; and under zero-out, where a blanked record has no part any more: it is missing from the
+        one it was in, while what is charged there was proved for parts of the same size.
         """
-        if self.terms.adjacency is Adjacency.REPLACE:
-            raise ValueError(
-                "adjacency is 'replace', but a partition needs 'add-remove' or 'zero-out': a replaced record may leave "
-                "one part and enter another, and then costs both."
-            )
+        if reason := _NO_PARTITION.get(self.terms.adjacency):
+            raise ValueError(f"adjacency is '{self.terms.adjacency}', but a partition needs 'add-remove': {reason}")
         if not parts or len(set(parts)) != len(parts):
             raise ValueError(f"parts has {len(parts)} names, {len(set(parts))} distinct, but needs distinct ones.")
         path = f"{self.name}/{check_name(name)}"

@@ -40,9 +40,9 @@ _LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
 class Entry:
     """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
 
-    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects; by a
-    raise, what it adds. ``rules`` names the pricing that made the price, and is empty in entries from before prices
-    were tied to events.
+    ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects and
+    whether the release has a seed; by a raise, what it adds. ``rules`` names the pricing that made the price, and is
+    empty in entries from before prices were tied to events.
     """
 
     seq: int
@@ -94,6 +94,12 @@ class Entry:
         none for other entries and for charges of versions that kept none.
         """
         return Charged.from_json(self.terms) if self.event else None
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a charge is of a release made with a seed, which is not private."""
+        unit = self.unit
+        return unit is not None and unit.reproducible is True
 
     @property
     def increment(self) -> tuple[float, float]:
@@ -162,6 +168,8 @@ def checked_tip(connection: sa.Connection) -> Tip:
 def _only_tip(rows: Sequence[Any]) -> Tip:
     if len(rows) > 1:
         raise ChainBroken(f"The ledger has {len(rows)} heads, but a chain has one.")
+    if rows and not isinstance(rows[0].seq, int):
+        raise ChainBroken("The head has no number: it was edited.")
     return (rows[0].seq, rows[0].at, rows[0].hash) if rows else START
 
 

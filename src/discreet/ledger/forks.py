@@ -1,4 +1,4 @@
-"""What a fork copies: which process this is, and a lock that a fork waits for.
+"""What a fork copies: a lock that a fork waits for. Which process this is: ``sessions.here``.
 
 A fork copies everything a ledger holds in memory; a copy must not spend what it holds. And it copies the state of
 SQLite: if another thread is in the middle of a transaction, the child inherits locks that nobody will ever release.
@@ -15,20 +15,9 @@ from contextlib import contextmanager
 
 from discreet.ledger.errors import LedgerError
 
-__all__ = ["Turn", "here"]
+__all__ = ["Turn"]
 
 PATIENCE = 5.0  # seconds for which a fork waits for other threads
-
-_mark = object()
-
-
-def here() -> tuple[int, object]:
-    """Something that differs in every forked child, even when the operating system uses a number again.
-
-    >>> here() == here()
-    True
-    """
-    return os.getpid(), _mark
 
 
 class Turn:
@@ -105,8 +94,8 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _mark, _forking
-    _mark, _forking = object(), threading.Lock()
+    global _forking
+    _forking = threading.Lock()
     for turn in list(_turns):
         turn.renew(_paused.get(turn, False))
     _paused.clear()

@@ -1,8 +1,8 @@
-"""Notices tampering before the next charge is admitted.
+"""Notices tampering before the next charge is admitted, and before anything is read.
 
-A process replays the whole chain once, before its first charge. From then on it knows what the ledger says, and each
-charge asks the database whether anybody else has written since (``Store.writes``). If not, the head and the rows of the
-books on the way are compared with what is known. If so, everything is:
+A process replays the whole chain once, before its first charge or reading. From then on it knows what the ledger says,
+and each charge and each reading asks the database whether anybody else has written since (``Store.writes``). If not,
+the head and the rows of the books in question are compared with what is known. If so, everything is:
 
 - the old entries. PostgreSQL keeps with each row the number of the transaction that wrote it, so that one scan tells
   whether they are those that were read (``Store.versions``). SQLite keeps nothing of the kind: their hashes are
@@ -10,9 +10,10 @@ books on the way are compared with what is known. If so, everything is:
 - what is new since, which is replayed;
 - the head, and the row of every book.
 
-So whatever is changed through the database, by whomever, is refused at the next charge of every process. What was
-changed in the bytes of a file behind the back of SQLite, its count of changes left as it was, is found by the next
-process that starts, and by a running one within length / ``PER_CHARGE`` charges, as far as SQLite reads the file again.
+So whatever is changed through the database, by whomever, is refused at the next charge or reading of every process.
+What was changed in the bytes of a file behind the back of SQLite, its count of changes left as it was, is found by the
+next process that starts, and by a running one within length / ``PER_CHARGE`` charges and readings, as far as SQLite
+reads the file again.
 
 A running process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is missing.
 """
@@ -20,22 +21,52 @@ A running process also remembers the head it saw: to it, a tail that is cut off 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from discreet.ledger import chain, forks, tree
+from discreet.ledger import chain, schema, tree
 from discreet.ledger.chain import Entry, Tip
-from discreet.ledger.errors import ChainBroken
+from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.store import Store, Versions
 from discreet.ledger.tree import Node
 from discreet.ledger.verification import Replay
+from discreet.sessions import here
 
-__all__ = ["IntegrityCheck"]
+__all__ = ["IntegrityCheck", "Verified"]
 
 PER_CHARGE = 32  # old entries that are read again, on average, though nobody is known to have written
 EVERY = 8  # charges between two such readings: one statement for many entries
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a transaction may rely on: the last entry, the books by name, and how many of the charges of each were made
+    with a seed. ``broken`` says why none of it can be relied on, where it was asked for anyway."""
+
+    tip: Tip
+    nodes: Mapping[str, Node]
+    seeded: Mapping[str, int]
+    broken: str = ""
+
+    @property
+    def head(self) -> str:
+        """Number and hash of the last entry."""
+        return f"{self.tip[0]}:{self.tip[2]}"
+
+
+def unverified(connection: sa.Connection, names: Collection[str] | None, reason: str) -> Verified:
+    """What the tables say, of a ledger that is not what was written; what cannot be read at all still raises."""
+    heads = connection.execute(sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)).all()
+    seeded: Counter[str] = Counter()
+    for entry in chain.read(connection):
+        with suppress(Exception):  # an edited entry may hold anything
+            seeded.update(tree.lineage(entry.book) if entry.seeded else ())
+    nodes = {row.name: tree.parse(row) for row in tree.rows(connection, names)}
+    return Verified(tuple(heads[0]) if heads else chain.START, nodes, seeded, reason)
 
 
 class IntegrityCheck:
@@ -47,7 +78,7 @@ class IntegrityCheck:
         self._renew()
 
     def _renew(self) -> None:
-        self._home = forks.here()
+        self._home = here()
         self._lock = threading.Lock()
         self._forget()
 
@@ -60,36 +91,64 @@ class IntegrityCheck:
 
     def read_history(self) -> None:
         """Read a history that was not read yet before anybody has to wait for it."""
-        if self._home != forks.here():  # a copy, perhaps of something half-written
+        if self._home != here() or self._replay.seq == 0:
+            with self.reading(()):
+                pass
+
+    @contextmanager
+    def reading(
+        self, names: Iterable[str] | None = None, *, anyway: bool = False
+    ) -> Iterator[tuple[sa.Connection, Verified]]:
+        """A read transaction on a ledger that is what was written, and the books of these names (or all) as they stand
+        in it. ``ChainBroken`` if it is not; with ``anyway``, what the tables say, and why it cannot be relied on."""
+        if self._home != here():  # a copy, perhaps of something half-written
             self._renew()
-        if self._replay.seq == 0:
+        wanted = None if names is None else list(names)
+        while True:
             known = self._known  # before the view is fixed: what another thread writes meanwhile is not in it
-            with self._store.read() as connection, self._lock, self._whole():
-                if self._replay.seq == 0:
-                    _, self._alone = self._store.writes(connection)
-                    self._read(connection, known)
-                    self._replay.compare(chain.tip(connection), tree.rows(connection))
-                    self._scan(connection)
+            with self._store.read() as connection:
+                try:
+                    seen = self._look(connection, wanted, known)
+                except LedgerError as reason:
+                    if not anyway:
+                        raise
+                    seen = unverified(connection, wanted, str(reason))
+                if seen is not None:
+                    yield connection, seen
+                    return
+
+    def _look(self, connection: sa.Connection, names: list[str] | None, known: tuple[int, str]) -> Verified | None:
+        """What is there, checked; nothing if another thread has charged since this view was fixed."""
+        with self._lock, self._whole():
+            tip = chain.tip(connection)
+            if known[0] <= tip[0] < self._replay.seq:
+                return None
+            self._check(connection, tip, names, known, write=False)
+            return Verified(tip, self._replay.chosen(names), self._replay.seeds(names))
 
     def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, Node]]:
         """Inside the write transaction: the last entry, and the books of these names that there are; ``ChainBroken``
         if the ledger is not what was written. The names of all books above must be among them."""
         with self._lock, self._whole():
             tip = chain.checked_tip(connection)
-            now, then = self._store.writes(connection)
-            alone = now == self._alone
-            if not alone:
-                self._check_old(connection)
-            if not alone or tip[0] != self._replay.seq:  # what another thread has just committed is not yet known
-                self._read(connection, self._known)
-            if alone:
-                self._look_again(connection)
-            else:
-                self._scan(connection)
-            self._alone = then
-            compared = names if alone else None
-            self._replay.compare(tip, tree.rows(connection, compared), compared)
-            return tip, {name: self._replay.nodes[name] for name in names if name in self._replay.nodes}
+            self._check(connection, tip, names, self._known, write=True)
+            return tip, self._replay.chosen(names)
+
+    def _check(self, connection: sa.Connection, tip: Tip, names: Collection[str] | None, known: tuple[int, str], *,
+               write: bool) -> None:  # fmt: skip
+        now, then = self._store.writes(connection, write=write)
+        alone = now == self._alone
+        if not alone:
+            self._check_old(connection)
+        if not alone or tip[0] != self._replay.seq:  # what another thread has just committed is not yet known
+            self._read(connection, known)
+        if alone:
+            self._look_again(connection)
+        else:
+            self._scan(connection)
+        self._alone = then
+        compared = names if alone else None
+        self._replay.compare(tip, tree.rows(connection, compared), compared)
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """After the commit of these entries: from now on they must be there."""
@@ -103,7 +162,8 @@ class IntegrityCheck:
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
         """Replay what is new."""
         if self._replay.seq:
-            self._replay.read(chain.since(connection, self._replay.seq), known)
+            passed = known[0] < self._replay.seq  # another thread has read on since: it was among what it read
+            self._replay.read(chain.since(connection, self._replay.seq), None if passed else known)
         else:
             with closing(chain.read(connection)) as entries:
                 self._replay.read(entries, known)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from os.path import splitdrive
+
+import sqlalchemy as sa
 
 from discreet.adjacency import Adjacency
 from discreet.ledger import chain, tree
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
-from discreet.ledger.integrity import IntegrityCheck
+from discreet.ledger.integrity import IntegrityCheck, Verified
 from discreet.ledger.snapshot import Overview, overview
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
+from discreet.ledger.tree import Node
 from discreet.ledger.verification import Verification, verify
 from discreet.ledger.writing import Writing
 from discreet.release import ONE_RECORD
@@ -33,6 +37,10 @@ class Ledger:
     ``url`` is a file's path, or ``sqlite:///budget.db`` (a file), ``sqlite://`` (memory, for trying things) or
     ``postgresql://…``. ``who`` is written into every entry, by default the operating system's user; ``clock`` is for
     tests. With ``create=False`` a ledger that does not exist is an error, which protects against a mistyped address.
+
+    Whatever is read stands on a verified chain, and is refused (``ChainBroken``) where it does not hold. With
+    ``anyway=True`` it is read all the same, for whoever looks into the damage: ``Overview.broken`` and
+    ``Snapshot.broken`` say what is wrong, and nothing can be charged.
 
     >>> from discreet import events
     >>> book = Ledger("sqlite://").open("census", epsilon=1.0)
@@ -55,12 +63,14 @@ class Ledger:
         who: str | None = None,
         clock: Callable[[], datetime] | None = None,
         create: bool = True,
+        anyway: bool = False,
     ) -> None:
         # as systems name users
         self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()
         self._clock = clock or (lambda: datetime.now(UTC))
         self._store = Store(_address(url), create=create)
         self._integrity = IntegrityCheck(self._store)
+        self._anyway = anyway
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.name}>"
@@ -106,25 +116,25 @@ class Ledger:
 
     def book(self, name: str) -> Book:
         """A book that exists, by its name or path (``census/alice``)."""
-        with self._store.read() as connection:
-            return Book(self, name, tree.load(connection, name)[0].terms)
+        with self._read(tree.lineage(name)) as (connection, seen):
+            return Book(self, name, tree.known_path(connection, seen.nodes, name)[0].terms)
 
     def books(self, inside: Book | None = None) -> list[Book]:
         """The outermost books, or those directly inside one, by name."""
-        with self._store.read() as connection:
-            nodes = tree.below(connection, inside.name if inside else None)
-        return [Book(self, node.name, node.terms) for node in nodes]
+        above = inside.name if inside else None
+        with self._read() as (_, seen):
+            nodes = sorted(seen.nodes.values(), key=lambda node: node.name)
+        return [Book(self, node.name, node.terms) for node in nodes if tree.parent(node.name) == above]
 
     def overview(self, name: str | None = None) -> Overview:
         """Where all books stand, or one and those inside it, and the head, in one read transaction."""
-        with self._store.read() as connection:
-            return overview(connection, name)
+        with self._read() as (connection, seen):
+            return overview(connection, seen, name)
 
     def head(self) -> str:
         """Number and hash of the last entry. Keep it elsewhere: a cut or rewritten ledger cannot reproduce it."""
-        with self._store.read() as connection:
-            seq, _, digest = chain.tip(connection)
-        return f"{seq}:{digest}"
+        with self._read(()) as (_, seen):
+            return seen.head
 
     def verify(self, head: str | None = None, *, progress: Callable[[float], object] | None = None) -> Verification:
         """Recompute everything from the entries; raise ``ChainBroken`` at the first that does not fit.
@@ -141,7 +151,7 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """The whole history in order."""
-        with self._store.read() as connection:
+        with self._read() as (connection, _):
             return list(chain.read(connection))
 
     def close(self) -> None:
@@ -153,6 +163,10 @@ class Ledger:
 
     def __exit__(self, *failure: object) -> None:
         self.close()
+
+    def _read(self, names: Iterable[str] | None = None) -> AbstractContextManager[tuple[sa.Connection, Verified]]:
+        """A read transaction on a ledger found to be what was written, with the books of these names, or all."""
+        return self._integrity.reading(names, anyway=self._anyway)
 
     @contextmanager
     def _write(self, books: Iterable[str]) -> Iterator[Writing]:
@@ -166,29 +180,29 @@ class Ledger:
 
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms."""
-        with self._store.read() as connection:  # the common case needs no lock, and works on a read-only file
-            found = {row.name: tree.parse(row).terms for row in tree.rows(connection, wanted)}
+        with self._read(wanted) as (_, seen):  # the common case needs no lock, and works on a read-only file
+            found = dict(seen.nodes)
         if set(found) != set(wanted):
             with self._write(wanted) as writing:
-                found = {name: writing.nodes[name].terms for name in wanted if name in writing.nodes}
+                found = {name: writing.nodes[name] for name in wanted if name in writing.nodes}
                 if partition in found:
                     raise LedgerError(_OTHER_PARTS.format(partition))
                 for name, terms in wanted.items():
                     if name not in found:
                         writing.open(name, terms)
         for name, terms in wanted.items():
-            if name in found and found[name] != terms:
+            if name in found and found[name].terms != terms:
                 raise LedgerError(
-                    f"Book {name!r} exists with {found[name].describe()}, but was opened with "
-                    f"{terms.describe()}. Limits are fixed when a book is first opened; use another name."
+                    f"Book {name!r} exists with {found[name].terms.describe()}, but was opened with "
+                    f"{terms.describe()}. {_remedy(found[name], terms)}"
                 )
         if partition:
             self._check_parts(partition, len(wanted) - 1)
         return [Book(self, name, terms) for name, terms in wanted.items()]
 
     def _check_parts(self, partition: str, count: int) -> None:
-        with self._store.read() as connection:
-            if len(tree.below(connection, partition)) != count:
+        with self._read() as (_, seen):
+            if sum(tree.parent(name) == partition for name in seen.nodes) != count:
                 raise LedgerError(_OTHER_PARTS.format(partition))
 
 
@@ -200,6 +214,22 @@ def _address(url: str | PathLike[str]) -> str:
     if not isinstance(path, str) or not path or "?" in path:
         raise ValueError("url is no path of a file: it is empty, or has a '?', with which the options of a URL begin.")
     return f"sqlite:///{path}"
+
+
+def _remedy(there: Node, asked: Terms) -> str:
+    """What to do about a book that exists with other terms: never to open a second budget for the same data."""
+    terms, (epsilon, delta) = there.terms, (float(there.stage.epsilon), float(there.stage.delta))
+    fixed = "Limits are fixed when a book is first opened"
+    if replace(asked, epsilon=terms.epsilon, delta=terms.delta) != terms:
+        return f"{fixed}, and so are its other terms: open it with those, or take it with Ledger.book({there.name!r})."
+    if asked.epsilon <= epsilon and asked.delta <= delta:
+        return f"{fixed}; it now has epsilon={epsilon:g}, delta={delta:g}: take it with Ledger.book({there.name!r})."
+    more = max(0.0, asked.epsilon - epsilon), max(0.0, asked.delta - delta)
+    return (
+        f"{fixed}; the owner of the data may raise them, with a reason that the report repeats: "
+        f"book.raise_limit(epsilon={more[0]:g}, delta={more[1]:g}, why=...), or discreet ledger raise {there.name} "
+        f"--epsilon {more[0]:g} --delta {more[1]:g} --why ..."
+    )
 
 
 def _user() -> str:

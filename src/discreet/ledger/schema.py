@@ -23,7 +23,9 @@ from discreet.ledger.errors import LedgerError
 __all__ = ["books", "entries", "head", "migrate", "refuse_other_version", "state_of", "version"]
 
 VERSION_TABLE = "discreet_schema"
-CURRENT = "0003"  # what this version of the library writes: the newest of the migrations
+CURRENT = "0004"  # what this version of the library writes: the newest of the migrations
+
+SAME_TABLES = "0003"  # an older version whose tables can be read as they are
 
 metadata = sa.MetaData()
 
@@ -80,7 +82,8 @@ def _config(connection: sa.Connection) -> Config:
 
 
 def state_of(connection: sa.Connection) -> str:
-    """``current``, ``absent``, or ``old``; a version this library does not know is an error."""
+    """``current``, ``absent``, ``readable`` (older, of the same tables) or ``old``; a version this library does not
+    know is an error."""
     names = sa.inspect(connection).get_table_names()
     if VERSION_TABLE not in names:
         if taken := sorted({"discreet_head", "discreet_books", "discreet_entries"} & set(names)):
@@ -97,7 +100,9 @@ def state_of(connection: sa.Connection) -> str:
             f"The ledger has schema version {foreign[0]!r}, which this version of discreet does not know "
             f"(it knows {', '.join(sorted(known))}). Upgrade discreet. Nothing was changed."
         )
-    return "current" if set(found) == set(scripts.get_heads()) else "old"
+    if set(found) == set(scripts.get_heads()):
+        return "current"
+    return "readable" if set(found) == {SAME_TABLES} else "old"
 
 
 def refuse_other_version(found: set[str]) -> None:

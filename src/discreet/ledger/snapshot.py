@@ -14,6 +14,7 @@ from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
 from discreet.ledger.filters import Reading
+from discreet.ledger.integrity import Verified
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import Node
@@ -50,6 +51,7 @@ class Standing:
     """Where one book stands: its terms, the running totals in every currency, and how often it was charged.
 
     ``stage`` is what may be spent in all, raises included, and where the book stands since the last of them.
+    ``seeded`` of the charges are of releases made with a seed, which are not private.
     """
 
     name: str
@@ -57,11 +59,12 @@ class Standing:
     stage: Stage
     amounts: Amounts
     charges: int
+    seeded: int = 0
 
     @staticmethod
-    def of(node: Node) -> Standing:
+    def of(node: Node, seeded: int = 0) -> Standing:
         """The standing of a book in the tree."""
-        return Standing(node.name, node.terms, node.stage, node.amounts, node.entries)
+        return Standing(node.name, node.terms, node.stage, node.amounts, node.entries, seeded)
 
     @property
     def limit(self) -> tuple[float, float]:
@@ -88,10 +91,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The books of a ledger, or one and all inside it, each book before those inside it; and the head then."""
+    """The books of a ledger, or one and all inside it, each book before those inside it; and the head then.
+
+    The chain was verified up to the head; ``broken`` says what is wrong with it, where it was read anyway.
+    """
 
     head: str
     books: tuple[Standing, ...]
+    broken: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,9 @@ class Snapshot:
 
     ``entries`` are the newest entries of the book and of those inside it; ``raises`` all raises of the book itself;
     ``units`` counts the charges by what their unit rests on (``Charged.by``; ``""`` where a version kept none);
-    ``readings`` is what the book had proved after some of its charges, evenly spread and the last one included.
+    ``readings`` is what the book had proved after some of its charges, evenly spread and the last one included. Of
+    ``unknown_seeds`` charges a version that kept no word of seeds wrote. The chain was verified up to the head;
+    ``broken`` says what is wrong with it, where it was read anyway.
     """
 
     ledger: str
@@ -113,25 +122,34 @@ class Snapshot:
     first_charge: Entry | None
     units: dict[str, int]
     readings: tuple[tuple[Entry, Reading], ...]
+    unknown_seeds: int = 0
+    broken: str = ""
 
 
-def overview(connection: sa.Connection, name: str | None = None) -> Overview:
+def overview(connection: sa.Connection, verified: Verified, name: str | None = None) -> Overview:
     """Where the books stand: all of them, or one with all inside it."""
-    nodes = [tree.parse(row) for row in tree.rows_inside(connection, name)]
-    nodes.sort(key=lambda node: node.name.split("/"))
-    if name is not None and (not nodes or nodes[0].name != name):
+    inside = [node for node in verified.nodes.values() if name is None or name in tree.lineage(node.name)]
+    inside.sort(key=lambda node: node.name.split("/"))
+    if name is not None and (not inside or inside[0].name != name):
         raise LedgerError(tree.absent(connection, name))
-    return Overview(_head(connection), tuple(map(Standing.of, nodes)))
+    books = (Standing.of(node, verified.seeded.get(node.name, 0)) for node in inside)
+    return Overview(verified.head, tuple(books), verified.broken)
 
 
-def snapshot(connection: sa.Connection, name: str, *, ledger: str, at: datetime, newest: int, points: int) -> Snapshot:
+def snapshot(
+    connection: sa.Connection, verified: Verified, name: str, *, ledger: str, at: datetime, newest: int, points: int
+) -> Snapshot:
     """Read a book in one pass over its history."""
-    seen = overview(connection, name)
+    seen = overview(connection, verified, name)
     book, *below = seen.books
     history = _History(name, max(1, -(-book.charges // points)), newest)
     for entry in chain.read(connection, book=name, below=True):
-        with chain.judging(entry.seq):
-            history.add(entry, book.charges)
+        try:
+            with chain.judging(entry.seq):
+                history.add(entry, book.charges)
+        except LedgerError:
+            if not seen.broken:  # of a broken chain, what can be read is shown
+                raise
     inside = [inner for inner in below if inner.name.count("/") == name.count("/") + 1]
     return Snapshot(
         ledger,
@@ -144,6 +162,8 @@ def snapshot(connection: sa.Connection, name: str, *, ledger: str, at: datetime,
         history.first_charge,
         dict(history.units),
         tuple(history.readings),
+        history.unknown_seeds,
+        seen.broken,
     )
 
 
@@ -160,6 +180,7 @@ class _History:
         self.raises: list[Entry] = []
         self.first_charge: Entry | None = None
         self.units: Counter[str] = Counter()
+        self.unknown_seeds = 0
         self.readings: list[tuple[Entry, Reading]] = []
 
     def add(self, entry: Entry, charges: int) -> None:
@@ -178,11 +199,7 @@ class _History:
         self._nodes |= {node.name: node for node in tree.advance(path, Amounts.from_json(entry.price))}
         self.first_charge = self.first_charge or entry
         self.units[entry.unit.by if entry.unit else ""] += 1
+        self.unknown_seeds += entry.unit is None or entry.unit.reproducible is None
         count = self._nodes[self._name].entries
         if count % self._step == 0 or count == charges:
             self.readings.append((entry, self._nodes[self._name].stage.read()))
-
-
-def _head(connection: sa.Connection) -> str:
-    seq, _, digest = chain.tip(connection)
-    return f"{seq}:{digest}"

@@ -31,6 +31,7 @@ with extra("ledger"):
 from discreet.ledger import forks, schema
 from discreet.ledger.address import Address
 from discreet.ledger.errors import LedgerError
+from discreet.sessions import here
 
 __all__ = ["Store", "Versions"]
 
@@ -39,10 +40,10 @@ _PATIENCE = 120.0  # seconds to wait for another writer before giving up
 _NO_LEDGER = "There is no ledger at {}. Open a book to make one, or check the address."
 
 
-_NUMBERS = (
-    "SELECT txid_current(), txid_snapshot_xmin(now), txid_snapshot_xmax(now) "
-    "FROM (SELECT txid_current_snapshot() AS now) AS snapshot"
+_SNAPSHOT = (
+    "SELECT {own} txid_snapshot_xmin(now), txid_snapshot_xmax(now) FROM (SELECT txid_current_snapshot() AS now) AS seen"
 )
+_NUMBERS, _SEEN = _SNAPSHOT.format(own="txid_current(),"), _SNAPSHOT.format(own="")
 _VERSIONS = (
     "SELECT count(*), coalesce(sum(xmin::text::bigint), 0), coalesce(max(xmin::text::bigint), 0) FROM discreet_entries"
 )
@@ -65,7 +66,7 @@ class Store:
 
     def __init__(self, url: str, *, create: bool) -> None:
         self.address = Address.parse(url)
-        self._home = forks.here()
+        self._home = here()
         self._written = 0  # write transactions of this object
         self._turn: forks.Turn | None = None
         if self.address.sqlite:  # one transaction at a time in this process
@@ -116,11 +117,18 @@ class Store:
         if state == "absent" and not create:
             raise LedgerError(_NO_LEDGER.format(self.name))
         if state != "current":
-            with self._transaction(write=True) as connection:
-                if not self.address.sqlite:  # there is no table to lock yet
-                    connection.execute(sa.text("SELECT pg_advisory_xact_lock(4709267)"))
-                if schema.state_of(connection) != "current":
-                    schema.migrate(connection)
+            try:
+                self._migrate()
+            except LedgerError:  # a copy that cannot be written is read as it is, where its tables are today's
+                if state != "readable":
+                    raise
+
+    def _migrate(self) -> None:
+        with self._transaction(write=True) as connection:
+            if not self.address.sqlite:  # there is no table to lock yet
+                connection.execute(sa.text("SELECT pg_advisory_xact_lock(4709267)"))
+            if schema.state_of(connection) != "current":
+                schema.migrate(connection)
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -156,20 +164,24 @@ class Store:
             return {}
         return {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
 
-    def writes(self, connection: sa.Connection) -> tuple[object, object]:
-        """What the database says about writing: now, and as it will be at this ledger's next transaction if until then
-        only the present one writes. Whoever finds the second of last time equal to the first of this time was alone.
+    def writes(self, connection: sa.Connection, *, write: bool) -> tuple[object, object]:
+        """What the database says about writing: before this transaction, and after it if nobody else writes meanwhile.
+        Whoever finds the second of last time equal to the first of this time was alone.
 
         SQLite counts what other connections commit, and this object what it does itself. PostgreSQL numbers all
-        transactions that write: the next number is this one's plus one, unless another was given out, or was still at
-        work when this was.
+        transactions that write, and says which number comes next and whether any before it are still at work; one that
+        only reads takes no number, so that it can be asked of a copy that cannot be written, too.
         """
         if self.address.sqlite:
             mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
             seen = connection.exec_driver_sql("PRAGMA data_version").scalar()
-            return (mark, seen, self._written), (mark, seen, self._written + 1)
-        own, oldest, following = connection.exec_driver_sql(_NUMBERS).one()
-        return own, own + 1 if oldest == following == own else object()
+            return (mark, seen, self._written - write), (mark, seen, self._written)
+        if write:
+            own, oldest, following = connection.exec_driver_sql(_NUMBERS).one()
+            return own, own + 1 if oldest == following == own else object()
+        oldest, following = connection.exec_driver_sql(_SEEN).one()
+        quiet = following if oldest == following else object()
+        return quiet, quiet
 
     def versions(self, connection: sa.Connection, after: int | None, last: int) -> Versions | None:
         """How many entries there are between these numbers, and the sum and the largest of the numbers of the
@@ -180,14 +192,14 @@ class Store:
         return Versions(*map(int, connection.exec_driver_sql(f"{_VERSIONS} WHERE {low}seq <= {last:d}").one()))
 
     def _after_fork(self) -> None:
-        if self._home == forks.here():
+        if self._home == here():
             return
         if self.address.memory:
             raise LedgerError("A ledger in memory belongs to the process that made it: a forked copy of it would be a "
                               "second budget. Keep it in a file.")  # fmt: skip
         _inherited.append(self._engine.pool)  # connections must not be shared with the parent, nor closed under it
         self._engine.dispose(close=False)
-        self._home = forks.here()
+        self._home = here()
 
     def _secret(self, error: exc.SQLAlchemyError) -> bool:
         return self.address.mentions_secret(f"{error} {getattr(error, 'orig', '')}")

@@ -5,7 +5,7 @@ The same function runs when charging and when verifying, so the two cannot disag
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
@@ -19,7 +19,7 @@ from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import LARGEST, Terms
 
-__all__ = ["Node", "advance", "below", "lineage", "load", "outcome", "parse", "path", "rows", "save"]
+__all__ = ["Node", "advance", "known_path", "lineage", "outcome", "parent", "parse", "path", "rows", "save"]
 
 
 _LISTED, _COMPARED = 5, 2000  # names in a message, and names that are looked at for it
@@ -81,15 +81,19 @@ def lineage(name: str) -> list[str]:
     return ["/".join(parts[:length]) for length in range(len(parts), 0, -1)]
 
 
-def load(connection: sa.Connection, name: str) -> list[Node]:
-    """The book and all above it, nearest first, in one query."""
-    found = {row.name: parse(row) for row in rows(connection, lineage(name))}
-    if len(found) < len(lineage(name)):
+def parent(name: str) -> str | None:
+    """The book directly above, if there is one."""
+    return name.rpartition("/")[0] or None
+
+
+def known_path(connection: sa.Connection, nodes: Mapping[str, Node], name: str) -> list[Node]:
+    """The book and all above it, nearest first; of one that is not there it is said which are."""
+    if any(each not in nodes for each in lineage(name)):
         raise LedgerError(absent(connection, name))
-    return path(found, name)
+    return path(nodes, name)
 
 
-def path(found: dict[str, Node], name: str) -> list[Node]:
+def path(found: Mapping[str, Node], name: str) -> list[Node]:
     """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
     if missing := [name for name in names if name not in found]:
@@ -113,21 +117,6 @@ def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[
     if names is None:
         return list(connection.execute(sa.select(schema.books)))
     return list(connection.execute(_BY_NAME, {"names": list(names)}))
-
-
-def rows_inside(connection: sa.Connection, name: str | None) -> list[sa.Row[Any]]:
-    """The row of a book, and those of all books inside it; without a name, of all books."""
-    if name is None:
-        return rows(connection)
-    prefix, column = f"{name}/", schema.books.c.name  # LIKE would ignore case in SQLite, and read % and _ in a name
-    own = (column == name) | (sa.func.substr(column, 1, len(prefix)) == prefix)
-    return list(connection.execute(sa.select(schema.books).where(own)))
-
-
-def below(connection: sa.Connection, name: str | None) -> list[Node]:
-    """The books directly below one, or the outermost ones, by name."""
-    own = schema.books.c.parent.is_(None) if name is None else schema.books.c.parent == name
-    return [parse(row) for row in connection.execute(sa.select(schema.books).where(own).order_by(schema.books.c.name))]
 
 
 def parse(row: sa.Row[Any]) -> Node:

@@ -24,12 +24,14 @@ class Charged:
 
     ``by`` says on what it rests: ``"record"`` (a row, so that there is nothing to bound), ``"enforced"`` (the library
     bounded what a unit contributes), ``"said"`` (the user's word), ``"converted"`` (a row's cost, restated for ``rows``
-    of them).
+    of them). ``reproducible`` says whether the release is made with a seed; none: a version wrote it that kept no word
+    of that.
     """
 
     unit: str
     by: str
     rows: int = 1
+    reproducible: bool | None = None
 
     def to_json(self) -> str:
         """Canonical JSON."""
@@ -50,7 +52,7 @@ class Charged:
         return self.unit + words.get(self.by, "")
 
 
-def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
+def charged_unit(book: str, terms: Terms, unit: str, label: str, reproducible: bool = False) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
     asked, enforced = unit_name(unit), isinstance(unit, Enforced)
     if enforced and asked == ONE_RECORD:
@@ -59,9 +61,10 @@ def charged_unit(book: str, terms: Terms, unit: str, label: str) -> Charged:
             "Nothing was released. Rename the column."
         )
     if asked == terms.unit:
-        return Charged(asked, "record" if asked == ONE_RECORD else "enforced" if enforced else "said")
+        by = "record" if asked == ONE_RECORD else "enforced" if enforced else "said"
+        return Charged(asked, by, reproducible=reproducible)
     if asked == ONE_RECORD and terms.rows_per_unit is not None:
-        return Charged(ONE_RECORD, "converted", terms.rows_per_unit)
+        return Charged(ONE_RECORD, "converted", terms.rows_per_unit, reproducible)
     raise UnitMismatch(
         f"{label!r} protects {_whom(asked)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
         + (_row_remedy(terms.unit) if asked == ONE_RECORD else f"Charge a book of unit {asked!r}.")
@@ -74,6 +77,8 @@ def suits(terms: Terms, charge: Charged | None) -> bool:
     """
     if charge is None:
         return True
+    if charge.reproducible is not None and not isinstance(charge.reproducible, bool):
+        return False
     if charge.by == "converted":
         return charge.unit == ONE_RECORD and charge.rows == terms.rows_per_unit
     kinds = ("record",) if terms.unit == ONE_RECORD else ("enforced", "said")

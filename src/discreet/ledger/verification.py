@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -59,6 +60,7 @@ class Replay:
         self._ruled: set[str] = set()  # the books that were opened by a version that names its rules
         self._moved: set[str] = set()
         self._said: dict[str, Entry] = {}  # the last entry of a book that has not moved since
+        self._seeded: Counter[str] = Counter()  # charges of a book, and of those inside it, made with a seed
 
     def read(self, entries: Iterable[Entry], anchor: tuple[int, str] | None = None) -> None:
         """Add entries, the first of which may be the last that was added; the anchored one must be among them."""
@@ -139,6 +141,8 @@ class Replay:
             self._moved.add(node.name)
             self._said.pop(node.name, None)
         self._said[entry.book] = entry
+        if entry.seeded:
+            self._seeded.update(node.name for node in path)
 
     def _raise(self, entry: Entry) -> None:
         self.settle()  # what was charged before stands within the limit of before
@@ -163,6 +167,16 @@ class Replay:
         if not path[0].enforces:
             raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
         return path
+
+    def chosen(self, names: Iterable[str] | None = None) -> dict[str, Node]:
+        """The books of these names that there are, or all."""
+        if names is None:
+            return dict(self.nodes)
+        return {name: self.nodes[name] for name in names if name in self.nodes}
+
+    def seeds(self, names: Iterable[str] | None = None) -> dict[str, int]:
+        """How many charges of these books, or of all, were made with a seed."""
+        return {name: self._seeded[name] for name in self.chosen(names)}
 
     def settle(self) -> None:
         """Compare what moved with its limits, and with what the entries say was proved."""

@@ -14,7 +14,7 @@ from discreet.encoding import features
 from discreet.encoding.bounds import declared_features
 from discreet.encoding.features import pair
 from discreet.errors import extra
-from discreet.release import Release, unit_name
+from discreet.release import Release, is_reproducible, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
@@ -59,6 +59,11 @@ class Fit:
     def label(self) -> str:
         """What a book calls it."""
         return type(self.estimator).__name__
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the estimator has a seed of its own."""
+        return is_reproducible(self.estimator.random_state)
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read X and y, and give the fitted model."""

@@ -30,7 +30,7 @@ from discreet.linear.inference_parts import Array
 from discreet.linear.inference_squares import SquaresIntervals
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map
-from discreet.release import Chargeable, Release, charged, unit_name
+from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
     from sklearn.base import clone
@@ -84,6 +84,11 @@ class Inference:
     def label(self) -> str:
         """What a book calls it."""
         return f"inference for {type(self.model).__name__}"
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the model has a seed of its own."""
+        return is_reproducible(self.model.random_state)
 
     def release(self, data: Any = None, rng: Any = None) -> Release[Coefficients]:
         """Read X and y, and give the coefficients."""

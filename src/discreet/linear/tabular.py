@@ -27,7 +27,7 @@ from discreet.events import Event
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.fitting import Fit
 from discreet.linear.regressors import LinearRegression
-from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged
+from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, is_reproducible
 from discreet.schema import Bounded, Categories, Column, as_declaration
 
 __all__ = ["TableFit", "TableModel"]
@@ -151,6 +151,11 @@ class TableFit:
     def label(self) -> str:
         """What a book calls it."""
         return f"model of {self.model.target}"
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the model has a seed of its own."""
+        return is_reproducible(self.model.random_state)
 
     def release(self, data: Any = None, rng: Any = None) -> Release[TableModel]:
         """Read the data, and give the fitted model."""

@@ -16,7 +16,6 @@ the variance of their difference. Values and noise live on a grid, as whole numb
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,8 +33,9 @@ from discreet.mechanisms.parameters import slack, store
 from discreet.mechanisms.records import check_container
 from discreet.random.tap import noised
 from discreet.release import Chargeable, pay
+from discreet.sessions import PaidOnce, one_at_a_time
 
-__all__ = ["AboveThreshold", "PaidOnce", "Round", "Session", "SparseVector"]
+__all__ = ["AboveThreshold", "Round", "Session", "SparseVector"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,23 +131,6 @@ class AboveThreshold(Mechanism[int | None]):
         return next((i for i, value in enumerate(data) if asked.ask(value)), None)
 
 
-class PaidOnce:
-    """What holds noise that was paid for once: neither a copy nor a forked process may use it again."""
-
-    def __init__(self) -> None:
-        self._home = os.getpid()
-
-    def _refuse_elsewhere(self) -> None:
-        if os.getpid() != self._home:
-            raise ValueError(
-                "The process was forked since this was started, and what was paid for is the parent's. Start "
-                "another here."
-            )
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("What was started and paid for cannot be copied or pickled: the copy would answer for nothing.")
-
-
 class Round(PaidOnce):
     """One run of AboveThreshold: it has its own threshold noise, and ends at the first yes."""
 
@@ -158,9 +141,9 @@ class Round(PaidOnce):
         self.over = False
         self.reproducible = rng.reproducible
 
+    @one_at_a_time
     def ask(self, value: Any) -> bool:
         """Whether ``value`` was found above the threshold. After a yes the round is over."""
-        self._refuse_elsewhere()
         if self.over:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
@@ -265,13 +248,13 @@ class Session(PaidOnce):
         """Whether every yes has been given."""
         return self.positives == self._mechanism.max_positives
 
+    @one_at_a_time
     def ask(self, value: Any) -> bool:
         """Whether ``value`` was found above the threshold. A new round is charged first, and may be refused."""
-        self._refuse_elsewhere()
         if self.over:
             raise ValueError(f"The session is over: it has given its {self.positives} positive answers.")
         if self._round is None or self._round.over:
-            pay(self._mechanism.round, self._book, self._label)
+            pay(self._mechanism.round, self._book, self._label, reproducible=self.reproducible)
             self._round = self._mechanism.round.start(self._rng)
         answer = self._round.ask(value)
         self.positives += answer

@@ -38,8 +38,8 @@ from discreet.errors import whole
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.sparse_vector import PaidOnce
 from discreet.release import Chargeable, pay
+from discreet.sessions import PaidOnce, one_at_a_time
 
 __all__ = ["NONE", "SOFT_UNIT", "Aggregator", "Answers", "GNMax", "LNMax", "Session", "check_counts", "gaussian_votes"]
 
@@ -161,9 +161,9 @@ class Session(PaidOnce):
         """Whether every answer was given."""
         return self._answers >= self._aggregator.most_answers
 
+    @one_at_a_time
     def ask(self, votes: Any) -> int:
         """The label of one query, by its counts (``InteractiveGNMax``: and the student's shares); -1 if it has none."""
-        self._refuse_elsewhere()
         if not self.left:
             raise ValueError(f"The session is over: its {self._aggregator.queries} queries were put.")
         self._aggregator.check_query(votes)
@@ -178,16 +178,22 @@ class Session(PaidOnce):
         return Answers(table[:, 0], table[:, 1].astype(bool), table[:, 2].astype(bool))
 
     def test(self, mechanism: Mechanism[Any], value: float, threshold: float) -> bool:
-        """Whether a noisy value reaches the threshold; charged first."""
-        pay(mechanism, self._book, self._label)
+        """Whether a noisy value reaches the threshold; charged first. For ``put``, inside ``ask``."""
+        self._refuse_outside()
+        pay(mechanism, self._book, self._label, reproducible=self.reproducible)
         self._tests += 1
         return bool(mechanism.draw(value, self._rng) >= threshold)
 
     def answer(self, mechanism: Mechanism[Any], counts: Any) -> int:
-        """The largest of the noisy counts; charged first."""
-        pay(mechanism, self._book, self._label)
+        """The largest of the noisy counts; charged first. For ``put``, inside ``ask``."""
+        self._refuse_outside()
+        pay(mechanism, self._book, self._label, reproducible=self.reproducible)
         self._answers += 1
         return int(np.argmax(mechanism.draw(np.asarray(counts, np.float64), self._rng)))
+
+    def _refuse_outside(self) -> None:
+        if not self._answering:
+            raise ValueError("A session draws inside ask, which counts the query. Nothing was charged. Call ask.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from discreet.pate.aggregation import NONE, Aggregator, Answers, GNMax
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.costs import data_dependent_cost
 from discreet.pate.voting import Teachers, counted
-from discreet.release import ONE_RECORD, Chargeable, Release, charged, unit_name
+from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -188,6 +188,11 @@ class PATEFit:
     def label(self) -> str:
         """What a book calls it."""
         return type(self.estimator).__name__
+
+    @property
+    def reproducible(self) -> bool:
+        """Whether the estimator has a seed of its own."""
+        return is_reproducible(self.estimator.random_state)
 
     def _queries(self, model: Any) -> NDArray[np.float64]:
         """The public rows, which may be read at any time."""

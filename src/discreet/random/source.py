@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ __all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "drawn_from", "see
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
 
 
+_MAKING = threading.Lock()  # of streams that a source makes when they are asked for first
 _drawn: ContextVar[set[bool] | None] = ContextVar("discreet_drawn_sources", default=None)
 
 
@@ -106,8 +108,9 @@ class Rng:
     def quick(self) -> tuple[int, int]:
         """As ``address``, of a faster stream that is keyed by this one and is not cryptographic."""
         self._note()
-        if self._quick is None:
-            self._quick = np.random.SFC64([int(word) for word in self._bits.random_raw(4)])
+        with _MAKING:  # another thread's would be freed while its address is in use
+            if self._quick is None:
+                self._quick = np.random.SFC64([int(word) for word in self._bits.random_raw(4)])
         return address_of(self._quick)
 
     @property
@@ -119,8 +122,9 @@ class Rng:
     def lanes(self) -> list[Rng]:
         """``LANES`` further sources, independent of this one and of each other, for filling parts of a large array."""
         self._note()  # here, because another thread may do the drawing
-        if not self._lanes:
-            self._lanes = [Rng(self._seeds and _child(self._seeds, lane)) for lane in range(LANES)]
+        with _MAKING:  # two lists of a seed's lanes would draw the same words twice
+            if not self._lanes:
+                self._lanes = [Rng(self._seeds and _child(self._seeds, lane)) for lane in range(LANES)]
         return self._lanes
 
     def words(self, count: int) -> NDArray[np.uint64]:
@@ -203,6 +207,8 @@ def address_of(bits: Any) -> tuple[int, int]:
 
 
 def _rekey_in_child() -> None:
+    global _MAKING
+    _MAKING = threading.Lock()
     for source in list(_SYSTEM_SOURCES):
         source._rekey()
 

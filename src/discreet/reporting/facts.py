@@ -31,8 +31,8 @@ ASSUMPTIONS = (
     "One unit of privacy is as stated, and every charge was made in it. Whoever contributes several units is protected "
     "less: the guarantee degrades with their number.",
     "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
-    "Noise was drawn from the operating system's entropy. Seeded releases serve tests and are not private.",
 )
+ENTROPY = "Noise was drawn from the operating system's entropy."
 
 
 def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "", purpose: str = "") -> dict[str, Any]:
@@ -44,9 +44,11 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "
         "book": book.name,
         "dataset": dataset,
         "purpose": purpose,
-        "verdict": words.verdict(dataset, balance, book.spent.delta, terms.unit, book.spent.entries),
+        "verdict": _verdict(seen, dataset, balance),
         "generated": seen.at.isoformat(timespec="seconds"),
-        "ledger": {"address": seen.ledger, "head": seen.head},
+        "ledger": {"address": seen.ledger, **words.chain_facts(seen.head, seen.broken)},
+        "chain": words.chain(seen.head, seen.broken),
+        "seeded": book.seeded,
         "unit": terms.unit,
         "rows_per_unit": terms.rows_per_unit,
         "whom": words.whom(terms.unit),
@@ -68,6 +70,7 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "
         "entries": [_entry(entry, book) for entry in seen.entries],
         "assumptions": [
             *ASSUMPTIONS,
+            *_entropy(seen),
             *_said(seen),
             *([words.raised(terms.max_epsilon is not None)] if seen.raises else []),
         ],
@@ -79,6 +82,25 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "
             "written_by": sorted({entry.version for entry in seen.entries}),
         },
     }
+
+
+def _verdict(seen: Snapshot, dataset: str, balance: tuple[str, str, str]) -> str:
+    spent, unit = seen.book.spent, seen.book.terms.unit
+    if seen.broken:
+        return "Nothing on this page is vouched for: the chain of the ledger is broken."
+    return words.verdict(dataset, balance, spent.delta, unit, spent.entries, seen.book.seeded)
+
+
+def _entropy(seen: Snapshot) -> list[str]:
+    """Where the noise came from, as far as the ledger knows."""
+    book = seen.book
+    if book.seeded:
+        return [f"{words.seeds(book.seeded, book.charges).capitalize()}: whoever knows the seed can take it away."]
+    if unknown := seen.unknown_seeds:
+        return [
+            f"{ENTROPY} For {unknown:,} of the charges this is assumed: a version wrote them that did not record seeds."
+        ]
+    return [f"{ENTROPY} A release made with a seed would be recorded as such, and named here."]
 
 
 def _proved(book: Standing) -> dict[str, Any]:
@@ -202,6 +224,7 @@ def _entry(entry: Entry, book: Standing) -> dict[str, Any]:
         "kind": entry.kind,
         "label": entry.label,
         "unit": words.protected(entry),
+        "seeded": entry.seeded,
         "what": str(event) if event else words.agreed(entry),
         "event": event.to_dict() if event else None,
         "epsilon_alone": None if own is None else _finite(own),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import extra
-from discreet.reporting.words import alike
+from discreet.reporting.words import alike, seeds
 
 with extra("report"):
     import matplotlib
@@ -21,7 +21,7 @@ with extra("report"):
 
 __all__ = ["blank", "burn_down", "epsilon_of_delta", "finding", "svg", "trade_off"]
 
-INK, QUIET, NOW, LIMIT = "#22303c", "#8a97a3", "#0f6e84", "#b4532a"
+INK, QUIET, NOW, LIMIT, WRONG = "#22303c", "#8a97a3", "#0f6e84", "#b4532a", "#b3261e"
 LONGEST = 30  # letters of a label
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -58,7 +58,16 @@ def burn_down(facts: dict[str, Any]) -> str:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("ε")
     axes.legend(loc="lower right", handlelength=1.6, frameon=False)
+    if problem := _problem(facts):
+        axes.set_title(problem, color=WRONG, fontweight="bold")
     return svg(figure, "burn")
+
+
+def _problem(facts: dict[str, Any]) -> str:
+    """What a reader of the figure alone must know: the chain is broken, or releases are not private."""
+    if facts["ledger"]["problem"]:
+        return "THE CHAIN IS BROKEN: not verified"
+    return seeds(facts["seeded"], facts["spent"]["charges"])
 
 
 def limits_then(facts: dict[str, Any], numbers: Sequence[int]) -> list[float]:

@@ -60,6 +60,6 @@ def registry(facts: dict[str, Any]) -> dict[str, Any]:
             "listed": f"{len(charged)} of {spent['charges']} releases",
             "assumptions": facts["assumptions"],
             "justification": None,
-            "evidence": facts["ledger"]["head"],
+            "evidence": facts["chain"],
         },
     }

@@ -14,20 +14,26 @@ from discreet.release import ONE_RECORD
 
 __all__ = [
     "GLOSSARY",
+    "SEEDED",
     "agreed",
     "alike",
     "balance",
     "bound",
+    "chain",
+    "chain_facts",
     "neighbours",
     "number",
     "percent",
     "protected",
     "raised",
     "rule",
+    "seeds",
     "theorem",
     "verdict",
     "whom",
 ]
+
+SEEDED = "made with a seed: not private"
 
 _NEIGHBOURS = {
     Adjacency.ADD_REMOVE: "with and without {unit}",
@@ -190,21 +196,57 @@ def theorem(kind: str) -> str:
     return _THEOREMS[kind]
 
 
-def verdict(dataset: str, balance: tuple[str, str, str], delta: float, unit: str, charges: int) -> str:
-    """The report in one sentence.
+def chain(head: str, broken: str) -> str:
+    """Whether what follows stands on a chain that was verified: the first line of every reading.
+
+    >>> print(chain("17:5f0c", ""))
+    Chain verified up to entry 17; fingerprint of the last entry (head): 17:5f0c
+    >>> print(chain("17:5f0c", "Entry 3 was edited."))
+    THE CHAIN IS BROKEN, and nothing below can be relied on: Entry 3 was edited.
+    """
+    if broken:
+        return f"THE CHAIN IS BROKEN, and nothing below can be relied on: {broken}"
+    return f"Chain verified up to entry {head.partition(':')[0]}; fingerprint of the last entry (head): {head}"
+
+
+def chain_facts(head: str, broken: str) -> dict[str, object]:
+    """The same for machines."""
+    return {"verified": not broken, "entries": int(head.partition(":")[0]), "head": head, "problem": broken or None}
+
+
+def seeds(seeded: int, charges: int) -> str:
+    """How many of the releases were made with a seed, if any.
+
+    >>> seeds(2, 5), seeds(1, 1), seeds(0, 5)
+    ('2 of 5 releases made with a seed: not private', 'the one release made with a seed: not private', '')
+    """
+    if not seeded:
+        return ""
+    many = "the one release" if charges == 1 else f"all {charges:,} releases" if seeded == charges else ""
+    return f"{many or f'{seeded:,} of {charges:,} releases'} {SEEDED}"
+
+
+def verdict(dataset: str, balance: tuple[str, str, str], delta: float, unit: str, charges: int, seeded: int = 0) -> str:
+    """The report in one sentence; in two, where releases were made with a seed.
 
     >>> print(verdict("the census", ("2.156", "3", "0.844"), 1e-6, "one record", 4))
     All 4 releases from the census together are differentially private for one record, with ε = 2.156 at δ = 1e-6,
     within the limit of 3.
     >>> print(verdict("", ("0", "3", "3"), 0.0, "patient", 0))
     Nothing was released from the data.
+    >>> print(verdict("", ("0.5", "3", "2.5"), 0.0, "one record", 3, 2))
+    2 of the 3 releases from the data were made with a seed: not private, because whoever knows the seed can take the
+    noise away. The other one is differentially private for one record, with ε = 0.5, within the limit of 3.
     """
     source = dataset or "the data"
     if not charges:
         return f"Nothing was released from {source}."
-    many = "The one release" if charges == 1 else f"All {charges:,} releases"
     price = f"ε = {balance[0]}" + (f" at δ = {number(delta)}" if delta else "")
-    return (
-        f"{many} from {source} {'is' if charges == 1 else 'together are'} differentially private for {whom(unit)}, "
-        f"with {price}, within the limit of {balance[1]}."
-    )
+    promise = f"differentially private for {whom(unit)}, with {price}, within the limit of {balance[1]}."
+    every = "The one release" if charges == 1 else f"All {charges:,} releases"
+    if not seeded:
+        return f"{every} from {source} {'is' if charges == 1 else 'together are'} {promise}"
+    rest = charges - seeded
+    told = f"{f'{seeded:,} of the {charges:,} releases' if rest else every} from {source}"
+    told += f" {'was' if seeded == 1 else 'were'} {SEEDED}, because whoever knows the seed can take the noise away."
+    return f"{told} The other {'one is' if rest == 1 else f'{rest:,} together are'} {promise}" if rest else told

@@ -23,6 +23,7 @@ from discreet import accounting
 from discreet.errors import extra, number, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Enforced, pay, unit_name
+from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.gradients import Clipping
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Step, shown
@@ -57,7 +58,7 @@ def clipped_update(update: Arrays, max_norm: float) -> list[NDArray[np.float64]]
     return [part * min(1.0, max_norm / length) for part in parts] if length else parts
 
 
-class Federation:
+class Federation(PaidOnce):
     """Private rounds over clients: a plan, charged before the first client is asked, and what a round releases.
 
     ``clients`` is the public number of them, of which a round asks ``clients_per_round``. ``sampler`` says how: a
@@ -92,6 +93,7 @@ class Federation:
         label: str = "federated training",
         rng: RngLike = None,
     ) -> None:
+        super().__init__()
         self.lr, self.momentum = positive("lr", lr), number("momentum", momentum, low=0, high=1, open_high=True)
         drawn = _sampler(
             sampler, noise, whole("clients_per_round", clients_per_round, low=1), whole("clients", clients)
@@ -132,6 +134,7 @@ class Federation:
 
     # --- a round ---------------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def ask(self, connected: Iterable[int], arrays: Arrays) -> list[int]:
         """The clients that the next round asks to train ``arrays``; the first time, the plan is charged before.
 
@@ -142,7 +145,7 @@ class Federation:
         if self._clients is None:
             _check_arrays(arrays)
             self._check_clients(len(here))
-            pay(self.plan, self._book, self._label)
+            pay(self.plan, self._book, self._label, reproducible=self._streams.reproducible)
             self._clients = here
         sampler, step, keys = self.plan.sampler, self.steps, self._clients
         drawn = sampler.draw(step, len(keys), keys, self._order(step), self._streams.sampling(step))
@@ -166,6 +169,7 @@ class Federation:
             self._pass = turn, sampler.order(self._clients, self._streams.sampling(turn, 1))
         return self._pass[1]
 
+    @one_at_a_time
     def next_arrays(self, arrays: Arrays, replies: Iterable[tuple[int, Arrays]]) -> list[NDArray[Any]]:
         """The model of the next round: ``arrays`` moved by the noisy mean of what clients made of them.
 

@@ -86,6 +86,11 @@ class Training(Generic[Model]):
         """Whom it protects."""
         return self.plan.unit
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether it is not private without a seed, too: its refusals show private records."""
+        return self._debug
+
     def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
         """Refuse what types and shapes can tell, and return what trains.
 
@@ -122,8 +127,7 @@ class Training(Generic[Model]):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(streams.public(1).word())  # dropout and the like
                 quietly(lambda: self._train(run, batches))
-            seeded = streams.reproducible or self._debug  # neither is private
-            return Release(model, self.event, reproducible=seeded, unit=self.unit)
+            return Release(model, self.event, reproducible=run.reproducible, unit=self.unit)
 
         return trained
 

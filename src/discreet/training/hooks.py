@@ -48,7 +48,6 @@ class OptimizerHooks:
         self._hushed = hushed()
         try:
             run.refuse_step()  # a closure may have taken it
-            run.plan.check(run.number)
             # none for a piece: the optimiser passes over parameters without a gradient
             self._set_gradients(run.take_step(lambda: self._refuse(optimizer)))
         except BaseException:

@@ -45,7 +45,7 @@ class Privacy:
     @property
     def private(self) -> bool:
         """Whether what is released may be called private: no seed, and no refusal that shows private records."""
-        return not (self.reproducible or self._run.debug)
+        return not self._run.reproducible
 
     @property
     def unverified(self) -> str:

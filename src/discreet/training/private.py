@@ -259,7 +259,7 @@ def make_private(
         debug=debug,
         ranks=ranks,
     )
-    ranks.pay(plan, book, told)
+    ranks.pay(plan, book, told, reproducible=run.reproducible)
     start(run)
     return model, optimizer, private
 

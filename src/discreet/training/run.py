@@ -18,6 +18,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import heard, noised
+from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
@@ -63,8 +64,11 @@ def labelled(label: str, unverified: str, debug: bool) -> str:
     return f"{label} [{'; '.join(told)}]" if told else label
 
 
-class Run:
-    """One private run of a plan. Its attributes are for reading: only the run itself writes them."""
+class Run(PaidOnce):
+    """One private run of a plan. Its attributes are for reading: only the run itself writes them.
+
+    A batch is handed out, and a step made of it, in one thread at a time: two would release one step twice.
+    """
 
     def __init__(
         self,
@@ -81,6 +85,7 @@ class Run:
         trained: Mapping[str, nn.Parameter] | None = None,
         shards: Shards | None = None,
     ) -> None:
+        super().__init__()
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
         self._sums = Sums(self.ranks, self.trained)
@@ -105,8 +110,14 @@ class Run:
         self._pass: tuple[int, Indices | None] = (-1, None)
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
+    @property
+    def reproducible(self) -> bool:
+        """Whether what it releases is not private: it has a seed, or its refusals show private records."""
+        return self.streams.reproducible or self.debug
+
     # --- batches ---------------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def begin_pass(self) -> range:
         """A loop begins, and what another left unfinished is dropped, never released; the steps it is to draw.
 
@@ -131,6 +142,7 @@ class Run:
             self._pass = number, draw(self.streams.sampling(number, 1))  # two places: not a step's stream
         return self._pass[1]
 
+    @one_at_a_time
     def hand_out(
         self, batch: Batch, yielded: Any = (), loop: int | None = None, alone: Callable[..., Any] | None = None
     ) -> None:
@@ -176,13 +188,16 @@ class Run:
         assert self.batch is not None
         return self.batch.step if self.plan.sampler.passes else self.steps
 
+    @one_at_a_time
     def take_step(self, refuse: Callable[[], None] = lambda: None) -> list[Tensor] | None:
         """Add up what the backward passes brought; of a complete batch, the noisy gradient, one tensor a parameter.
 
         What ``refuse`` or a verification refuses on one rank, all ranks refuse, before their sums meet.
         """
+        self.refuse_step()  # once more, with the lock held: another thread may have taken the batch
         batch, step = self.batch, self.number
         assert batch is not None
+        self.plan.check(step)
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
         with self._meeting(step, batch, clip_norm):
             refuse()
@@ -317,6 +332,7 @@ class Run:
         share = [self.ranks.rank, self.ranks.count]  # each rank remembers its part of the noise
         return {"run": self._name, "steps": self.steps, "share": share, "noise": self._noise.state_dict()}
 
+    @one_at_a_time
     def load_state_dict(self, state: Mapping[str, Any], secret: Mapping[str, Any] | None = None) -> None:
         """Go on from a checkpoint of the same plan and, with correlated noise, its run's secret state of the same
         step."""

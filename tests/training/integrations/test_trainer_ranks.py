@@ -26,7 +26,7 @@ class Book:
     def __init__(self):
         self.charges = 0
 
-    def charge(self, event, label="", *, unit=""):
+    def charge(self, event, label="", *, unit="", reproducible=False):
         self.charges += 1
 
 

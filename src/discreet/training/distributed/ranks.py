@@ -178,14 +178,14 @@ class Ranks:
         if told is not None:
             raise (BudgetExceeded if told[0] else PrivateTrainingError)(told[1])
 
-    def pay(self, plan: Any, book: Chargeable | None, label: str) -> None:
+    def pay(self, plan: Any, book: Chargeable | None, label: str, *, reproducible: bool = False) -> None:
         """Charge the plan once in all: to the book of rank 0."""
         given = self.largest(int(book is not None))[0]
 
         def act() -> None:
             if given and book is None:
                 raise ValueError("book was given to another rank, but rank 0 charges: give it to all of them.")
-            pay(plan, book, label)
+            pay(plan, book, label, reproducible=reproducible)
 
         self.once(act)
 

@@ -175,7 +175,7 @@ class Batches:
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
             self.run.ranks.agree({"the checkpoint": self.run.steps})
-            self.run.ranks.pay(self.run.plan, self._terms.book, self._terms.label)
+            self.run.ranks.pay(self.run.plan, self._terms.book, self._terms.label, reproducible=self.run.reproducible)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
         for piece in self._read(iter(self._loader)):

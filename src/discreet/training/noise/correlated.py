@@ -16,6 +16,7 @@ from typing import Any
 from discreet import events
 from discreet.errors import extra
 from discreet.mechanisms.factorization import Measure, Pattern, Strategy, Workload
+from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.noise.base import Noise, Step
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.vector import Vector, drawing
@@ -107,10 +108,11 @@ def _variances(strategy: Strategy) -> Any:
     return strategy.variances()
 
 
-class Stream(Noise):
+class Stream(PaidOnce, Noise):
     """The noise of one run, and what it remembers."""
 
     def __init__(self, noise: Correlated, strategy: Strategy) -> None:
+        super().__init__()
         self.noise, self.strategy = noise, strategy
         self._memory: list[Vector] = []
         self._next = 0
@@ -124,6 +126,7 @@ class Stream(Noise):
         """Another one, which remembers nothing of this."""
         return self.noise.begun(participation, steps)
 
+    @one_at_a_time
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """The next row of C⁻¹z; those of steps that were left out are drawn and never shown."""
         if step.number < self._next:
@@ -143,6 +146,7 @@ class Stream(Noise):
         """The norm of a row of C⁻¹."""
         return float(_variances(self.strategy)[step]) ** 0.5
 
+    @one_at_a_time
     def state_dict(self) -> dict[str, Any]:
         """Secret: the noise that later steps depend on."""
         self._refuse_torn()
@@ -155,6 +159,7 @@ class Stream(Noise):
                 "last checkpoint, in a new run."
             )
 
+    @one_at_a_time
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         self._torn = False

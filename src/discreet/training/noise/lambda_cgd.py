@@ -15,6 +15,7 @@ from discreet import events
 from discreet.errors import extra, number
 from discreet.mechanisms import factorization as f
 from discreet.mechanisms.factorization import Pattern, Strategy
+from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.noise.base import Noise, Step
 from discreet.training.noise.correlated import Correlated
 from discreet.training.noise.gaussians import Gaussians
@@ -63,10 +64,11 @@ class LambdaCGD(Correlated):
         return _Redrawn(self, strategy.back)
 
 
-class _Redrawn(Noise):
+class _Redrawn(PaidOnce, Noise):
     """The noise of one run: the key of the last draw, and its step."""
 
     def __init__(self, noise: LambdaCGD, back: float) -> None:
+        super().__init__()
         self.noise, self.back = noise, back
         self._last: tuple[int, bytes] | None = None
         self._drawn: Gaussians | None = None  # under the last key: as secret as that, and kept for speed alone
@@ -79,6 +81,7 @@ class _Redrawn(Noise):
         """Another one, which remembers nothing of this."""
         return self.noise.begun(participation, steps)
 
+    @one_at_a_time
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """total + σ·y - λσ·y', where y' is the draw of the step before, made again (or made for the first time, if that
         step was left out and never shown)."""
@@ -100,10 +103,12 @@ class _Redrawn(Noise):
         """Two draws, but for the first step."""
         return math.hypot(1.0, self.back if step else 0.0)
 
+    @one_at_a_time
     def state_dict(self) -> dict[str, Any]:
         """Secret: the key of the last draw."""
         return {"last": None if self._last is None else (self._last[0], self._last[1].hex())}
 
+    @one_at_a_time
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from there."""
         last = state["last"]

@@ -1,0 +1,91 @@
+"""What was paid for once answers in one place: one process, one thread at a time, no copy.
+
+A session (a round of ``AboveThreshold``, a reservation, the noise of a training run) checks whether it may still
+answer, draws, and notes that it has. Two threads between check and note would both be answered for one charge; a copy,
+or a forked process, would answer again for nothing. So a session is a ``PaidOnce``, and what answers in it is
+``one_at_a_time``: one lock, held from the check to the note.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+
+__all__ = ["PaidOnce", "here", "one_at_a_time"]
+
+_Session = TypeVar("_Session", bound="PaidOnce")
+_Told = ParamSpec("_Told")
+_Answer = TypeVar("_Answer")
+_mark = object()
+
+
+def here() -> tuple[int, object]:
+    """Something that differs in every forked child, even when the operating system uses a number again.
+
+    >>> here() == here()
+    True
+    """
+    return os.getpid(), _mark
+
+
+class PaidOnce:
+    """Base of what holds something that was paid for once.
+
+    Guarantee: what is ``one_at_a_time`` runs for one caller at a time. Coroutines of one thread cannot come in between,
+    because nothing inside awaits; a call from inside an answer (a value whose conversion asks again) is refused.
+    """
+
+    _forked = (
+        "The process was forked since this was started, and what was paid for is the parent's. Start another here."
+    )
+    _copied = "What was started and paid for cannot be copied or pickled: the copy would answer for nothing."
+    _refusal: type[Exception] = ValueError
+
+    def __init__(self) -> None:
+        self._home = here()
+        self._lock = threading.RLock()
+        self._answering = False
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Check, draw and note as one."""
+        if self._home != here():  # before the lock, which another thread may have held when it was copied
+            raise self._refusal(self._forked)
+        with self._lock:
+            if self._answering:
+                raise self._refusal("This was asked again from inside its own answer. Wait for the answer, then ask.")
+            self._answering = True
+            try:
+                yield
+            finally:
+                self._answering = False
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse ``copy``, ``deepcopy`` and ``pickle``."""
+        raise TypeError(self._copied)
+
+
+def one_at_a_time(
+    answer: Callable[Concatenate[_Session, _Told], _Answer],
+) -> Callable[Concatenate[_Session, _Told], _Answer]:
+    """A method of a session that checks, draws and notes as one."""
+
+    @wraps(answer)
+    def alone(self: _Session, /, *args: _Told.args, **kwargs: _Told.kwargs) -> _Answer:
+        with self._turn():
+            return answer(self, *args, **kwargs)
+
+    return alone
+
+
+def _in_child() -> None:
+    global _mark
+    _mark = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
