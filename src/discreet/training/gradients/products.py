@@ -17,8 +17,9 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.broadcasting import broadcast_use
 from discreet.training.gradients.calls import Call, Layout, PendingUse, register
+from discreet.training.gradients.cancellation import Measured
 from discreet.training.gradients.handlers import KEPT, Handler
-from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
+from discreet.training.gradients.outer_products import LinearWeight, Outer, by_group, outer_norms
 
 with extra("torch"):
     import torch
@@ -62,8 +63,12 @@ class GroupedWeight(Handler):
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate entries, so their squares add."""
+        return self.measure(activations, output_gradients)[0]
+
+    def measure(self, activations: Tensor, output_gradients: Tensor) -> Measured:
+        """The same; the terms are the steps of all groups."""
         found = outer_norms(output_gradients.flatten(0, 1), activations.flatten(0, 1))
-        return found.view(activations.shape[:2]).sum(1)
+        return by_group(found, activations.shape[1])
 
     def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """One matrix product a group, over all records and steps."""
