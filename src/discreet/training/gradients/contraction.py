@@ -42,6 +42,7 @@ class Contraction:
         self.scales: Sequence[Tensor] | None = (
             None  # public: what each coordinate is multiplied by before it is measured
         )
+        self._vanished = sum(p.numel() for p in self.parameters) * torch.finfo(torch.float32).tiny
         self._names = list(parameters)
         self.derives = False  # whether a use was of something made of parameters
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
@@ -106,8 +107,8 @@ class Contraction:
         return list(found.values())
 
     def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
-        """Each block's squared norms, never negative: a Gram sum may round below zero. With scales, the uses are of
-        scaled gradients from here on."""
+        """Each block's squared norms, never negative: a Gram sum may round below zero. What squares that are too small
+        for their precision may take away is added. With scales, the uses are of scaled gradients from here on."""
         found: list[Tensor | None] = [None] * len(self.shares)
         device = self.parameters[0].device
         for those in self._together_measured(uses_of):
@@ -128,7 +129,9 @@ class Contraction:
                 part = part.to(device, self.dtype)
             found[block] = part if before is None else before + part
         return [
-            torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
+            torch.zeros(records, dtype=self.dtype, device=device)
+            if square is None
+            else square.clamp(min=0).add_(self._vanished)
             for square in found
         ]
 

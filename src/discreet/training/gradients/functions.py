@@ -10,13 +10,14 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import recurrent
+from discreet.training.gradients.assignment import assign, written
 
 with extra("torch"):
     import torch.nn.functional as F
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["OPENED", "QUESTIONS", "WITH_PARAMETERS", "out_of_place", "spread_over"]
+__all__ = ["OPENED", "WITH_PARAMETERS", "only_asks", "out_of_place", "spread_over"]
 
 
 _TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
@@ -71,11 +72,12 @@ OPENED: dict[Any, Callable[..., Any]] = {
 WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
     **OPENED,
     F.scaled_dot_product_attention: _attention,
+    Tensor.__setitem__: assign,
     **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
 }
 """Those, and functions that are written in another way where a parameter is among their arguments."""
 
-QUESTIONS = {
+_QUESTIONS = {
     "__get__",
     "__hash__",
     "__len__",
@@ -98,9 +100,17 @@ QUESTIONS = {
 """Methods that compute nothing a gradient goes through."""
 
 
+def only_asks(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call computes nothing; ``x.type()`` asks, ``x.type(torch.float64)`` does not."""
+    name = getattr(func, "__name__", "")
+    return name in _QUESTIONS and (name != "type" or len(args) + len(kwargs) == 1)
+
+
 @cache
 def out_of_place(func: Any) -> Any:
     """The ordinary form of an in-place method, if it is one."""
+    if func is Tensor.copy_:
+        return written
     name = getattr(func, "__name__", "")
     if name.startswith("__i") and name.endswith("__") and name not in ("__index__", "__int__", "__invert__"):
         return getattr(Tensor, f"__{name[3:]}", None)

@@ -128,7 +128,7 @@ def _weight_use(
     if where is None:
         return None
     _, kept = _without_ones(weight.detach(), of_weight, sizes)
-    x, own = _apart(data.detach(), of_data, layout)
+    x, own = _apart(data.detach().conj(), of_data, layout)  # of complex numbers; real ones are their own
     x, own = _without_ones(x, own, sizes | {RECORD: 1, ENTRY: 1})
     placed = _apart(weight.new_empty(()).expand([sizes[label] for label in of_output]), of_output, where)[1]
     groups = [label for label in kept if label in own and label in placed]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["GradientReceiver", "Use", "Uses", "at", "exactly"]
+__all__ = ["Use", "Uses", "at", "exactly"]
 
 _NOTHING = nullcontext()
 
@@ -137,13 +136,20 @@ class Uses(list[Use]):
     def add(self, pending: PendingUse, gradient: Tensor) -> None:
         """What came back to a pending use; where gradients are formed at once, uses of one tensor are added up."""
         dtype = torch.promote_types(pending.target.dtype, torch.float32)  # half is too coarse for norms
-        handler = pending.handler
-        saved, gradient = _cast(pending.activations, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
-        if not handler.prefers_instances(saved, gradient):
+        handler, saved, of_complex = (
+            pending.handler,
+            pending.activations,
+            gradient.is_complex() and not dtype.is_complex,
+        )
+        if not of_complex:
+            saved, gradient = _cast(saved, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
+        if not of_complex and not handler.prefers_instances(saved, gradient):
             self.append(Use(pending.target, handler, saved, gradient, None, pending.bias))
             return
         with exactly():
             formed = self._sum(handler, gradient) if type(handler) is Bias else handler.instantiate(saved, gradient)
+        if of_complex:  # a real number among complex ones: its gradient is the real part, of the products' sum
+            formed = formed.real.to(dtype)
         earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
             earlier.instances = earlier.instances + formed
@@ -184,23 +190,3 @@ def _cast(saved: Any, dtype: torch.dtype) -> Any:
     if isinstance(saved, Tensor) and saved.is_floating_point() and saved.dtype != dtype:
         return saved.to(dtype)
     return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
-
-
-class GradientReceiver(torch.autograd.Function):
-    """Gives a tensor that nothing requires a gradient of a place in the graph.
-
-    Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:
-        """The tensor itself."""
-        ctx.mark_dirty(x)
-        ctx.receive = receive
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[None, None, None]:
-        """Hand the gradient over; it goes no further."""
-        ctx.receive(gradients[0])
-        return None, None, None
