@@ -13,6 +13,7 @@ from discreet.training.gradients import recurrent
 from discreet.training.gradients.assignment import assign, written
 
 with extra("torch"):
+    import torch
     import torch.nn.functional as F
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
@@ -20,14 +21,18 @@ with extra("torch"):
 __all__ = ["OPENED", "WITH_PARAMETERS", "only_asks", "out_of_place", "spread_over"]
 
 
-_TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
+_ATTRIBUTES: dict[str, Callable[[Tensor], Tensor]] = {  # that compute something, as functions, which are seen
+    "T": lambda x: x.permute(*reversed(range(x.dim()))),
+    "H": lambda x: x.permute(*reversed(range(x.dim()))).conj(),
+    "mT": lambda x: x.transpose(-2, -1),
+    "mH": lambda x: x.transpose(-2, -1).conj(),
+    "real": lambda x: torch.real(x),
+    "imag": lambda x: torch.imag(x),
+}
 
 
-def _turned(*dims: int) -> Callable[..., Tensor]:
-    def turn(x: Tensor, *_: Any) -> Tensor:
-        return x.transpose(*dims) if dims else x.permute(*reversed(range(x.dim())))
-
-    return turn
+def _read(attribute: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    return lambda x, *_: attribute(x)  # the class, too, is given to ``__get__``
 
 
 def _inside(function: Any) -> Any:
@@ -73,7 +78,7 @@ WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
     **OPENED,
     F.scaled_dot_product_attention: _attention,
     Tensor.__setitem__: assign,
-    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
+    **{getattr(Tensor, name).__get__: _read(attribute) for name, attribute in _ATTRIBUTES.items()},
 }
 """Those, and functions that are written in another way where a parameter is among their arguments."""
 
