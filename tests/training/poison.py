@@ -78,7 +78,7 @@ def _poisoned(x, case):
     """A float input with a first record of poison."""
     value, x = VALUES[case.value], x.clone()
     if case.place == "one number":
-        x[0].view(-1)[-1:] = value
+        x[(0, *[-1] * (x.dim() - 1))] = value
     else:
         x[0] = value * _signs(x)[0] if case.place == "in turns" else value
     return x
@@ -97,7 +97,7 @@ class _weigh:
 
 
 @contextmanager
-def _measured_only():
+def measured_only():
     """Gradients are not formed where they can be measured without."""
     with ExitStack() as stack:
         for kind in (Outer, ConvolutionWeight, GroupedWeight):
@@ -110,7 +110,7 @@ def _sum(model, inputs, weights, keep, case):
     turns = case.place == "its loss, in turns"
     with ExitStack() as stack:
         if not case.formed:
-            stack.enter_context(_measured_only())
+            stack.enter_context(measured_only())
         stack.enter_context(patch.object(_weigh, "signs", _signs if turns else torch.ones_like))
         return ours(model, (weights, *inputs), _called, Clipping(), CLIP, "sum", keep)
 
