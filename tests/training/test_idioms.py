@@ -224,3 +224,37 @@ def vmap_in_a_vmap(m, x):
 def test_what_has_no_gradient_of_its_own_is_refused_with_what_to_write(idiom, error, words):
     with pytest.raises(error, match=words):
         ours(Idiom(idiom), (torch.randn(B, T, D),), losses, Clipping(), 1.0)
+
+
+SCRIPT = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tests.training.loops import private
+
+seen = [0]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(4, 2), nn.Buffer(torch.ones(4))
+
+    def forward(self, inputs):
+        {more}
+        return self.layer(inputs * self.scale.data)
+
+
+model, optimizer, loader = private(Net())
+for data, target in loader:
+    optimizer.zero_grad()
+    F.cross_entropy(model(data), target).backward()
+    optimizer.step()
+"""
+
+
+def test_a_script_may_call_its_batch_like_an_attribute_that_forward_names():
+    """``.data`` in forward is no global that the model keeps; one that it writes is still found."""
+    exec(compile(SCRIPT.format(more=""), "script", "exec"), {"__name__": "script"})
+    with pytest.raises(PrivateTrainingError, match=r"global script\.seen"):
+        exec(compile(SCRIPT.format(more="seen[0] = inputs.sum().item()"), "script", "exec"), {"__name__": "script"})
