@@ -127,7 +127,9 @@ def real_filters(m, x):
 
 
 def complex_products(m, x):
-    turn = torch.polar(m.table[:D, :D].exp(), m.table) @ torch.view_as_complex(m.heads.view(D, 4, 2)[:, :1].contiguous())
+    turn = torch.polar(m.table[:D, :D].exp(), m.table) @ torch.view_as_complex(
+        m.heads.view(D, 4, 2)[:, :1].contiguous()
+    )
     y = torch.complex(x, x.flip(1)) @ torch.view_as_complex(m.mix.view(D, 4, 2))
     return (y.real * y.imag).flatten(1)[:, :D] + turn.abs().mean()
 
