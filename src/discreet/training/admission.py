@@ -153,8 +153,8 @@ def refuse_gradients(trained: Mapping[str, Tensor]) -> None:
                 f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
                 "outside a call of the model or its modules, or inside a custom autograd function, torch.func.grad or "
                 "a torch.vmap over the parameter itself. Use it in forward through torch functions, give its module a "
-                "handler with register_layer, or freeze it with requires_grad_(False); for a penalty on weights use the "
-                "optimizer's weight_decay."
+                "handler with register_layer, or freeze it with requires_grad_(False); for a penalty on weights use "
+                "the optimizer's weight_decay."
             )
 
 
