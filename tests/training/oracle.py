@@ -23,7 +23,8 @@ def gradients(model, inputs, loss):
     parameters = list(trained(model).values())
     for i in range(inputs[0].shape[0]):
         found = torch.autograd.grad(loss(model, *(x[i : i + 1] for x in inputs)), parameters, allow_unused=True)
-        yield [(torch.zeros_like(p) if g is None else g).double() for g, p in zip(found, parameters, strict=True)]
+        dense = [g.to_dense() if g is not None and g.is_sparse else g for g in found]
+        yield [(torch.zeros_like(p) if g is None else g).double() for g, p in zip(dense, parameters, strict=True)]
 
 
 def clipped(model, each, clipping, clip_norm):

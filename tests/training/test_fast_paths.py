@@ -233,9 +233,11 @@ def test_a_convolution_whose_terms_cancel_is_measured_outward():
     g = g.expand(5, 3, 8, 8).contiguous() * (1 + 1e-6 * torch.rand(5, 1, 8, 8))
     copies = [part.double() for part in (x, g)]
     truth = handler.instantiate(*copies).flatten(1).square().sum(1)
-    assert (handler._formed_norms(x, g).double() >= truth).all()
+    squared, terms = handler._formed_norms(x, g)
+    assert (squared.double() >= truth).all()
+    assert (terms.double().square() >= 1e8 * truth).all()  # so that such a record is formed alone
     off = (handler.instantiate(x, g).double() - handler.instantiate(*copies)).flatten(1).norm(dim=1)
-    assert (handler._formed_norms(x, g).double().sqrt() >= off).all()
+    assert (squared.double().sqrt() >= off).all()
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one block", "two blocks"])

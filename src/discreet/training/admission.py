@@ -43,7 +43,8 @@ def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter
         if not p.is_floating_point():
             raise ValueError(
                 f"Parameter {name!r} is of type {p.dtype}, but must be real: a record's gradient is clipped and "
-                "noised as a real vector. Keep the real and the imaginary part as two parameters."
+                "noised as a real vector. Keep real and imaginary parts in a real parameter of shape [..., 2], and use "
+                "torch.view_as_complex of it in forward."
             )
     known = {id(p) for p in named.values()}
     for number, place, other in _held(optimizer):
@@ -150,9 +151,10 @@ def refuse_gradients(trained: Mapping[str, Tensor]) -> None:
             p.grad = None
             raise PrivateTrainingError(
                 f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
-                "outside a call of the model or its modules, or inside a custom autograd function. Use it in forward "
-                "through torch functions, give its module a handler with register_layer, or freeze it with "
-                "requires_grad_(False); for a penalty on weights use the optimizer's weight_decay."
+                "outside a call of the model or its modules, or inside a custom autograd function, torch.func.grad or "
+                "a torch.vmap over the parameter itself. Use it in forward through torch functions, give its module a "
+                "handler with register_layer, or freeze it with requires_grad_(False); for a penalty on weights use "
+                "the optimizer's weight_decay."
             )
 
 

@@ -1,9 +1,11 @@
 """Everything behind the clipped sum: each record's gradient, seen, measured, clipped and added up in one backward pass.
 
-``ClippedSum`` is the door. Behind it ``watch`` and ``interception`` see every use of a parameter, ``probe`` and
-``places`` find where the records are, ``calls`` and ``layers`` say which handler answers for a call, the handlers
-(``handlers``, ``outer_products``, ``convolution``, ``fallback``) turn what a call saw and what came back into norms and
-sums, and ``verification`` runs some records alone, by plain autograd, against what was claimed of them.
+``ClippedSum`` is the door. Behind it ``watch`` and ``interception`` see every use of a parameter, also in place
+(``assignment``) and under ``vmap`` (``vectorised``), ``probe`` and ``places`` find where the records are, ``taps`` wait
+for gradients, ``calls`` and ``layers`` say which handler answers for a call, the handlers (``handlers``,
+``outer_products``, ``convolution``, ``fallback``) turn what a call saw and what came back into norms and sums, which
+one record's rounding must not spoil for others (``cancellation``), and ``verification`` runs some records alone, by
+plain autograd, against what was claimed of them.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.assignment import written
 from discreet.training.gradients.calls import Call, Layout, PendingUse, register
 from discreet.training.gradients.functions import spread_over
 from discreet.training.gradients.handlers import Handler, Spread
@@ -60,7 +61,8 @@ def broadcast_use(
         found = where.apart(g)
         return found if scale == 1 else found * scale
 
-    return PendingUse(target, handler, None if data is None else where.apart(data.detach()), view)
+    # conj: of a complex product the gradient has the conjugate of the other factor; a real one is its own
+    return PendingUse(target, handler, None if data is None else where.apart(data.detach().conj()), view)
 
 
 def _operands(call: Call) -> tuple[Tensor, Tensor, Layout] | None:
@@ -102,6 +104,17 @@ def _spread_over(call: Call) -> list[PendingUse] | None:
     if layout is None or layout.dim != 0:
         return None
     use = broadcast_use(x, layout, others[0].dim())
+    return None if use is None else [use]
+
+
+@register(written)
+def _written(call: Call) -> list[PendingUse] | None:
+    """What was there has no part in what is written over it."""
+    x, value = call.arguments["x"], call.arguments["value"]
+    layout = call.layout(x)
+    if not call.is_shared(value):
+        return []
+    use = None if layout is None else broadcast_use(value, layout, x.dim())
     return None if use is None else [use]
 
 

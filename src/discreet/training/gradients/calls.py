@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from discreet.errors import extra
+from discreet.training.gradients.cancellation import Measured, outward
 from discreet.training.gradients.handlers import Handler
 
 with extra("torch"):
+    import torch
     from torch import Tensor, nn
 
 __all__ = [
@@ -120,9 +122,24 @@ class Folded(Handler):
         """A record's entries add up."""
         return self.handler.instantiate(activations, output_gradients).unflatten(0, (-1, self.fold)).sum(1)
 
+    def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
+        """The terms are those of all entries."""
+        squared, terms = self.handler.measure(activations, output_gradients)
+        terms = (squared.sqrt() if terms is None else terms).view(-1, self.fold).sum(1)
+        return outward(self.squared_norms(activations, output_gradients).sqrt(), terms), terms
+
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """A record's weight is that of each of its entries."""
         return self.handler.weighted_sum(activations, output_gradients, weights.repeat_interleave(self.fold))
+
+    def select(self, activations: Any, output_gradients: Tensor, records: Tensor) -> tuple[Any, Tensor]:
+        """All entries of these records."""
+        entries = records[:, None] * self.fold + torch.arange(self.fold, device=records.device)
+        return self.handler.select(activations, output_gradients, entries.flatten())
+
+    def blank(self, activations: Any, output_gradients: Tensor, lost: Tensor) -> tuple[Any, Tensor]:
+        """All entries of these records."""
+        return self.handler.blank(activations, output_gradients, lost.repeat_interleave(self.fold))
 
 
 def folded(handler: Handler, layout: Layout) -> Handler:

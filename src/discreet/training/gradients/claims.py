@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.joint import blank
 from discreet.training.gradients.units import Owners
 
 with extra("torch"):
@@ -68,7 +67,7 @@ def claims(
             whole = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
             for use in uses:
                 if lost is not None:
-                    blank(use, lost)
+                    use.blank(lost)
                 # few rows: those that weigh nothing are left out, where that is known to be the same
                 apart = use.in_rows and FEW * len(chosen) <= len(whole)
                 few, of = (use.of(chosen.to(whole.device)), whole[chosen]) if apart else (use, whole)

@@ -189,7 +189,7 @@ class ClippedSum:
                 _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
                 for square, share in zip(squares, shares, strict=True)
             ]
-            self._contraction.contract(uses_of, factors, lost, out)
+            self._contraction.contract(uses_of, factors, lost, out, clip_norm)
 
     def _note(
         self, uses_of: UsesOf, squares: list[Tensor], lost: Tensor | None, weights: Tensor | None, clip_norm: float

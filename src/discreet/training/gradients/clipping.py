@@ -20,6 +20,7 @@ with extra("torch"):
 
 __all__ = ["Clipping", "Quantile"]
 
+SMALLEST = 1e-30  # clip norm: eight digits above the last place of the smallest numbers of single precision
 Scope = Literal["flat", "per-layer"] | Mapping[str, float]
 
 
@@ -112,7 +113,12 @@ class Clipping:
         if not isinstance(self.scale, Scale | None):
             raise ValueError(f"scale is a {type(self.scale).__name__}, but must be a Scale, such as PastGradients().")
         number("stability", self.stability, low=0, high=math.inf, open_low=True, open_high=True)
-        object.__setattr__(self, "max_grad_norm", positive("max_grad_norm", norm))
+        if positive("max_grad_norm", norm) < SMALLEST:
+            raise ValueError(
+                f"max_grad_norm is {norm:g}, but must be at least {SMALLEST:g}: sums and noise are numbers of single "
+                "precision, which end soon below. Multiply the loss by a constant instead."
+            )
+        object.__setattr__(self, "max_grad_norm", norm)
 
     def blocks(self, names: list[str]) -> tuple[list[int], list[float]]:
         """The block of each parameter, and each block's share of the clip norm (the squares of the shares add to

@@ -6,13 +6,15 @@ In three passes: what was made of parameters is pulled back to them, every param
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.cancellation import heavy
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.handlers import Handler
-from discreet.training.gradients.joint import as_one_weight, blank, joint_norms, pulled, received
+from discreet.training.gradients.joint import as_one_weight, joint_norms, pulled, received
 from discreet.training.gradients.uses import Use
 from discreet.training.memory import Room
 from discreet.training.refusals import MixedRecords
@@ -40,6 +42,7 @@ class Contraction:
         self.scales: Sequence[Tensor] | None = (
             None  # public: what each coordinate is multiplied by before it is measured
         )
+        self._vanished = sum(p.numel() for p in self.parameters) * torch.finfo(torch.float32).tiny
         self._names = list(parameters)
         self.derives = False  # whether a use was of something made of parameters
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
@@ -94,30 +97,28 @@ class Contraction:
         """A gradient as it is measured and added up."""
         return gradient if self.scales is None else [g * s for g, s in zip(gradient, self.scales, strict=True)]
 
-    def _measured(self, uses_of: UsesOf) -> list[tuple[int, list[Use]]]:
-        """Parameters and the uses to measure for them. Weights of one block whose outputs got the same gradient, as the
-        two of an LSTM do, are measured as one."""
+    def _together_measured(self, uses_of: UsesOf) -> list[list[tuple[int, list[Use]]]]:
+        """Parameters and their uses. Weights of one block whose outputs got the same gradient, as the two of an LSTM
+        do, are in one list: they are measured as one."""
         found: dict[Any, list[tuple[int, list[Use]]]] = {}
         for place, uses in uses_of.items():
             shared = received(uses) if self.scales is None else None
             found.setdefault((place,) if shared is None else (self.block[place], shared), []).append((place, uses))
-        return [
-            those[0] if len(those) == 1 else (those[0][0], [as_one_weight([uses[0] for _, uses in those])])
-            for those in found.values()
-        ]
+        return list(found.values())
 
     def squares(self, uses_of: UsesOf, records: int) -> list[Tensor]:
-        """Each block's squared norms, never negative: a Gram sum may round below zero. With scales, the uses are of
-        scaled gradients from here on."""
+        """Each block's squared norms, never negative: a Gram sum may round below zero. What squares that are too small
+        for their precision may take away is added. With scales, the uses are of scaled gradients from here on."""
         found: list[Tensor | None] = [None] * len(self.shares)
         device = self.parameters[0].device
-        for place, uses in self._measured(uses_of):
+        for those in self._together_measured(uses_of):
+            place, uses = those[0]
             if not uses:
                 continue
             if self.scales is not None:
                 scaled = sum(use.formed() for use in uses) * self.scales[place]
                 uses[:] = [Use(uses[0].target, Handler(), None, None, scaled)]
-            part, block = joint_norms(uses), self.block[place]
+            part, block = joint_norms(uses) if len(those) == 1 else _norms_as_one(those), self.block[place]
             if part.shape[0] != records:
                 raise MixedRecords(
                     f"Parameter {self._names[place]!r} was used on {part.shape[0]} records in a batch of "
@@ -128,14 +129,36 @@ class Contraction:
                 part = part.to(device, self.dtype)
             found[block] = part if before is None else before + part
         return [
-            torch.zeros(records, dtype=self.dtype, device=device) if square is None else square.clamp(min=0)
+            torch.zeros(records, dtype=self.dtype, device=device)
+            if square is None
+            else square.clamp(min=0).add_(self._vanished)
             for square in found
         ]
 
-    def contract(self, uses_of: UsesOf, factors: list[Tensor], lost: Tensor | None, out: Sequence[Tensor]) -> None:
+    def _heavy(self, uses_of: UsesOf, factors: list[Tensor], clip_norm: float) -> Tensor | None:
+        """Records whose terms cancel, so that they must not be added up together with others'."""
+        terms: list[Tensor | None] = [None] * len(self.shares)
+        for place, uses in uses_of.items():
+            for use in uses:
+                if use.terms is not None:
+                    before, own = terms[self.block[place]], use.terms
+                    if own.dtype != self.dtype or own.device != factors[0].device:
+                        own = own.to(factors[0])
+                    terms[self.block[place]] = own if before is None else before + own
+        return heavy(terms, factors, [clip_norm * share for share in self.shares])
+
+    def contract(
+        self,
+        uses_of: UsesOf,
+        factors: list[Tensor],
+        lost: Tensor | None,
+        out: Sequence[Tensor],
+        clip_norm: float = math.inf,
+    ) -> None:
         """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
-        nothing."""
+        nothing. With a clip norm, records whose terms cancel are formed one by one (``cancellation``)."""
         flat = [x if x.dim() == 1 else x.view(-1) for x in out]
+        alone = self._heavy(uses_of, factors, clip_norm)
         for place, parameter in enumerate(self.parameters):
             uses = uses_of.get(place)
             if uses is None:
@@ -147,9 +170,22 @@ class Contraction:
                 weights = weights.to(parameter.device, torch.promote_types(parameter.dtype, torch.float32))
             for use in uses:
                 if lost is not None:
-                    blank(use, lost)
+                    use.blank(lost)
+                formed = None if alone is None else use.take(alone.to(weights.device), weights)
                 if use is uses[0]:
                     use.weigh(weights, flat[place], None if use.bias is None else flat[self._place[id(use.bias)]])
                 else:
                     use.add(weights, flat[place])
+                if formed is not None:
+                    flat[place] += formed
                 use.activations = use.gradients = use.instances = None
+
+
+def _norms_as_one(those: list[tuple[int, list[Use]]]) -> Tensor:
+    """Squared norms of several weights that got the same gradient; the terms of all of them are noted at each."""
+    uses = [own[0] for _, own in those]
+    one = as_one_weight(uses)
+    found = joint_norms([one])
+    for use in uses:
+        use.terms = one.terms
+    return found

@@ -7,13 +7,14 @@ others windows are copied side by side, then outer products.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.cancellation import Measured, outward
 from discreet.training.gradients.convolution_kernels import TAPS, record_gradients
 from discreet.training.gradients.handlers import KEPT, Handler, squares
-from discreet.training.gradients.outer_products import PART, in_parts, outer_norms, outward
+from discreet.training.gradients.outer_products import PART, by_group, in_parts, outer_norms
 from discreet.training.threads import torch_threads
 
 with extra("torch"):
@@ -139,21 +140,26 @@ class ConvolutionWeight(Handler):
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate tensors, so their squares add."""
+        return self.measure(activations, output_gradients)[0]
+
+    def measure(self, activations: Tensor, output_gradients: Tensor) -> Measured:
+        """The same; the terms are the windows."""
         m, n, steps = self.shape[0], self.shape[1:].numel(), self._steps(activations, output_gradients)
         if self._compiled(activations, output_gradients) and m * n < 1.2 * steps * (m + n):
             return self._formed_norms(activations, output_gradients)
         parts = self._parts(activations, output_gradients)
-        return torch.cat([outer_norms(*self._factors(a, g)).view(-1, self.groups).sum(1) for a, g in parts])
+        return _joined([by_group(outer_norms(*self._factors(a, g)), self.groups) for a, g in parts])
 
-    def _formed_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
+    def _formed_norms(self, activations: Tensor, output_gradients: Tensor) -> Measured:
         """Norms of gradients that are formed, a few records at a time, and not kept."""
-        found, each = [], PART // self.shape.numel()
+        found: list[Measured] = []
+        each = PART // self.shape.numel()
         for a, g in zip(in_parts(activations, each), in_parts(output_gradients, each), strict=True):
             # a number is in as many windows as the kernel has places, at most
             lengths = [squares(x.flatten(1)).sqrt_() for x in (a, g)]
             terms = lengths[0] * lengths[1] * math.sqrt(self.shape[2:].numel())
-            found.append(outward(squares(self._formed(a, g).flatten(1)).sqrt_(), terms))
-        return torch.cat(found)
+            found.append((outward(squares(self._formed(a, g).flatten(1)).sqrt_(), terms), terms))
+        return _joined(found)
 
     def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """An ordinary weight gradient, of weighted output gradients."""
@@ -173,3 +179,9 @@ class ConvolutionWeight(Handler):
             [False, True, False],
         )[1]
         return found  # type: ignore[no-any-return]
+
+
+def _joined(parts: Sequence[Measured]) -> Measured:
+    """What was measured a few records at a time."""
+    terms = [own for _, own in parts if own is not None]
+    return torch.cat([own for own, _ in parts]), torch.cat(terms) if terms else None

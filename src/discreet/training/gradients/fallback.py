@@ -12,6 +12,7 @@ from discreet.errors import extra
 from discreet.training.gradients.broadcasting import broadcast_use
 from discreet.training.gradients.calls import Layout, PendingUse
 from discreet.training.gradients.handlers import Handler
+from discreet.training.gradients.taps import differentiable
 from discreet.training.gradients.trees import tensors
 from discreet.training.refusals import MixedRecords
 
@@ -128,7 +129,7 @@ def recomputed(
 
     found: list[list[PendingUse] | None] = []
     for number, (output, layout) in enumerate(zip(outputs, where, strict=True)):
-        if not output.is_floating_point():
+        if not differentiable(output):
             found.append(None)
             continue
         if layout is None:

@@ -10,23 +10,29 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import recurrent
+from discreet.training.gradients.assignment import assign, written
 
 with extra("torch"):
+    import torch
     import torch.nn.functional as F
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["OPENED", "QUESTIONS", "WITH_PARAMETERS", "out_of_place", "spread_over"]
+__all__ = ["OPENED", "WITH_PARAMETERS", "only_asks", "out_of_place", "spread_over"]
 
 
-_TURNS = {"T": (), "mT": (-2, -1), "H": (), "mH": (-2, -1)}  # attributes that are a transposed tensor, which is real
+_ATTRIBUTES: dict[str, Callable[[Tensor], Tensor]] = {  # that compute something, as functions, which are seen
+    "T": lambda x: x.permute(*reversed(range(x.dim()))),
+    "H": lambda x: x.permute(*reversed(range(x.dim()))).conj(),
+    "mT": lambda x: x.transpose(-2, -1),
+    "mH": lambda x: x.transpose(-2, -1).conj(),
+    "real": lambda x: torch.real(x),
+    "imag": lambda x: torch.imag(x),
+}
 
 
-def _turned(*dims: int) -> Callable[..., Tensor]:
-    def turn(x: Tensor, *_: Any) -> Tensor:
-        return x.transpose(*dims) if dims else x.permute(*reversed(range(x.dim())))
-
-    return turn
+def _read(attribute: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    return lambda x, *_: attribute(x)  # the class, too, is given to ``__get__``
 
 
 def _inside(function: Any) -> Any:
@@ -71,11 +77,12 @@ OPENED: dict[Any, Callable[..., Any]] = {
 WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
     **OPENED,
     F.scaled_dot_product_attention: _attention,
-    **{getattr(Tensor, name).__get__: _turned(*dims) for name, dims in _TURNS.items()},
+    Tensor.__setitem__: assign,
+    **{getattr(Tensor, name).__get__: _read(attribute) for name, attribute in _ATTRIBUTES.items()},
 }
 """Those, and functions that are written in another way where a parameter is among their arguments."""
 
-QUESTIONS = {
+_QUESTIONS = {
     "__get__",
     "__hash__",
     "__len__",
@@ -98,9 +105,17 @@ QUESTIONS = {
 """Methods that compute nothing a gradient goes through."""
 
 
+def only_asks(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a call computes nothing; ``x.type()`` asks, ``x.type(torch.float64)`` does not."""
+    name = getattr(func, "__name__", "")
+    return name in _QUESTIONS and (name != "type" or len(args) + len(kwargs) == 1)
+
+
 @cache
 def out_of_place(func: Any) -> Any:
     """The ordinary form of an in-place method, if it is one."""
+    if func is Tensor.copy_:
+        return written
     name = getattr(func, "__name__", "")
     if name.startswith("__i") and name.endswith("__") and name not in ("__index__", "__int__", "__invert__"):
         return getattr(Tensor, f"__{name[3:]}", None)

@@ -19,6 +19,8 @@ from functools import cache
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.cancellation import Measured, outward
+from discreet.training.gradients.trees import mapped
 
 with extra("torch"):
     import torch
@@ -57,9 +59,26 @@ class Handler:
         """The squared norm of each record's gradient, [records]."""
         return self.instantiate(activations, output_gradients).flatten(1).square().sum(1)
 
+    def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
+        """Squared norms, and how long the terms are that ``weighted_sum`` adds up for a record: where it adds several
+        that may cancel, they must be told (``cancellation``)."""
+        return self.squared_norms(activations, output_gradients), None
+
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """The sum of the records' gradients, each times its weight, in the shape of the shared tensor."""
         return weighted_instances(self.instantiate(activations, output_gradients), weights)
+
+    def select(self, activations: Any, output_gradients: Tensor, records: Tensor) -> tuple[Any, Tensor]:
+        """Activations and gradients of some of the records, by their numbers."""
+        return mapped(lambda x: x[records], activations), output_gradients[records]
+
+    def blank(self, activations: Any, output_gradients: Tensor, lost: Tensor) -> tuple[Any, Tensor]:
+        """Zeros in place of what some records brought, in every tensor: zero times not-a-number is not zero."""
+
+        def without(x: Tensor) -> Tensor:
+            return x.masked_fill(lost.view(-1, *[1] * (x.dim() - 1)), 0) if x.dim() and len(x) == len(lost) else x
+
+        return mapped(without, activations), without(output_gradients)
 
 
 def flattened(instances: Tensor) -> Tensor:
@@ -167,8 +186,19 @@ class Rows(Handler):
 
     def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """A row that was looked up twice counts as one row."""
-        records, _, merged = self._merged(activations[:3], output_gradients)
-        return merged.new_zeros(activations[3]).index_add_(0, records, squares(merged))
+        return self.measure(activations, output_gradients)[0]
+
+    def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
+        """The same; the terms are the look-ups, where a record has some of the same row."""
+        (records, _, merged), count = self._merged(activations[:3], output_gradients), activations[3]
+        found = merged.new_zeros(count).index_add_(0, records, squares(merged))
+        if len(merged) == len(output_gradients):
+            return found, None
+        lengths = squares(output_gradients).sqrt_()
+        if activations[2] is not None:
+            lengths = lengths * activations[2].abs()
+        terms = found.new_zeros(count).index_add_(0, activations[0], lengths)
+        return outward(found.sqrt_(), terms), terms
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """Rows added where they belong."""
@@ -179,6 +209,22 @@ class Rows(Handler):
         records, rows, coefficients = activations[:3]
         scale = weights[records] if coefficients is None else weights[records] * coefficients
         return out.view(self.shape).index_add_(0, rows, output_gradients * scale[:, None])
+
+    def select(self, activations: Any, output_gradients: Tensor, records: Tensor) -> tuple[Any, Tensor]:
+        """The look-ups of some of the records."""
+        owners, rows, coefficients, count = activations
+        place = owners.new_full((count,), -1)
+        place[records] = torch.arange(len(records), device=owners.device)
+        own = place[owners] >= 0
+        kept = None if coefficients is None else coefficients[own]
+        return (place[owners[own]], rows[own], kept, len(records)), output_gradients[own]
+
+    def blank(self, activations: Any, output_gradients: Tensor, lost: Tensor) -> tuple[Any, Tensor]:
+        """Zeros in place of their look-ups' gradients and coefficients."""
+        owners, rows, coefficients, count = activations
+        gone = lost[owners]
+        kept = None if coefficients is None else coefficients.masked_fill(gone, 0)
+        return (owners, rows, kept, count), output_gradients.masked_fill(gone[:, None], 0)
 
     def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """A whole table a record."""

@@ -8,7 +8,7 @@ from which the records' gradients follow by the call's handler. Where the record
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from discreet.errors import extra
@@ -16,11 +16,13 @@ from discreet.training.gradients.calls import CALL_HANDLERS, LAYERS, Call, Layou
 from discreet.training.gradients.chance import by_chance
 from discreet.training.gradients.dispatch import PICKS, Owners
 from discreet.training.gradients.fallback import SPREAD, recomputed, spread
-from discreet.training.gradients.functions import QUESTIONS, WITH_PARAMETERS, out_of_place
+from discreet.training.gradients.functions import WITH_PARAMETERS, only_asks, out_of_place
 from discreet.training.gradients.origins import Positions, unsaved
 from discreet.training.gradients.places import Place, Places
+from discreet.training.gradients.taps import differentiable, tap
 from discreet.training.gradients.trees import detached, mapped, tensors
-from discreet.training.gradients.uses import GradientReceiver, Uses
+from discreet.training.gradients.uses import Uses
+from discreet.training.gradients.vectorised import is_vectorised, on_whole_tensors
 from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
@@ -82,20 +84,23 @@ class Interception(TorchFunctionMode):
             for name, p in module.named_parameters()
             if id(p) in ours
         ]
-        return self._tapped(output, pending)
+        return self._tapped(output, pending, alone=not output._is_view())
 
     # --- one call --------------------------------------------------------------------------------------------------
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
-        if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
+        if self.handled is not None or (not opened and only_asks(func, args, kwargs)):
             return func(*args, **kwargs)
         self.positions.advance(func)
         if torch.is_grad_enabled() and touches(args, kwargs, self.batch.shared):
             if not opened:
                 return self._shared_call(func, args, kwargs)
             with self.positions.inside(), self:
-                return WITH_PARAMETERS[func](*args, **kwargs)
+                output = WITH_PARAMETERS[func](*args, **kwargs)
+            if func is Tensor.__setitem__ and id(output) in self.batch.shared:  # the part that was written
+                self.batch.shared[id(args[0])] = args[0]
+            return output
         output = func(*args, **kwargs)
         if func in PICKS or self._owners:
             self._owners.follow(func, args, kwargs, output, self._source_layout)
@@ -115,26 +120,44 @@ class Interception(TorchFunctionMode):
     def _in_place(self, func: Any, ordinary: Any, args: Any, kwargs: Any) -> Any:
         """The ordinary function in its place; its result is written where it was wanted: over what a handler may have
         saved."""
-        kept = args if id(args[0]) in self.batch.shared else (args[0].clone(), *args[1:])
+        x, shared = args[0], self.batch.shared
+        kept = args if id(x) in shared else (x.clone(), *args[1:])
         result = self._shared_call(ordinary, kept, kwargs, func)
+        if self.batch.records == 0:
+            return x.copy_(result)
+        if id(result) in shared or (id(x) in shared and not result.requires_grad):  # made of parameters alone
+            with unsaved():
+                x.copy_(result)
+            if x.requires_grad:
+                shared[id(x)] = x
+            return x
+        if id(x) in shared:
+            raise MixedRecords(
+                f"{getattr(func, '__name__', func)} at {self.location()} writes something made of records into "
+                "something made of parameters alone. Make a new tensor of both (torch.where, torch.cat)."
+            )
         with self.positions.inside(), self:
-            return args[0].copy_(result)
+            return x.copy_(result)
 
     def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
         """A call on shared tensors; a probe may have ``noted`` it under another name."""
+        inputs = tensors((args, kwargs)) if kwargs else tensors(args)
+        if is_vectorised(inputs):
+            return on_whole_tensors(
+                lambda run, rows: self._shared_call(run, rows, {}, func), func, args, kwargs, self.location()
+            )
         ordinary = out_of_place(func)
         if ordinary is not None:
             return self._in_place(func, ordinary, args, kwargs)
         shared, records = self.batch.shared, self.batch.records
-        inputs = tensors((args, kwargs)) if kwargs else tensors(args)
         if by_chance(func) and made_of(args, kwargs, shared):  # run once: a second run would draw again
             return self._derived(func, args, kwargs, inputs)
         output = func(*detached(args, shared), **detached(kwargs, shared))
         outputs = tensors(output)
-        if not any(x.is_floating_point() for x in outputs):
+        if not any(differentiable(x) for x in outputs):
             return output
         if records == 0:  # nobody has a gradient
-            return mapped(lambda x: self._tapped(x, []) if x.is_floating_point() else x, output)
+            return mapped(lambda x: self._tapped(x, [], inputs) if differentiable(x) else x, output)
 
         def guess(leaf: Tensor) -> Place | None:
             """Without a probe, something made of parameters has no records, whatever its size, unless it is spread."""
@@ -150,23 +173,23 @@ class Interception(TorchFunctionMode):
             return self._derived(func, args, kwargs, inputs)
         if not layouts:
             assert where[0] is not None
-            return self._tapped(output, spread(func, args, kwargs, output, where[0], shared))
+            return self._tapped(output, spread(func, args, kwargs, output, where[0], shared), inputs)
         return self._owners.hand_on(inputs, self._answered(func, args, kwargs, output, layouts, where))
 
     def _answered(
         self, func: Any, args: Any, kwargs: Any, output: Any, layouts: dict[int, Layout], where: list[Layout | None]
     ) -> Any:
         """The output of a call on parameters and records, which hands its gradient to the call's handlers."""
-        outputs, shared = tensors(output), self.batch.shared
+        inputs, outputs, shared = tensors((args, kwargs)), tensors(output), self.batch.shared
         if func in CALL_HANDLERS and len(outputs) == 1:
             named, records = arguments(func, args, kwargs), self.batch.records or 0
             call = Call(func, named, records, shared, layouts, self.location)
             pending = CALL_HANDLERS[func](call)
             if pending is not None:
-                return self._tapped(output, pending)
+                return self._tapped(output, pending, inputs)
         answers = recomputed(func, args, kwargs, layouts, where, outputs, shared, self.location())
         tapped = {
-            id(x): x if pending is None else self._tapped(x, pending)
+            id(x): x if pending is None else self._tapped(x, pending, inputs, alone=len(outputs) == 1)
             for x, pending in zip(outputs, answers, strict=True)
         }
         return mapped(lambda x: tapped[id(x)], output)
@@ -193,7 +216,9 @@ class Interception(TorchFunctionMode):
                 shared[id(x)] = x
         return output
 
-    def _tapped(self, output: Tensor, pending: list[PendingUse]) -> Tensor:
+    def _tapped(
+        self, output: Tensor, pending: list[PendingUse], inputs: Sequence[Tensor] = (), *, alone: bool = True
+    ) -> Tensor:
         """The output, which will hand its gradient to the handlers."""
         done, batch = False, self.batch
 
@@ -214,13 +239,7 @@ class Interception(TorchFunctionMode):
                 batch.uses.add(use, use.view(gradient))
             pending.clear()
 
-        if output.requires_grad:  # before the function itself, after every hook on the tensor: what it changes counts
-            place = output.output_nr
-            output.grad_fn.register_prehook(lambda g: None if g[place] is None else receive(g[place]))  # type: ignore[union-attr]
-            return output
-        if output._is_view():  # a view of a parameter must not be marked as changed
-            output = output.clone()
-        return GradientReceiver.apply(output, self._anchor, receive)
+        return tap(output, inputs, receive, self._anchor, alone=alone)
 
 
 def touches(args: Any, kwargs: Any, shared: Mapping[int, Tensor]) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.calls import Folded
 from discreet.training.gradients.handlers import KEPT, Handler, Rows
 from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
 from discreet.training.gradients.uses import Use, at
@@ -18,7 +17,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["as_one_weight", "blank", "joint_norms", "pulled", "received"]
+__all__ = ["as_one_weight", "joint_norms", "pulled", "received"]
 
 
 def joint_norms(uses: list[Use]) -> Tensor:
@@ -89,7 +88,8 @@ def _tied(uses: list[Use]) -> Tensor | None:
     values = gradients if coefficients is None else gradients * coefficients[:, None]
     products = torch.bmm(values.view(count, -1, values.shape[1]), v.transpose(1, 2))  # [B, S, T]
     picked = u[records, :, rows].view_as(products)
-    apart = [outer_norms(u, v), table.handler.squared_norms(table.activations, gradients)]
+    squared, use.terms = outer_norms(u, v)
+    apart = [squared, table.squared_norms()]
     found = apart[0] + apart[1] + 2 * (products * picked).flatten(1).sum(1)
     uses[:] = [use, table]  # in this order the product is written, and the table's few rows added
     doubtful = found < 2.0**-10 * (apart[0] + apart[1])  # they cancel: what rounding may hide counts too
@@ -131,27 +131,3 @@ def pulled(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Ten
     except RuntimeError:
         each = [back(g, False) for g in instances]
         return [None if parts[0] is None else torch.stack(parts) for parts in zip(*each, strict=True)]
-
-
-def blank(use: Use, lost: Tensor) -> None:
-    """Zeros in place of what a lost record brought: zero times not-a-number is not zero."""
-    if use.instances is not None:
-        use.instances = _without(use.instances, lost)
-        return
-    assert use.gradients is not None
-    if isinstance(use.handler, Rows):
-        records = use.activations[0]
-        use.gradients = use.gradients.masked_fill(lost[records][:, None], 0.0)
-        if use.activations[2] is not None:
-            blanked = use.activations[2].masked_fill(lost[records], 0.0)
-            use.activations = (*use.activations[:2], blanked, use.activations[3])
-        return
-    each = use.handler.fold if isinstance(use.handler, Folded) else 1
-    gone = lost.repeat_interleave(each)
-    use.gradients = _without(use.gradients, gone)
-    if isinstance(use.activations, Tensor):
-        use.activations = _without(use.activations, gone)
-
-
-def _without(x: Tensor, lost: Tensor) -> Tensor:
-    return x.masked_fill(lost.view(-1, *[1] * (x.dim() - 1)), 0.0)

@@ -19,6 +19,9 @@ with extra("torch"):
 
 __all__ = ["BilinearWeight"]
 
+# Products are given the conjugate of the data (``conj``), which is what gradients of complex numbers have; real data
+# are their own, and nothing is copied.
+
 # --- linear ------------------------------------------------------------------------------------------------------
 
 
@@ -33,13 +36,13 @@ def _linear(call: Call) -> list[PendingUse] | None:
     pending = []
     if x.dim() == 2 and layout.fold == 1 and call.is_shared(weight):
         biased = call.is_shared(bias)
-        return [PendingUse(weight, Affine(biased), x.detach(), layout.first, bias if biased else None)]
+        return [PendingUse(weight, Affine(biased), x.detach().conj(), layout.first, bias if biased else None)]
 
     def steps(g: Tensor) -> Tensor:
         return layout.steps(g, call.records)
 
     if call.is_shared(weight):
-        pending.append(PendingUse(weight, LinearWeight(), steps(x.detach()), steps))
+        pending.append(PendingUse(weight, LinearWeight(), steps(x.detach().conj()), steps))
     if call.is_shared(bias):
         pending.append(PendingUse(bias, Bias(2), None, steps))
     return pending
@@ -68,7 +71,7 @@ def _bilinear(call: Call) -> list[PendingUse] | None:
         return layout.steps(x, call.records)
 
     uses = [
-        PendingUse(weight, BilinearWeight(), [steps(one.detach()), steps(two.detach())], steps),
+        PendingUse(weight, BilinearWeight(), [steps(one.detach().conj()), steps(two.detach().conj())], steps),
         PendingUse(bias, Bias(2), None, steps),
     ]
     return [use for use in uses if call.is_shared(use.target)]
@@ -112,7 +115,7 @@ def _convolution(call: Call, *, transposed: bool) -> list[PendingUse] | None:
             transposed=transposed,
             output_padding=_tuple(given.get("output_padding", 0), size),
         )
-        pending.append(PendingUse(weight, folded(handler, layout), layout.first(x.detach()), layout.first))
+        pending.append(PendingUse(weight, folded(handler, layout), layout.first(x.detach().conj()), layout.first))
     if call.is_shared(bias):
         pending.append(PendingUse(bias, folded(Bias(1), layout), None, layout.first))
     return pending

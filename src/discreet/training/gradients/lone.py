@@ -168,7 +168,7 @@ class LoneRuns:
                 with self.watch.unwatched(), chance:  # checkpointed modules run again
                     run_backward([loss for loss, _ in pairs], [weight for _, weight in pairs])
             times = 1 if self.mean else reading.copies
-            return [torch.zeros_like(p) if p.grad is None else p.grad.detach() / times for p in ours]
+            return [torch.zeros_like(p) if p.grad is None else _dense(p.grad.detach()) / times for p in ours]
         finally:
             for p in self.model.parameters():
                 p.grad = None
@@ -282,3 +282,8 @@ def _coarseness(tape: LossTape, gradient: Sequence[Tensor]) -> float:
     kinds |= {x.dtype for call in tape.calls if call.is_module for x in call.outputs if x.is_floating_point()}
     kinds |= tape.halves  # autocast inside forward, and outputs that were cast back
     return max(torch.finfo(kind).eps for kind in kinds)
+
+
+def _dense(gradient: Tensor) -> Tensor:
+    """A table's gradient with all its rows, where only those that were looked up are held."""
+    return gradient.to_dense() if gradient.is_sparse else gradient

@@ -92,7 +92,7 @@ def _clipped_sum(
             back = vanished
             for k in range(outputs):
                 back += g[i, k] * g[i, k]
-            squares[i] = (squares[i] + more) * back
+            squares[i] = (squares[i] + more) * back + _TINY  # for a product that vanishes
             total += squares[i]
         for i in range(start, end):
             factor = min(most, norm / (np.sqrt(squares[i]) + stability))

@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.cancellation import Measured, outward
 from discreet.training.gradients.handlers import KEPT, Handler, squares
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["PART", "Affine", "LinearWeight", "Outer", "in_parts", "outer_norms", "outward", "product"]
+__all__ = ["PART", "Affine", "LinearWeight", "Outer", "by_group", "in_parts", "outer_norms", "product"]
 
 CANCELLED = 2.0**-10  # below this share of its own terms a sum of products is measured again
 TALL, THIN = 256, 16  # rows a thread and columns for which a product is made in parts
@@ -53,6 +54,10 @@ class Outer(Handler):
 
     def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
         """Without the gradients."""
+        return self.measure(activations, output_gradients)[0]
+
+    def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
+        """The same; the terms are the steps."""
         return outer_norms(*self.factors(activations, output_gradients))
 
     def weighted_factors(self, activations: Any, output_gradients: Any, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,9 +118,9 @@ class Affine(Outer):
         """Never: a gradient is larger than its two factors."""
         return False
 
-    def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
-        """The product of two squared lengths."""
-        return _product_norms(output_gradients, activations, biased=self.biased)
+    def measure(self, activations: Tensor, output_gradients: Tensor) -> Measured:
+        """The product of two squared lengths: one term."""
+        return _product_norms(output_gradients, activations, biased=self.biased), None
 
     def weighted_factors(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Without the dimension of steps."""
@@ -128,10 +133,11 @@ class Affine(Outer):
 # --- norms ---------------------------------------------------------------------------------------------------------
 
 
-def outer_norms(u: Tensor, v: Tensor) -> Tensor:
-    """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's."""
+def outer_norms(u: Tensor, v: Tensor) -> Measured:
+    """Squared norms of the sums of outer products of u [B, T, m] and v [B, T, n], never below the truth's, and the
+    terms' lengths."""
     if u.shape[1] == 1:
-        return _product_norms(u[:, 0], v[:, 0])
+        return _product_norms(u[:, 0], v[:, 0]), None
     if u.shape[2] * v.shape[2] < 1.2 * u.shape[1] * (u.shape[2] + v.shape[2]):
         return _in_parts(u, v)
     found, terms = _gram(u, v)
@@ -139,7 +145,7 @@ def outer_norms(u: Tensor, v: Tensor) -> Tensor:
     for i in torch.nonzero(cancelled).flatten().tolist():  # one by one: twice the precision takes twice the memory
         exact = _gram(u[i : i + 1].double(), v[i : i + 1].double())[0].clamp(min=0).sqrt()
         found[i] = (exact + 4 * torch.finfo(u.dtype).eps * terms[i]).square().to(found.dtype)[0]
-    return found
+    return found, terms
 
 
 def _product_norms(u: Tensor, v: Tensor, *, biased: bool = False) -> Tensor:
@@ -162,20 +168,21 @@ def _gram(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return one.mul_(two).flatten(1).sum(1).add_(vanished), terms
 
 
-def _in_parts(u: Tensor, v: Tensor) -> Tensor:
+def _in_parts(u: Tensor, v: Tensor) -> Measured:
     """Norms of instantiated gradients, a few records at a time, where all of them would not fit."""
-    found = []
+    found, lengths = [], []
     for a, b in zip(*(in_parts(x, PART // (u.shape[2] * v.shape[2])) for x in (u, v)), strict=True):
         norms = torch.bmm(a.transpose(1, 2), b).flatten(1).norm(dim=1)
         terms = torch.linalg.vector_norm(a, dim=(1, 2)) * torch.linalg.vector_norm(b, dim=(1, 2))
         found.append(outward(norms, terms))
-    return torch.cat(found) if found else u.new_zeros(0)
+        lengths.append(terms)
+    return torch.cat(found), torch.cat(lengths)
 
 
-def outward(norms: Tensor, terms: Tensor) -> Tensor:
-    """Squared norms; far below its terms, a norm has what rounding may have added or hidden, too."""
-    hidden = norms < 2.0**-7 * terms
-    return (norms + hidden * 4 * torch.finfo(norms.dtype).eps * terms).square()
+def by_group(measured: Measured, groups: int) -> Measured:
+    """Of records that have several groups each, one record's after another's."""
+    squared, terms = measured
+    return squared.view(-1, groups).sum(1), None if terms is None else terms.view(-1, groups).sum(1)
 
 
 def in_parts(x: Tensor, most: int) -> tuple[Tensor, ...]:

@@ -74,6 +74,8 @@ def _seen(x: Tensor, count: int) -> Seen:
 
 def _turns(x: Tensor, count: int) -> bool | None:
     """Whether copies of a record take turns in the first dimension, or follow one another."""
+    if x.is_complex():
+        x = torch.view_as_real(x.resolve_conj())
     x = x if x.is_floating_point() else x.double()
     blocks, turns = x.reshape(count, -1, *x.shape[1:]), x.reshape(-1, count, *x.shape[1:])
     one_after_another = float((blocks[0] - blocks[1]).abs().max())

@@ -8,11 +8,12 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.dispatch import picked_from
-from discreet.training.gradients.functions import OPENED, QUESTIONS, WITH_PARAMETERS
+from discreet.training.gradients.functions import OPENED, WITH_PARAMETERS, only_asks
 from discreet.training.gradients.origins import Origins, Positions
 from discreet.training.gradients.places import Places, records_of
 from discreet.training.gradients.state import State
 from discreet.training.gradients.trees import mapped, tensors
+from discreet.training.gradients.vectorised import whole
 from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
@@ -100,17 +101,20 @@ class _Probe(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
         touched = any(id(x) in self._shared for x in tensors((args, kwargs)))
-        if self.handled is not None or (not opened and getattr(func, "__name__", "") in QUESTIONS):
+        if self.handled is not None or (not opened and only_asks(func, args, kwargs)):
             output = func(*args, **kwargs)
             self._follow(func, args, kwargs, output, touched)
             return output
         self.positions.advance(func)
         if opened and touched:
             with self.positions.inside(), self:
-                return _without_dropout(func, args, kwargs, WITH_PARAMETERS[func])
+                output = _without_dropout(func, args, kwargs, WITH_PARAMETERS[func])
+            if func is Tensor.__setitem__:
+                self._follow(func, args, kwargs, args[0], touched)
+            return output
         output = self._without_chance(func, args, kwargs)
         if touched:
-            self.look(self.positions.now, func, tensors((args, kwargs, output)))
+            self.look(self.positions.now, func, [whole(x) for x in tensors((args, kwargs, output))])
         elif (source := picked_from(func, args, kwargs)) is not None and id(source) not in self._sources:
             self.look(self.positions.source(len(self._sources)), Tensor.__getitem__, [source])
             self._sources[id(source)] = source

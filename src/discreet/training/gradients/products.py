@@ -17,8 +17,9 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.broadcasting import broadcast_use
 from discreet.training.gradients.calls import Call, Layout, PendingUse, register
+from discreet.training.gradients.cancellation import Measured
 from discreet.training.gradients.handlers import KEPT, Handler
-from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
+from discreet.training.gradients.outer_products import LinearWeight, Outer, by_group, outer_norms
 
 with extra("torch"):
     import torch
@@ -62,8 +63,12 @@ class GroupedWeight(Handler):
 
     def squared_norms(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
         """Groups are separate entries, so their squares add."""
+        return self.measure(activations, output_gradients)[0]
+
+    def measure(self, activations: Tensor, output_gradients: Tensor) -> Measured:
+        """The same; the terms are the steps of all groups."""
         found = outer_norms(output_gradients.flatten(0, 1), activations.flatten(0, 1))
-        return found.view(activations.shape[:2]).sum(1)
+        return by_group(found, activations.shape[1])
 
     def weighted_sum(self, activations: Tensor, output_gradients: Tensor, weights: Tensor) -> Tensor:
         """One matrix product a group, over all records and steps."""
@@ -123,7 +128,7 @@ def _weight_use(
     if where is None:
         return None
     _, kept = _without_ones(weight.detach(), of_weight, sizes)
-    x, own = _apart(data.detach(), of_data, layout)
+    x, own = _apart(data.detach().conj(), of_data, layout)  # of complex numbers; real ones are their own
     x, own = _without_ones(x, own, sizes | {RECORD: 1, ENTRY: 1})
     placed = _apart(weight.new_empty(()).expand([sizes[label] for label in of_output]), of_output, where)[1]
     groups = [label for label in kept if label in own and label in placed]

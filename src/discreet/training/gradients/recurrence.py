@@ -62,7 +62,8 @@ def _run_lstm(
 ) -> None:
     """As ``LSTM.run``, a product and a compiled loop a step, which adds the bias."""
     arrays, (hidden, cell) = [x.numpy() for x in (gates, *written)], state
-    past, more = cell.contiguous().numpy(), (gates.new_zeros(gates.shape[2]) if bias is None else bias).numpy()
+    # a copy: memory that numpy has looked at cannot be given back, as fully_shard does with a gathered parameter's
+    past, more = cell.contiguous().numpy(), (gates.new_zeros(gates.shape[2]) if bias is None else bias.clone()).numpy()
     for t, (a, h) in enumerate(zip(gates.unbind(0), written[2].unbind(0), strict=True)):
         a.addmm_(hidden, turned)
         lstm_step(t, arrays[0], more, past, *arrays[1:])

@@ -126,10 +126,45 @@ def _whole(
     return steps, tuple(x.to(projected.dtype) for x in last)
 
 
-OPENED: dict[Any, Callable[..., tuple[Tensor, ...]]] = {
+def _gates(x: Tensor, hidden: Tensor, weights: tuple[Any, ...], count: int) -> list[tuple[Tensor, Tensor]]:
+    """The parts of one step's gates, of the input and of the hidden state; weights as torch's cells are given them."""
+    projected, recurrent, *biases = weights
+    one, two = biases or (None, None)
+    return list(
+        zip(
+            F.linear(x, projected, one).chunk(count, -1), F.linear(hidden, recurrent, two).chunk(count, -1), strict=True
+        )
+    )
+
+
+def _one_lstm(x: Tensor, state: tuple[Tensor, Tensor], *weights: Any) -> tuple[Tensor, Tensor]:
+    i, f, g, o = (a + b for a, b in _gates(x, state[0], weights, 4))
+    cell = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(cell), cell
+
+
+def _one_gru(x: Tensor, hidden: Tensor, *weights: Any) -> Tensor:
+    r, z, n = _gates(x, hidden, weights, 3)
+    new = torch.tanh(n[0] + torch.sigmoid(r[0] + r[1]) * n[1])
+    return new + torch.sigmoid(z[0] + z[1]) * (hidden - new)
+
+
+def _one_plain(squash: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    def run(x: Tensor, hidden: Tensor, *weights: Any) -> Tensor:
+        ((a, b),) = _gates(x, hidden, weights, 1)
+        return squash(a + b)
+
+    return run
+
+
+OPENED: dict[Any, Callable[..., Any]] = {
     _VF.lstm: _opened(LSTM),
     _VF.gru: _opened(GRU),
     _VF.rnn_tanh: _opened(_plain(torch.tanh)),
     _VF.rnn_relu: _opened(_plain(torch.relu)),
+    _VF.lstm_cell: _one_lstm,
+    _VF.gru_cell: _one_gru,
+    _VF.rnn_tanh_cell: _one_plain(torch.tanh),
+    _VF.rnn_relu_cell: _one_plain(torch.relu),
 }
 """The fused kernels, and what they do."""

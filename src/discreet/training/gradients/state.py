@@ -7,8 +7,11 @@ on different records was written from them.
 from __future__ import annotations
 
 import copy
+import dis
 from collections import deque
 from collections.abc import Container, Iterator
+from functools import cache
+from types import CodeType
 from typing import Any
 
 from discreet.errors import extra
@@ -152,12 +155,19 @@ def _attributes(model: nn.Module) -> Iterator[Place]:
         for key, value in module.__dict__.items():
             if key not in _INTERNAL and _plain(value):
                 yield (path, key), module.__dict__, key
-        function = getattr(type(module).forward, "__code__", None)
-        if function is not None and not type(module).__module__.startswith(LIBRARIES):
+        code = getattr(type(module).forward, "__code__", None)
+        if code is not None and not type(module).__module__.startswith(LIBRARIES):
             space = type(module).forward.__globals__
-            for key in function.co_names:
+            for key in _globals(code):
                 if key in space and isinstance(space[key], (list, dict, set, deque, Tensor)):
                     yield (f"global {space.get('__name__')}", key), space, key
+
+
+@cache
+def _globals(code: CodeType) -> tuple[str, ...]:
+    """The globals that a function's own code names; ``co_names`` has the attributes it names, too."""
+    names = (step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "STORE_GLOBAL"))
+    return tuple(dict.fromkeys(names))
 
 
 def _plain(value: Any) -> bool:

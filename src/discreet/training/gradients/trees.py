@@ -71,8 +71,12 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
     """
     if one.numel() < MANY or one.shape != other.shape or one.dtype != other.dtype:
         return False
-    if not all(x.is_cpu and x.is_contiguous() and not x.is_conj() and not x.is_neg() for x in (one, other)):
+    one, other = one.detach(), other.detach()
+    if not all(type(x) is Tensor and x.is_cpu and x.is_contiguous() and not x.is_conj() for x in (one, other)):
         return False
-    a, b = (x.detach().view(-1).view(torch.uint8).numpy() for x in (one, other))
+    if one.is_neg() or other.is_neg():
+        return False
+    # by dlpack: memory that ``numpy()`` has looked at cannot be given back, as fully_shard does with a parameter's
+    a, b = (np.from_dlpack(x.view(-1).view(torch.uint8)) for x in (one, other))
     words = len(a) // 8 * 8
     return bool((a[:words].view(np.int64) == b[:words].view(np.int64)).all() and (a[words:] == b[words:]).all())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.calls import PendingUse
 from discreet.training.gradients.handlers import Bias, Handler, Rows, flattened, squares, weighted_instances
-from discreet.training.gradients.outer_products import Affine, LinearWeight, Outer, product
+from discreet.training.gradients.outer_products import PART, Affine, LinearWeight, Outer, product
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["GradientReceiver", "Use", "Uses", "at", "exactly"]
+__all__ = ["Use", "Uses", "at", "exactly"]
 
 _NOTHING = nullcontext()
 
@@ -32,13 +31,15 @@ class Use:
     gradients: Tensor | None
     instances: Tensor | None = None
     bias: Tensor | None = None  # part of this use, under an ``Affine`` handler
+    terms: Tensor | None = None  # how long they are that are added up for each record; none: one term, or not measured
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each record's gradient."""
+        """The squared norm of each record's gradient; what it is the sum of is noted."""
         if self.instances is not None:
             return squares(flattened(self.instances))
         assert self.gradients is not None
-        return self.handler.squared_norms(self.activations, self.gradients)
+        found, self.terms = self.handler.measure(self.activations, self.gradients)
+        return found
 
     def formed(self) -> Tensor:
         """Each record's gradient, formed if it was not."""
@@ -56,16 +57,35 @@ class Use:
         return self.handler.weighted_sum(self.activations, self.gradients, weights)
 
     def of(self, rows: Tensor) -> Use:
-        """The same use by some of the records, where the handler keeps each record's part in a row of its own."""
-        saved, back = self.activations, self.gradients
+        """The same use by some of the records."""
         if self.instances is not None:
             return replace(self, instances=self.instances[rows])
-        assert back is not None
-        return replace(self, activations=None if saved is None else saved[rows], gradients=back[rows])
+        assert self.gradients is not None
+        saved, back = self.handler.select(self.activations, self.gradients, rows)
+        return replace(self, activations=saved, gradients=back, terms=None)
+
+    def blank(self, lost: Tensor) -> None:
+        """Zeros in place of what lost records brought: zero times not-a-number is not zero."""
+        if self.instances is not None:
+            self.instances = self.instances.masked_fill(lost.view(-1, *[1] * (self.instances.dim() - 1)), 0.0)
+            return
+        assert self.gradients is not None
+        self.activations, self.gradients = self.handler.blank(self.activations, self.gradients, lost)
+
+    def take(self, records: Tensor, weights: Tensor) -> Tensor | None:
+        """The weighted sum of gradients that are formed one by one, of records which then have no part in the
+        others' sum; none where there are no terms that could cancel."""
+        if self.terms is None:
+            return None
+        found = torch.zeros(self.target.shape, dtype=weights.dtype, device=weights.device)
+        for few in records.nonzero().flatten().split(max(1, PART // max(1, self.target.numel()))):
+            found += weighted_instances(self.of(few).formed(), weights[few])
+        self.blank(records)
+        return found.view(-1)
 
     @property
     def in_rows(self) -> bool:
-        """Whether ``of`` can be asked."""
+        """Whether ``of`` is cheap."""
         return self.instances is not None or isinstance(self.handler, (Affine, LinearWeight, Bias))
 
     def without_bias(self) -> Use:
@@ -116,13 +136,20 @@ class Uses(list[Use]):
     def add(self, pending: PendingUse, gradient: Tensor) -> None:
         """What came back to a pending use; where gradients are formed at once, uses of one tensor are added up."""
         dtype = torch.promote_types(pending.target.dtype, torch.float32)  # half is too coarse for norms
-        handler = pending.handler
-        saved, gradient = _cast(pending.activations, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
-        if not handler.prefers_instances(saved, gradient):
+        handler, saved, of_complex = (
+            pending.handler,
+            pending.activations,
+            gradient.is_complex() and not dtype.is_complex,
+        )
+        if not of_complex:
+            saved, gradient = _cast(saved, dtype), gradient if gradient.dtype == dtype else gradient.to(dtype)
+        if not of_complex and not handler.prefers_instances(saved, gradient):
             self.append(Use(pending.target, handler, saved, gradient, None, pending.bias))
             return
         with exactly():
             formed = self._sum(handler, gradient) if type(handler) is Bias else handler.instantiate(saved, gradient)
+        if of_complex:  # a real number among complex ones: its gradient is the real part, of the products' sum
+            formed = formed.real.to(dtype)
         earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
             earlier.instances = earlier.instances + formed
@@ -163,23 +190,3 @@ def _cast(saved: Any, dtype: torch.dtype) -> Any:
     if isinstance(saved, Tensor) and saved.is_floating_point() and saved.dtype != dtype:
         return saved.to(dtype)
     return [_cast(x, dtype) for x in saved] if isinstance(saved, list) else saved
-
-
-class GradientReceiver(torch.autograd.Function):
-    """Gives a tensor that nothing requires a gradient of a place in the graph.
-
-    Marked as changed in place, so that the tensor itself goes on and in-place functions may follow.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, anchor: Tensor, receive: Callable[[Tensor], None]) -> Tensor:
-        """The tensor itself."""
-        ctx.mark_dirty(x)
-        ctx.receive = receive
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[None, None, None]:
-        """Hand the gradient over; it goes no further."""
-        ctx.receive(gradients[0])
-        return None, None, None
