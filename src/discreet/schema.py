@@ -53,10 +53,13 @@ class Bounded:
     A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
     column's statistics; with a number, it counts as that number.
 
+    With ``whole`` a value counts as the nearest whole number (a half as the next), so that sums are whole and get whole
+    noise. Otherwise a column is of whole numbers only where the type in a Parquet or Feather file says so.
+
     ``Bounded("auto")`` is for tables: bounds are powers of two, found privately for a share of each query's budget.
 
     >>> Bounded(0, 100, missing=0)
-    Bounded(low=0.0, high=100.0, missing=0.0)
+    Bounded(low=0.0, high=100.0, missing=0.0, whole=False)
     >>> Bounded("auto").auto
     True
     """
@@ -64,6 +67,7 @@ class Bounded:
     low: float
     high: float = math.nan
     missing: float | Literal["drop"] = "drop"
+    whole: bool = False
     auto: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +85,13 @@ class Bounded:
         object.__setattr__(self, "high", high)
         if self.missing != "drop":
             object.__setattr__(self, "missing", number("missing", self.missing, low=low, high=high))
+        if self.whole not in (True, False):
+            raise ValueError(f"whole is {self.whole!r}, but must be true or false.")
+        ends = {"low": low, "high": high, **({} if self.missing == "drop" else {"missing": float(self.missing)})}
+        if self.whole and (odd := [name for name, end in ends.items() if abs(end) > 2**53 or not end.is_integer()]):
+            raise ValueError(
+                f"{odd[0]} is {ends[odd[0]]!r}, but must be a whole number of at most 2^53 where whole is true."
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -226,7 +237,7 @@ def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | P
     return Declaration(schema if isinstance(schema, Schema) else Schema(schema))
 
 
-_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}
+_COLUMN_KEYS = {"bounds", "missing", "whole", "categories", "range", "other", "unlisted", "dates", "times"}
 _FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
 
 
@@ -240,6 +251,7 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
 
         [columns]
         income = { bounds = [0, 200000] }        # missing = 0: what a missing value counts as
+        visits = { bounds = [0, 50], whole = true }       # whole numbers, which get whole noise
         educ = { range = [1, 16] }               # whole numbers, both ends included
         sex = { categories = ["f", "m"], other = "unknown" }
         zip = { unlisted = true }
@@ -304,9 +316,9 @@ def _column(name: str, facts: Any) -> Column:
         raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
     _known(f"Column {name!r}", facts, _COLUMN_KEYS)
     match facts:
-        case {"bounds": "auto", **rest} if set(rest) <= {"missing"}:
+        case {"bounds": "auto", **rest} if set(rest) <= {"missing", "whole"}:
             return Bounded("auto", **rest)  # type: ignore[arg-type]
-        case {"bounds": [low, high], **rest} if set(rest) <= {"missing"}:
+        case {"bounds": [low, high], **rest} if set(rest) <= {"missing", "whole"}:
             return Bounded(low, high, **rest)
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:
             return Categories(values, **rest)
@@ -324,7 +336,7 @@ def _column(name: str, facts: Any) -> Column:
         case {"times": [first, last], **rest} if not rest:
             return Times(first, last)
     raise ValueError(
-        f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
+        f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =, whole =), "
         "categories = [...] (with other =), range = [first, last] (with other =), dates = [first, last], "
         "times = [first, last], unlisted = true."
     )

@@ -6,6 +6,7 @@ Nothing here fails because of an entry: what is no number is NaN, what is no tex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
 from discreet.mechanisms.records import element_type, entries
+from discreet.moments import seconds
 from discreet.schema import Bounded, Categories
 
-__all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "of_arrow", "texts"]
+__all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]
 
 
 class Words(NamedTuple):
@@ -45,6 +47,15 @@ def doubles(values: Any) -> NDArray[np.float64]:
     return np.array([number(value) for value in entries(values)], np.float64)
 
 
+def moments(values: Any) -> NDArray[np.float64]:
+    """Entries as seconds since 1970: dates, times, or text that spells one; NaN for what is none."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        ticks = values.astype("M8[us]")
+        return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64) / 1e6)
+    found = (seconds(value) for value in entries(values))
+    return np.array([math.nan if moment is None else moment for moment in found], np.float64)
+
+
 def texts(values: Any) -> Words:
     """Entries as labels, each by itself: one that is missing makes floats, or objects, of whole numbers."""
     return _words(map(label, _plain(values)))
@@ -63,9 +74,14 @@ def of_arrow(column: Any) -> Words:
 
 
 def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers inside the bounds, infinities too; a missing one as declared, or NaN."""
+    """Numbers inside the bounds, infinities too, whole ones where that is declared; a missing one as declared, or NaN.
+
+    >>> clipped(Bounded(0, 9, whole=True), np.array([2.5, 2.4, np.inf, np.nan])).tolist()
+    [3.0, 2.0, 9.0, nan]
+    """
     filled = numbers if column.missing == "drop" else np.where(np.isnan(numbers), column.missing, numbers)
-    return np.asarray(np.clip(filled, column.low, column.high))
+    inside = np.clip(filled, column.low, column.high)
+    return np.asarray(np.floor(inside + 0.5) if column.whole else inside)
 
 
 def codes(column: Categories, found: NDArray[np.float64] | Words) -> NDArray[np.int64]:

@@ -31,8 +31,15 @@ _LETTERS = {
     "M": "dates",
     "m": "times",
 }  # NumPy's, which pandas shares
-_POLARS = {"Boolean": "numbers", "String": "text", "Categorical": "text", "Enum": "text", "Object": "objects"}
-_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # Arrow's names
+_POLARS = {
+    "Boolean": "numbers",
+    "String": "text",
+    "Categorical": "text",
+    "Enum": "text",
+    "Object": "objects",
+    "Null": "objects",  # of a column in which nobody has an entry
+}
+_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # pandas' own names
 
 
 def kind_of(kind: Any) -> str:
@@ -44,11 +51,30 @@ def kind_of(kind: Any) -> str:
     name, letter = str(kind), getattr(kind, "kind", "")
     if hasattr(kind, "is_numeric"):  # polars
         return "numbers" if kind.is_numeric() else _POLARS.get(name.split("(")[0], name)
+    if (arrow := getattr(kind, "pyarrow_dtype", kind)).__class__.__module__ == "pyarrow.lib":
+        return _kind_of_arrow(arrow)
     if name == "category":
-        return kind_of(kind.categories.dtype)
+        return "objects"  # the words that there are make its type, and records make the words
     if letter in _LETTERS or _NUMBER.match(name):
         return _LETTERS.get(letter, "numbers")
     return "text" if "str" in name else "objects" if name == "object" else name
+
+
+def _kind_of_arrow(kind: Any) -> str:
+    import pyarrow as pa
+
+    while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return "numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return "objects" if pa.types.is_null(kind) else str(kind)
 
 
 def listed(source: Any) -> Any:
