@@ -9,13 +9,14 @@ __all__ = ["Opened", "check_once"]
 
 
 class Opened(NamedTuple):
-    """Rows not yet read; what each of their columns is called in them; the columns of whose type the files say
-    nothing.
+    """Rows not yet read; what each of their columns is called in them; the columns of whose type the files say nothing;
+    whether all text in them is text, for sure.
     """
 
     rows: Any
     called: Mapping[str, str]
     untyped: frozenset[str] = frozenset()
+    mended: bool = False
 
 
 def check_once(names: Sequence[str], declared: Collection[str]) -> None:

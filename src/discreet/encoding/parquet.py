@@ -37,7 +37,7 @@ def open_parquet(connection: Any, files: Sequence[str], columns: Sequence[str]) 
     # by their place: DuckDB, to which names in large and small letters are one, renames the second of them
     inside = [name for name, _ in _top_level(connection, files[0])]
     called = dict(zip(inside, rows.columns, strict=False)) | {name: name for name in named}
-    return Opened(rows, called, frozenset(named))
+    return Opened(rows, called, frozenset(named), mended=True)
 
 
 def literal_paths(files: Sequence[str]) -> list[str]:

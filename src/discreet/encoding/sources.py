@@ -120,7 +120,7 @@ def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns:
     """A file, or a glob of them."""
     file = open_files(connection, path, columns, buffer)
     check_present(columns, file.called)
-    source = _typed(engine, file.rows, path, "polars", schema, columns, file.called)
+    source = _typed(engine, file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
     return _with_types(source, file, schema)
 
 
@@ -135,8 +135,12 @@ def _typed(
     schema: Schema,
     columns: list[str],
     called: Mapping[str, str] | None = None,
+    *,
+    mended: bool = False,
 ) -> Source:
-    """The columns cast by what is declared of them; ``called`` is what each is called in ``native``."""
+    """The columns cast by what is declared of them; ``called`` is what each is called in ``native``, and ``mended``
+    whether all text there is text, for sure.
+    """
     found = quietly(lambda: nw.from_native(native).collect_schema())
     if called is None:
         check_present(columns, found.names())
@@ -147,7 +151,7 @@ def _typed(
     told = {names[column] for column in columns if kinds[column] == "text" and types[column].is_float()}
     first = {column: "number" if own in told else kinds[column] for column, own in names.items()}
     casts = [
-        f"{_cast(engine, called[column], first[column], types[column], schema.get(column))} AS {own}"
+        f"{_cast(engine, called[column], first[column], types[column], schema.get(column), mended)} AS {own}"
         for column, own in names.items()
     ]
     frame = engine.project(native, casts)
@@ -204,13 +208,15 @@ def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
     return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 
-def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | None) -> str:
+def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | None, mended: bool) -> str:
     if isinstance(column, (Dates, Times)):
         return _moment(engine, name, dtype, whole_days=isinstance(column, Dates))
     if kind == "integer":
         return engine.quoted(name)
     spelled = isinstance(dtype, _TEXTUAL)
-    return engine.text(name, spelled=spelled) if kind == "text" else engine.double(name, spelled=spelled)
+    if kind == "text":
+        return engine.text(name, spelled=spelled, mended=mended)
+    return engine.double(name, spelled=spelled)
 
 
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:

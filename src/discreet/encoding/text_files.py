@@ -31,7 +31,7 @@ def open_text_files(connection: Any, files: Sequence[str], columns: Sequence[str
         )
     check_once(names, columns)
     rows = _read_text(connection, files, len(names), buffer_size=buffer)
-    return Opened(rows, {name: f"column{names.index(name)}" for name in columns}, frozenset(columns))
+    return Opened(rows, {name: f"column{names.index(name)}" for name in columns}, frozenset(columns), mended=True)
 
 
 def unreadable_lines(path: str) -> list[int]:
@@ -123,4 +123,4 @@ def open_json_lines(connection: Any, files: Sequence[str], columns: Sequence[str
     places = [DuckDB().literal('$."' + re.sub(r'(["\\])', r"\\\1", name) + '"') for name in columns]
     members = [f"TRY(json_extract_string(line, {place})) AS member{i}" for i, place in enumerate(places)]
     called = {name: f"member{i}" for i, name in enumerate(columns)}
-    return Opened(valid.project(", ".join(members)), called, frozenset(columns))
+    return Opened(valid.project(", ".join(members)), called, frozenset(columns), mended=True)
