@@ -123,23 +123,26 @@ def _read(source: Any, schema: dp.Schema, unit: str | None) -> Any:
 
 # --- statistics of files ---------------------------------------------------------------------------------------------
 
-CONDITIONS = ["k = '?'", "k <> '?'", "k IN ('?', 'z')", "k >= '?' AND k <= '@'", "k LIKE '?%'", "k < 'z'", "k > 'z'"]
+WORDS = (b"a", b"!", b"?", b"\xff", b"z")
+WAYS = (
+    {},
+    {"write_statistics": False},
+    {"row_group_size": 3},
+    {"use_dictionary": False, "write_page_index": True},
+)
+CONDITIONS = ["k = '?'", "k <> '?'", "k IN ('?', 'z')", "k LIKE '?%'", "k LIKE '%?'", "LENGTH(k) = 1", "k IS NOT NULL"]
 
 
-def check_statistics(folder: Path, session: Any = None) -> int:
+def check_statistics(
+    folder: Path, session: Any = None, *, words: tuple[bytes, ...] = WORDS, options: Any = WAYS
+) -> int:
     """How many neighbours were compared: spoiled rows beside one ordinary row more."""
     count = 0
-    options = [
-        {},
-        {"write_statistics": False},
-        {"row_group_size": 3},
-        {"use_dictionary": False, "write_page_index": True},
-    ]
-    for number, (more, given) in enumerate(itertools.product((b"a", b"!", b"?", b"\xff", b"z"), options)):
+    for number, (more, given) in enumerate(itertools.product(words, options)):
         answers = []
-        for words in ([b"\xff"] * 10, [b"\xff"] * 10 + [more]):
-            path = folder / f"{number}-{len(words)}.parquet"
-            pq.write_table(pa.table({"k": pa.array(words, pa.binary()).view(pa.string())}), path, **given)
+        for every in ([b"\xff"] * 10, [b"\xff"] * 10 + [more]):
+            path = folder / f"{number}-{len(every)}.parquet"
+            pq.write_table(pa.table({"k": pa.array(every, pa.binary()).view(pa.string())}), path, **given)
             source = str(path) if session is None else session.read.parquet(str(path))
             asked = dp.table(source, schema={"k": dp.Unlisted()})
             answers.append(

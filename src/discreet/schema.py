@@ -31,6 +31,7 @@ __all__ = [
     "Dates",
     "Declaration",
     "Schema",
+    "TextForm",
     "Times",
     "Unlisted",
     "as_declaration",
@@ -215,13 +216,44 @@ class Schema(Mapping[str, Column]):
 
 
 @dataclass(frozen=True, slots=True)
+class TextForm:
+    """How text files are written: what separates their entries (a comma, or in ``.tsv`` files a tab, unless it is
+    said), the decimal sign of their numbers, and how their dates are spelled, in the signs of Python's ``strftime``.
+
+    >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").told()
+    {'separator': ';', 'decimal': ',', 'date_format': '%d/%m/%Y'}
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    date_format: str | None = None
+
+    def __post_init__(self) -> None:
+        one_sign = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator.isascii()
+        if self.separator is not None and (not one_sign or self.separator.isalnum() or self.separator in '"\r\n.-+ '):
+            raise ValueError(f"separator is {self.separator!r}, but must be one sign, such as ';'.")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal is {self.decimal!r}, but must be '.' or ','.")
+        if self.date_format is not None and (not isinstance(self.date_format, str) or "%" not in self.date_format):
+            raise ValueError(f"date_format is {self.date_format!r}, but must say the parts of a date: '%d/%m/%Y'.")
+
+    def told(self) -> dict[str, str]:
+        """What a schema file says of it."""
+        every = {"separator": self.separator, "decimal": self.decimal, "date_format": self.date_format}
+        return {name: value for name, value in every.items() if value not in (None, ".")}
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
-    """A schema with the unit of privacy that belongs to it: what a schema file holds."""
+    """A schema with the unit of privacy that belongs to it, and how text files are written: what a schema file
+    holds.
+    """
 
     schema: Schema
     unit: str | None = None
     max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
+    text: TextForm = TextForm()
 
 
 def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | PathLike[str]) -> Declaration:
@@ -238,7 +270,8 @@ def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | P
 
 
 _COLUMN_KEYS = {"bounds", "missing", "whole", "categories", "range", "other", "unlisted", "dates", "times"}
-_FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
+_TEXT_KEYS = {"separator", "decimal", "date_format"}
+_FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns", *_TEXT_KEYS}
 
 
 def read_schema(path: str | PathLike[str]) -> Declaration:
@@ -248,6 +281,7 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
 
         unit = "person_id"                       # optional: without it, a row is protected
         max_rows_per_unit = 1                    # optional
+        separator = ";"                          # optional, of text files; also decimal = ",", date_format = "%d/%m/%Y"
 
         [columns]
         income = { bounds = [0, 200000] }        # missing = 0: what a missing value counts as
@@ -299,6 +333,7 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
         unit,
         "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
+        TextForm(**{name: data[name] for name in _TEXT_KEYS & data.keys()}),
     )
 
 

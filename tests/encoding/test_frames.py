@@ -18,7 +18,6 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.frames import _column
-from discreet.encoding.sources import open_source
 from discreet.encoding.values import identity, label, shown
 from discreet.mechanisms.canonical import keys
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted

@@ -159,7 +159,7 @@ class Encoder:
                 f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
                 "the first counts here: write it to a file, or collect it to a frame."
             )
-        source = open_source(data, self.schema, self.unit)
+        source = open_source(data, self.schema, self.unit, text=self.declaration.text)
         frame = self._projected(source)
 
         def read() -> _Read:

@@ -14,17 +14,19 @@ from discreet.encoding.parquet import open_parquet
 from discreet.encoding.text_files import header, open_json_lines, open_text_files
 from discreet.encoding.text_files import unreadable_lines as unreadable_text_lines
 from discreet.errors import extra
+from discreet.schema import Schema, TextForm
 
 __all__ = ["declared_types", "open_files", "unreadable_lines"]
 
-_TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_JSON = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_PACKED = ("", ".gz", ".zst")
+_TEXT_FILES = tuple(f"{kind}{packed}" for kind in (".csv", ".tsv") for packed in _PACKED)
+_JSON = tuple(f"{kind}{packed}" for kind in (".jsonl", ".ndjson") for packed in _PACKED)
 _PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow", ".ipc")
 _EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 
 
-def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> Opened:
+def open_files(connection: Any, path: str, schema: Schema, columns: list[str], text: TextForm, buffer: int) -> Opened:
     """A file, a glob of them, or a folder of Parquet files."""
     if path.endswith(_EXCEL):
         raise ValueError(f"{path!r} is a workbook: read it with polars.read_excel or pandas, and give the frame.")
@@ -41,15 +43,15 @@ def open_files(connection: Any, path: str, columns: list[str], buffer: int) -> O
     if path.endswith(_FEATHER):
         return _open_feather(connection, files, columns)
     if path.endswith(_TEXT_FILES):
-        return open_text_files(connection, files, columns, buffer)
+        return open_text_files(connection, files, schema, columns, text, buffer)
     if path.endswith(_JSON):
         return quietly(lambda: open_json_lines(connection, files, columns, buffer))
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _FEATHER + _TEXT_FILES + _JSON)}.")
 
 
-def unreadable_lines(path: str) -> list[int]:
+def unreadable_lines(path: str, text: TextForm) -> list[int]:
     """The numbers of the lines of a text file that hold no row, none of another file. They are private."""
-    return unreadable_text_lines(path) if path.endswith(_TEXT_FILES) else []
+    return unreadable_text_lines(path, text) if path.endswith(_TEXT_FILES) else []
 
 
 def declared_types(path: str) -> dict[str, str]:

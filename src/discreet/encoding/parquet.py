@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Collection, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +30,15 @@ _MILLISECONDS, _JSON = "TIMESTAMP in milliseconds", "JSON"  # the types at which
 
 def open_parquet(connection: Any, files: Sequence[str], columns: Sequence[str]) -> Opened:
     """Parquet files, each with the declared columns in the same types."""
-    types = _types_in_all(connection, files, columns)
+    stored = quietly(lambda: _stored_types(connection, files))
+    types = _agreed_types(files, stored, columns)
     named = [name for name in columns if name not in types and all(_names_folder(file, name) for file in files)]
     if any(kind in (_MILLISECONDS, _JSON) for kind in types.values()):
         rows = _by_arrow(connection, files, [name for name in columns if name in types], named)
         return Opened(rows, {name: name for name in (*types, *named)}, frozenset(named))
     rows = quietly(lambda: _by_duckdb(connection, files, named))
     # by their place: DuckDB, to which names in large and small letters are one, renames the second of them
-    inside = [name for name, _ in _top_level(connection, files[0])]
+    inside = [name for name, _ in stored[0]]
     called = dict(zip(inside, rows.columns, strict=False)) | {name: name for name in named}
     return Opened(rows, called, frozenset(named), mended=True)
 
@@ -45,35 +48,34 @@ def literal_paths(files: Sequence[str]) -> list[str]:
     return [glob.escape(path) for path in files]
 
 
-def _types_in_all(connection: Any, files: Sequence[str], columns: Collection[str]) -> dict[str, str]:
+def _agreed_types(
+    files: Sequence[str], stored: Sequence[Sequence[tuple[str, str]]], columns: Collection[str]
+) -> dict[str, str]:
     """The types of declared columns. Files that differ in them are refused: a cast from one to the other could fail, on
     some value.
     """
-
-    def types(path: str) -> list[tuple[str, str]]:
-        rows = connection.read_parquet(literal_paths([path]), hive_partitioning=False)
-        stored = zip(_top_level(connection, path), rows.types, strict=True)
-        kinds = [(name, _MILLISECONDS if in_milliseconds else str(kind)) for (name, in_milliseconds), kind in stored]
-        return sorted(kind for kind in kinds if kind[0] in columns)
-
-    first, *rest = quietly(lambda: [types(path) for path in files])
-    if other := [path for path, found in zip(files[1:], rest, strict=True) if found != first]:
+    first, *rest = [sorted(column for column in types if column[0] in columns) for types in stored]
+    if other := [path for path, types in zip(files[1:], rest, strict=True) if types != first]:
         raise ValueError(f"{other[0]!r} has other columns or types than {files[0]!r}: files read together must agree.")
     check_once([name for name, _ in first], columns)
     return dict(first)
 
 
-def _top_level(connection: Any, path: str) -> list[tuple[str, bool]]:
-    """The columns of a file, in their order, and whether they are times in milliseconds."""
-    asked = "SELECT name, converted_type, logical_type, num_children FROM parquet_schema({})"
-    columns = []
-    inner = 0  # how many of the next fields are inside of a list or a struct
-    for name, old, new, children in connection.sql(asked.format(DuckDB().literal(glob.escape(path)))).fetchall()[1:]:
-        if inner == 0:
-            told = str(new).startswith("TimestampType") and "MILLIS=Milli" in str(new)
-            columns.append((name, old == "TIMESTAMP_MILLIS" or told))
-        inner = max(inner - 1, 0) + (children or 0)
-    return columns
+def _stored_types(connection: Any, files: Sequence[str]) -> list[list[tuple[str, str]]]:
+    """The columns of each file with their types, in their order; no row is read."""
+    asked = "SELECT file_name, name, duckdb_type, converted_type, logical_type, num_children FROM parquet_schema([{}])"
+    listed = ", ".join(map(DuckDB().literal, literal_paths(files)))
+    every = []
+    for _, fields in groupby(connection.sql(asked.format(listed)).fetchall(), key=itemgetter(0)):
+        columns = []
+        inner = 0  # how many of the next fields are inside of a list or a struct
+        for _, name, kind, old, new, children in islice(fields, 1, None):  # the first is the table itself
+            if inner == 0:
+                new_form = str(new).startswith("TimestampType") and "MILLIS=Milli" in str(new)
+                columns.append((name, _MILLISECONDS if old == "TIMESTAMP_MILLIS" or new_form else kind))
+            inner = max(inner - 1, 0) + (children or 0)
+        every.append(columns)
+    return every
 
 
 def _names_folder(path: str, name: str) -> bool:

@@ -21,7 +21,7 @@ from discreet.encoding.opened import Opened
 from discreet.encoding.spark import Spark
 from discreet.errors import extra
 from discreet.moments import DAY
-from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
+from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, Unlisted
 
 with extra("tables"):
     import narwhals as nw
@@ -32,6 +32,8 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
+_IDENTIFIERS = ("UUID", "BIT", "BIGNUM", '"NULL"', "void")  # types that narwhals does not know, and that text tells
+_HOLDS = "Column {!r} has type {}, but must hold numbers, truth values or text: cast it first."
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def open_source(
     schema: Schema,
     unit: str | None,
     *,
+    text: TextForm = TextForm(),  # noqa: B008 - it never changes
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | None = None,
@@ -87,7 +90,7 @@ def open_source(
         path, buffer = os.fspath(source), _BUFFER if memory_limit is None else _SMALL_BUFFER
 
         def opened(where: Any) -> Source:
-            return _opened(DuckDB(where), where, path, schema, columns, buffer)
+            return _opened(where, path, schema, columns, text, buffer)
 
     else:
         arrow, answers = arrow_table(source, schema, columns)
@@ -116,11 +119,11 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int) -> Source:
+def _opened(connection: Any, path: str, schema: Schema, columns: list[str], text: TextForm, buffer: int) -> Source:
     """A file, or a glob of them."""
-    file = open_files(connection, path, columns, buffer)
+    file = open_files(connection, path, schema, columns, text, buffer)
     check_present(columns, file.called)
-    source = _typed(engine, file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
+    source = _typed(DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
     return _with_types(source, file, schema)
 
 
@@ -146,6 +149,10 @@ def _typed(
         check_present(columns, found.names())
         called = {column: column for column in columns}
     types = {column: found[called[column]] for column in columns}
+    own_types = dict(zip(native.columns, native.types, strict=True)) if _is_relation(native) else dict(native.dtypes)
+    for column, kind in types.items():
+        if isinstance(kind, nw.Unknown) and str(own_types[called[column]]) not in _IDENTIFIERS:
+            raise ValueError(_HOLDS.format(column, own_types[called[column]]))
     kinds = {column: _kind(column, types[column], schema.get(column), answers == "pandas") for column in columns}
     names = {column: f"c{number}" for number, column in enumerate(columns)}
     told = {names[column] for column in columns if kinds[column] == "text" and types[column].is_float()}
@@ -193,9 +200,7 @@ def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
             raise ValueError(f"Column {name!r} has type {dtype}, but must hold dates, times or text: cast it first.")
         return "number"
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
-        raise ValueError(
-            f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first."
-        )
+        raise ValueError(_HOLDS.format(name, dtype))
     if isinstance(column, Categories) and column.textual:
         return "text"
     # identities: no cast may make two of them equal (a UUID is Unknown)

@@ -113,6 +113,7 @@ def told(facts: Declaration) -> dict[str, Any]:
         else:
             columns[name] = {"unlisted": True}
     rest = {
+        **facts.text.told(),
         "unit": facts.unit,
         "max_rows_per_unit": facts.max_rows_per_unit,
         "max_groups_per_unit": facts.max_groups_per_unit,
