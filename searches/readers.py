@@ -38,11 +38,11 @@ DECLARED: dict[str, tuple[Any, str | None]] = {  # what is declared of v, or tha
     "times": (dp.Times("1800-01-01", "9999-12-31"), None),
 }
 FRAMES: dict[str, Callable[[Any], Any]] = {
-    "pyarrow": lambda rows: rows,
-    "polars": as_polars,
-    "polars, lazy": lambda rows: as_polars(rows).lazy(),
-    "pandas": lambda rows: rows.to_pandas(),
-    "pandas of Arrow": lambda rows: rows.to_pandas(types_mapper=pd.ArrowDtype),
+    "frame of pyarrow": lambda rows: rows,
+    "frame of polars": as_polars,
+    "lazy frame": lambda rows: as_polars(rows).lazy(),
+    "frame of pandas": lambda rows: rows.to_pandas(),
+    "frame of pandas in Arrow's types": lambda rows: rows.to_pandas(types_mapper=pd.ArrowDtype),
     "relation": lambda rows: duckdb.from_arrow(rows),
 }
 

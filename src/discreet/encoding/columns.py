@@ -48,12 +48,41 @@ def doubles(values: Any) -> NDArray[np.float64]:
 
 
 def moments(values: Any) -> NDArray[np.float64]:
-    """Entries as seconds since 1970: dates, times, or text that spells one; NaN for what is none."""
+    """Entries as seconds since 1970: dates, times, or text that spells one; NaN for what is none.
+
+    >>> moments(np.array(["1970-01-02", "NaT"], "M8[s]")).tolist(), moments(["1970-01-01 00:01", "soon"]).tolist()
+    ([86400.0, nan], [60.0, nan])
+    """
+    values = values.to_arrow() if hasattr(values, "to_arrow") else values  # of polars
+    ticks, unit = _ticks(values)
+    if ticks is None:
+        found = (seconds(value) for value in entries(values))
+        return np.array([math.nan if moment is None else moment for moment in found], np.float64)
+    # microseconds, as engines have them; in doubles, for a far one is beyond 64 bits
+    micros = np.floor_divide(ticks, 1000) if unit == "ns" else ticks.astype(np.float64) * _MICROSECONDS[unit]
+    return np.where(ticks == _MISSING, np.nan, micros / 1e6)
+
+
+_MISSING = np.iinfo(np.int64).min
+_MICROSECONDS = {"D": 86_400e6, "s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def _ticks(values: Any) -> tuple[NDArray[np.int64] | None, str]:
+    """The whole numbers that stand for moments in NumPy's and Arrow's types of them, and what they count."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        ticks = values.astype("M8[us]")
-        return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64) / 1e6)
-    found = (seconds(value) for value in entries(values))
-    return np.array([math.nan if moment is None else moment for moment in found], np.float64)
+        unit = np.datetime_data(values.dtype)[0]
+        values = values if unit in (*_MICROSECONDS, "ns") else values.astype("M8[us]")
+        return values.astype(np.int64), np.datetime_data(values.dtype)[0]
+    if not hasattr(values, "to_pylist"):
+        return None, ""
+    import pyarrow as pa
+
+    kind = values.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return None, ""
+    unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    whole = values.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(pa.int64())
+    return np.asarray(whole.fill_null(_MISSING)), unit
 
 
 def texts(values: Any) -> Words:

@@ -90,11 +90,12 @@ def _timed(schema: Schema, name: str) -> bool:
 
 def _moments(series: Any) -> Any:
     """A pandas column in seconds, each entry of which is a date or a time, or spells one, or is missing."""
+    if _of_arrow(series.dtype) is not None:
+        return pa.array(moments(pa.array(series)), pa.float64())
     if "datetime64" in str(series.dtype):
-        series = (series if series.dt.tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)).to_numpy()
-    else:
-        series = series.astype(object)
-    return pa.array(moments(series), pa.float64())
+        plain = series if series.dt.tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return pa.array(moments(plain.to_numpy()), pa.float64())
+    return pa.array(moments(series.astype(object)), pa.float64())
 
 
 def _column(series: Any, column: Column | None) -> Any:
@@ -119,12 +120,19 @@ def _column(series: Any, column: Column | None) -> Any:
     return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
 
 
+def _of_arrow(dtype: Any) -> Any:
+    """Arrow's own type, where pandas holds a column in it."""
+    return getattr(dtype, "pyarrow_dtype", None)
+
+
 def _kept_by_arrow(dtype: Any) -> bool:
     """Whether Arrow can hold a column as it is: objects may be anything, and Python's text no Unicode (lone
     surrogates); decimals are compared by their values, not by their digits; it knows no long doubles.
     """
+    if (arrow := _of_arrow(dtype)) is not None:
+        return kind_of(dtype) in ("numbers", "text") and "decimal" not in str(arrow)
     name = dtype.name
-    if name == "category" or getattr(dtype, "storage", None) == "python" or "decimal" in name or "float128" in name:
+    if name == "category" or getattr(dtype, "storage", None) == "python" or "float128" in name:
         return False
     return kind_of(dtype) in ("numbers", "text")
 
