@@ -1,9 +1,11 @@
 """Rows and columns as users hand them over: types and shapes, which are public, are looked at first; values later.
 
-Every record is read by itself. An array, or a frame, has types that all its records share, and they are public. A list,
-or an array of objects, has none: each entry is read alone, and one that is no number (text, ``None``, a complex number)
-becomes NaN. So does every entry of a row of another length. None of that is an error or a warning, which would tell
-that the record is there, and none of it changes how other records are read.
+Every record is read by itself. An array has a type that all its records share, and it is public. So is whether a
+frame's column holds dates, or lists; but not whether it holds numbers or text, for who read a file into it may have
+asked the records: its text is read by the grammar of ``values``. A list, or an array of objects, has no type: each
+entry is read alone, and one that is no number (text, ``None``, a complex number) becomes NaN. So does every entry of a
+row of another length. None of that is an error or a warning, which would tell that the record is there, and none of it
+changes how other records are read.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms.records import double
+from discreet.encoding.values import number
+from discreet.mechanisms.records import double, entries
 
 __all__ = ["UnreadColumn", "UnreadRows", "column_types", "framed", "kind_of", "listed", "row_length"]
 
@@ -155,9 +158,10 @@ def _series(frame: Any) -> list[Any]:
 
 def _floats(series: Any) -> NDArray[np.float64]:
     """A column of numbers; what is missing is NaN."""
-    values = np.asarray(series)
-    if values.dtype == object:  # it has missing entries
-        return np.array([double(value) for value in values], np.float64)
+    values = series if isinstance(series, np.ndarray) else np.asarray(entries(series))
+    if values.dtype.kind in "OU":  # it has missing entries, or text
+        read = double if isinstance(series, np.ndarray) else number
+        return np.array([read(value) for value in values], np.float64)
     with np.errstate(all="ignore"):
         return values.astype(np.float64)
 
