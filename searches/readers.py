@@ -43,8 +43,17 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
     "lazy frame": lambda rows: as_polars(rows).lazy(),
     "frame of pandas": lambda rows: rows.to_pandas(),
     "frame of pandas in Arrow's types": lambda rows: rows.to_pandas(types_mapper=pd.ArrowDtype),
-    "relation": lambda rows: duckdb.from_arrow(rows),
+    "relation": lambda rows: _relation(rows),
 }
+
+
+def _relation(rows: Any) -> Any:
+    """A relation of the user's own over Arrow. Zoned times beyond the calendar stop it inside of the user's query, where
+    nobody else can read them: a limit that is documented.
+    """
+    if any(pa.types.is_timestamp(kind) and kind.tz and kind.unit in ("s", "ms") for kind in rows.schema.types):
+        raise TypeError("DuckDB stops at such times")
+    return duckdb.from_arrow(rows)
 
 
 class Case(NamedTuple):
