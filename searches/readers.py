@@ -48,8 +48,8 @@ FRAMES: dict[str, Callable[[Any], Any]] = {
 
 
 def _relation(rows: Any) -> Any:
-    """A relation of the user's own over Arrow. Zoned times beyond the calendar stop it inside of the user's query, where
-    nobody else can read them: a limit that is documented.
+    """A relation of the user's own over Arrow. Zoned times beyond the calendar stop it inside of the user's query,
+    where nobody else can read them: a limit that is documented.
     """
     if any(pa.types.is_timestamp(kind) and kind.tz and kind.unit in ("s", "ms") for kind in rows.schema.types):
         raise TypeError("DuckDB stops at such times")

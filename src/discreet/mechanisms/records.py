@@ -198,8 +198,10 @@ def entries(values: Any) -> Iterable[Any]:
 
 
 def _decoded(entry: bytes | None) -> str | None:
+    if entry is None:
+        return None
     try:
-        return None if entry is None else entry.decode()
+        return entry.decode()
     except UnicodeDecodeError:  # its own record's matter
         return entry.decode(errors="replace").replace("\ufffd", "?")
 
