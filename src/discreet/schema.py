@@ -31,6 +31,7 @@ __all__ = [
     "Dates",
     "Declaration",
     "Schema",
+    "TextForm",
     "Times",
     "Unlisted",
     "as_declaration",
@@ -53,10 +54,13 @@ class Bounded:
     A NaN, a NULL, or text that is no number is *missing*. With ``missing="drop"`` such a row does not count in this
     column's statistics; with a number, it counts as that number.
 
+    With ``whole`` a value counts as the nearest whole number (a half as the next), so that sums are whole and get whole
+    noise. Otherwise a column is of whole numbers only where the type in a Parquet or Feather file says so.
+
     ``Bounded("auto")`` is for tables: bounds are powers of two, found privately for a share of each query's budget.
 
     >>> Bounded(0, 100, missing=0)
-    Bounded(low=0.0, high=100.0, missing=0.0)
+    Bounded(low=0.0, high=100.0, missing=0.0, whole=False)
     >>> Bounded("auto").auto
     True
     """
@@ -64,6 +68,7 @@ class Bounded:
     low: float
     high: float = math.nan
     missing: float | Literal["drop"] = "drop"
+    whole: bool = False
     auto: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +86,13 @@ class Bounded:
         object.__setattr__(self, "high", high)
         if self.missing != "drop":
             object.__setattr__(self, "missing", number("missing", self.missing, low=low, high=high))
+        if self.whole not in (True, False):
+            raise ValueError(f"whole is {self.whole!r}, but must be true or false.")
+        ends = {"low": low, "high": high, **({} if self.missing == "drop" else {"missing": float(self.missing)})}
+        if self.whole and (odd := [name for name, end in ends.items() if abs(end) > 2**53 or not end.is_integer()]):
+            raise ValueError(
+                f"{odd[0]} is {ends[odd[0]]!r}, but must be a whole number of at most 2^53 where whole is true."
+            )
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -204,13 +216,44 @@ class Schema(Mapping[str, Column]):
 
 
 @dataclass(frozen=True, slots=True)
+class TextForm:
+    """How text files are written: what separates their entries (a comma, or in ``.tsv`` files a tab, unless it is
+    said), the decimal sign of their numbers, and how their dates are spelled, in the signs of Python's ``strftime``.
+
+    >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").told()
+    {'separator': ';', 'decimal': ',', 'date_format': '%d/%m/%Y'}
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    date_format: str | None = None
+
+    def __post_init__(self) -> None:
+        one_sign = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator.isascii()
+        if self.separator is not None and (not one_sign or self.separator.isalnum() or self.separator in '"\r\n.-+ '):
+            raise ValueError(f"separator is {self.separator!r}, but must be one sign, such as ';'.")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"decimal is {self.decimal!r}, but must be '.' or ','.")
+        if self.date_format is not None and (not isinstance(self.date_format, str) or "%" not in self.date_format):
+            raise ValueError(f"date_format is {self.date_format!r}, but must say the parts of a date: '%d/%m/%Y'.")
+
+    def told(self) -> dict[str, str]:
+        """What a schema file says of it."""
+        every = {"separator": self.separator, "decimal": self.decimal, "date_format": self.date_format}
+        return {name: value for name, value in every.items() if value not in (None, ".")}
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
-    """A schema with the unit of privacy that belongs to it: what a schema file holds."""
+    """A schema with the unit of privacy that belongs to it, and how text files are written: what a schema file
+    holds.
+    """
 
     schema: Schema
     unit: str | None = None
     max_rows_per_unit: int | Literal["auto"] = 1
     max_groups_per_unit: int | None = None
+    text: TextForm = TextForm()
 
 
 def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | PathLike[str]) -> Declaration:
@@ -226,8 +269,9 @@ def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | P
     return Declaration(schema if isinstance(schema, Schema) else Schema(schema))
 
 
-_COLUMN_KEYS = {"bounds", "missing", "categories", "range", "other", "unlisted", "dates", "times"}
-_FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns"}
+_COLUMN_KEYS = {"bounds", "missing", "whole", "categories", "range", "other", "unlisted", "dates", "times"}
+_TEXT_KEYS = {"separator", "decimal", "date_format"}
+_FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns", *_TEXT_KEYS}
 
 
 def read_schema(path: str | PathLike[str]) -> Declaration:
@@ -237,9 +281,11 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
 
         unit = "person_id"                       # optional: without it, a row is protected
         max_rows_per_unit = 1                    # optional
+        separator = ";"                          # optional, of text files; also decimal = ",", date_format = "%d/%m/%Y"
 
         [columns]
         income = { bounds = [0, 200000] }        # missing = 0: what a missing value counts as
+        visits = { bounds = [0, 50], whole = true }       # whole numbers, which get whole noise
         educ = { range = [1, 16] }               # whole numbers, both ends included
         sex = { categories = ["f", "m"], other = "unknown" }
         zip = { unlisted = true }
@@ -287,6 +333,7 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
         unit,
         "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
+        TextForm(**{name: data[name] for name in _TEXT_KEYS & data.keys()}),
     )
 
 
@@ -304,9 +351,9 @@ def _column(name: str, facts: Any) -> Column:
         raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
     _known(f"Column {name!r}", facts, _COLUMN_KEYS)
     match facts:
-        case {"bounds": "auto", **rest} if set(rest) <= {"missing"}:
+        case {"bounds": "auto", **rest} if set(rest) <= {"missing", "whole"}:
             return Bounded("auto", **rest)  # type: ignore[arg-type]
-        case {"bounds": [low, high], **rest} if set(rest) <= {"missing"}:
+        case {"bounds": [low, high], **rest} if set(rest) <= {"missing", "whole"}:
             return Bounded(low, high, **rest)
         case {"categories": list(values), **rest} if set(rest) <= {"other"}:
             return Categories(values, **rest)
@@ -324,7 +371,7 @@ def _column(name: str, facts: Any) -> Column:
         case {"times": [first, last], **rest} if not rest:
             return Times(first, last)
     raise ValueError(
-        f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =), "
+        f"Column {name!r} must have exactly one of bounds = [low, high] (with missing =, whole =), "
         "categories = [...] (with other =), range = [first, last] (with other =), dates = [first, last], "
         "times = [first, last], unlisted = true."
     )

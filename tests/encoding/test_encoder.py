@@ -214,5 +214,5 @@ def test_bytes_that_are_no_text_are_no_label_and_fail_nothing():
     words = pa.StringArray.from_buffers(4, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0])
     found = of_arrow(pa.chunked_array([words]))
     assert found.words[found.at[0]] == "a"
-    assert found.words[found.at[1]] is None
+    assert found.words[found.at[1]] == "?"
     assert found.at[3] == -1

@@ -7,6 +7,7 @@ from datetime import date
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import discreet as dp
@@ -94,11 +95,16 @@ def test_a_row_is_a_sequence_of_values_and_text_or_a_mapping_is_none():
     assert [row_length(row) for row in ([1, 2], (1,), "ab", b"ab", {"a": 1}, {1, 2}, 3)] == [2, 1] + [None] * 5
 
 
-def test_whole_numbers_are_a_fact_of_columns_whose_type_no_entry_decides():
-    """In pandas one missing entry makes doubles of them."""
+def test_whole_numbers_are_a_fact_of_files_that_declare_their_types(tmp_path):
+    """In pandas one missing entry makes doubles of them, and who reads a CSV file into polars infers them."""
     schema, data = Schema(c=Categories([1, 2]), a=Bounded(0, 1)), {"c": [1, 2], "a": [0.5, 1.0]}
-    whole = {kind: open_source(kind(data), schema, None).whole for kind in (pl.DataFrame, pd.DataFrame)}
-    assert whole == {pl.DataFrame: {"c"}, pd.DataFrame: set()}
+    for kind in (pl.DataFrame, pd.DataFrame, pa.table):
+        assert open_source(kind(data), schema, None).whole == set()
+    pl.DataFrame(data).write_parquet(tmp_path / "t.parquet")
+    pl.DataFrame(data).write_ipc(tmp_path / "t.arrow")
+    pl.DataFrame(data).write_csv(tmp_path / "t.csv")
+    for name, whole in {"t.parquet": {"c"}, "t.arrow": {"c"}, "t.csv": set()}.items():
+        assert open_source(tmp_path / name, schema, None).whole == whole
 
 
 def test_a_relation_is_asked_by_its_own_engine():

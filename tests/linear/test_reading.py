@@ -172,6 +172,23 @@ def test_a_list_to_predict_for_says_itself_how_many_columns_it_has():
         model.predict([])
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_whether_a_frame_holds_numbers_or_text_is_no_fact(frame):
+    """Who read it from a file may have asked the records: one word makes text of a column of numbers."""
+    numbers = {"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}
+    texts = {**numbers, "a": [repr(value) for value in numbers["a"]]}
+    plain = classifier().fit(frame(numbers), Y).coef_
+    assert (classifier().fit(frame(texts), Y).coef_ == plain).all()
+    for labels in (Y.astype(str), Y.astype(float).astype(str), Y.astype(float)):
+        assert (classifier().fit(frame(numbers), frame({"y": labels.tolist()})["y"]).coef_ == plain).all()
+    named = classifier(classes=("0", "1")).fit(frame(numbers), frame({"y": Y.astype(float).tolist()})["y"])
+    assert (named.coef_ == plain).all()
+    target = frame({"y": [repr(float(value)) for value in Y]})["y"]
+    options = {"target_bounds": (0, 1), "bounds": (-3, 3), "random_state": 1}
+    fits = [LinearRegression(**options).fit(frame(numbers), y).coef_ for y in (target, Y.astype(float))]
+    assert (fits[0] == fits[1]).all()
+
+
 def test_a_list_of_labels_may_hold_rows_of_one():
     """Read by itself, each, like all else: whether there are any is no public fact."""
     assert (classifier().fit(X, [[label] for label in Y]).coef_ == PLAIN).all()
@@ -193,12 +210,14 @@ MANY = np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1))  # a table without memo
 MISTAKES = {
     "too many": (MANY, MANY[:, 0], {}, "X has more records than sums of them are proved for"),
     "text labels": (X, Y.astype(str), {}, "y holds text, but classes is"),
-    "text labels of pandas": (X, pd.Series(Y.astype(str), dtype="str"), {}, "y holds text, but classes is"),
-    "text labels of polars": (X, pl.Series(Y.astype(str)), {}, "y holds text, but classes is"),
-    "text labels of Arrow": (X, pa.array(Y.astype(str)), {}, "y holds text, but classes is"),
     "numbers for text": (X, Y, {"classes": ("no", "yes")}, "y holds numbers, but classes is"),
     "dates": (X, np.full(N, "2020-01-01", "M8[D]"), {}, "y holds dates, but classes is"),
-    "a column of text": (pd.DataFrame({"a": X[:, 0].astype(str), "b": X[:, 1]}), Y, {}, "the column 'a' of type str"),
+    "a column of dates": (
+        pd.DataFrame({"a": np.full(N, "2020-01-01", "M8[D]"), "b": X[:, 1]}),
+        Y,
+        {},
+        "the column 'a'",
+    ),
     "text": (X.astype(str), Y, {}, "X has type str_"),
     "lengths": (X, Y[1:], {}, "inconsistent numbers of samples"),
     "bounds": (X, Y, {"bounds": (0, 5e-324)}, "bounds lie too close"),

@@ -354,14 +354,15 @@ def test_a_relation_whose_types_records_decided_is_asked_and_priced_as_if_it_had
 
 
 def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(tmp_path):
-    """Where the type is a public fact: Parquet, Arrow, polars. A CSV file and pandas declare none, so nothing is told,
+    """Where the type is a public fact, in Parquet and Feather. A CSV file and frames declare none, so nothing is told,
     whatever their cells are."""
     frame = pl.DataFrame({"x": ["many", "few"], "y": ["1", "2"]})
     frame.write_parquet(tmp_path / "t.parquet")
     frame.write_csv(tmp_path / "t.csv")
     frame.write_ndjson(tmp_path / "t.jsonl")
     schema = dp.Schema(x=dp.Bounded(0, 10), y=dp.Categories(["1", "2"]))
-    for typed in (frame, frame.to_arrow(), str(tmp_path / "t.parquet")):
+    frame.write_ipc(tmp_path / "t.arrow")
+    for typed in (str(tmp_path / "t.arrow"), str(tmp_path / "t.parquet")):
         query = dp.table(typed, schema=schema).mean("x")
         told = query.explain(1.0).bias or ""
         assert "x: the table holds text here, and a cell that spells no number is missing" in told
@@ -372,7 +373,8 @@ def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(t
                 with pytest.raises(UserWarning, match="'x' is declared as numbers, but the table holds text"):
                     query.release(1.0, book=book)
             assert book.spent().epsilon == 0
-    for untyped in (frame.to_pandas(), str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl")):
+    frames = (frame, frame.to_arrow(), frame.to_pandas())
+    for untyped in (*frames, str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl")):
         query = dp.table(untyped, schema=schema).mean("x").count("x")
         assert "the table holds text" not in (query.explain(1.0).bias or "")
         assert "an empty cell, or one that is no number, does not count" in (query.explain(1.0).bias or "")

@@ -26,6 +26,7 @@ _HEAD = """\
 #
 #   {{ bounds = [0, 100] }}                            a number: what lies outside counts as the nearer bound; a cell
 #                                                    that is empty, or no number, does not count (missing = 0: as 0)
+#   {{ bounds = [0, 50], whole = true }}               a whole number: others count as the nearest one
 #   {{ range = [1, 16] }}                              whole numbers that are categories, both ends included
 #   {{ categories = ["f", "m"], other = "unknown" }}   the values there are
 #   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last

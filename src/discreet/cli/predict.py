@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from discreet.errors import extra
+from discreet.schema import TextForm
 
 with extra("cli"):
     import typer
@@ -88,7 +89,7 @@ def predict(
             file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
         told = f"wrote {out}: {len(found)} predictions of {loaded.target}"
         show.as_json({"out": out, "target": loaded.target, "rows": len(found)}) if json else show.say(told)
-    _tell_left_out(data)
+    _tell_left_out(data, loaded.design.declaration.text)
 
 
 def _print(target: str, found: list[object]) -> None:
@@ -100,11 +101,11 @@ def _print(target: str, found: list[object]) -> None:
     show.warn(f"... and {len(found) - FIRST:,} more: --out FILE writes all of them.")
 
 
-def _tell_left_out(data: str) -> None:
+def _tell_left_out(data: str, text: TextForm) -> None:
     """Predictions stand in the order of the rows; a line that is no row has none."""
     from discreet.encoding.sources import unreadable_lines
 
-    if lines := unreadable_lines(data):
+    if lines := unreadable_lines(data, text):
         many = "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
         listed = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
         show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")

@@ -6,6 +6,7 @@ Nothing here fails because of an entry: what is no number is NaN, what is no tex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
 from discreet.mechanisms.records import element_type, entries
+from discreet.moments import seconds
 from discreet.schema import Bounded, Categories
 
-__all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "of_arrow", "texts"]
+__all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]
 
 
 class Words(NamedTuple):
@@ -45,6 +47,44 @@ def doubles(values: Any) -> NDArray[np.float64]:
     return np.array([number(value) for value in entries(values)], np.float64)
 
 
+def moments(values: Any) -> NDArray[np.float64]:
+    """Entries as seconds since 1970: dates, times, or text that spells one; NaN for what is none.
+
+    >>> moments(np.array(["1970-01-02", "NaT"], "M8[s]")).tolist(), moments(["1970-01-01 00:01", "soon"]).tolist()
+    ([86400.0, nan], [60.0, nan])
+    """
+    values = values.to_arrow() if hasattr(values, "to_arrow") else values  # of polars
+    ticks, unit = _ticks(values)
+    if ticks is None:
+        found = (seconds(value) for value in entries(values))
+        return np.array([math.nan if moment is None else moment for moment in found], np.float64)
+    # microseconds, as engines have them; in doubles, for a far one is beyond 64 bits
+    micros = np.floor_divide(ticks, 1000) if unit == "ns" else ticks.astype(np.float64) * _MICROSECONDS[unit]
+    return np.where(ticks == _MISSING, np.nan, micros / 1e6)
+
+
+_MISSING = np.iinfo(np.int64).min
+_MICROSECONDS = {"D": 86_400e6, "s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def _ticks(values: Any) -> tuple[NDArray[np.int64] | None, str]:
+    """The whole numbers that stand for moments in NumPy's and Arrow's types of them, and what they count."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        unit = np.datetime_data(values.dtype)[0]
+        values = values if unit in (*_MICROSECONDS, "ns") else values.astype("M8[us]")
+        return values.astype(np.int64), np.datetime_data(values.dtype)[0]
+    if not hasattr(values, "to_pylist"):
+        return None, ""
+    import pyarrow as pa
+
+    kind = values.type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return None, ""
+    unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    whole = values.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(pa.int64())
+    return np.asarray(whole.fill_null(_MISSING)), unit
+
+
 def texts(values: Any) -> Words:
     """Entries as labels, each by itself: one that is missing makes floats, or objects, of whole numbers."""
     return _words(map(label, _plain(values)))
@@ -63,9 +103,14 @@ def of_arrow(column: Any) -> Words:
 
 
 def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers inside the bounds, infinities too; a missing one as declared, or NaN."""
+    """Numbers inside the bounds, infinities too, whole ones where that is declared; a missing one as declared, or NaN.
+
+    >>> clipped(Bounded(0, 9, whole=True), np.array([2.5, 2.4, np.inf, np.nan])).tolist()
+    [3.0, 2.0, 9.0, nan]
+    """
     filled = numbers if column.missing == "drop" else np.where(np.isnan(numbers), column.missing, numbers)
-    return np.asarray(np.clip(filled, column.low, column.high))
+    inside = np.clip(filled, column.low, column.high)
+    return np.asarray(np.floor(inside + 0.5) if column.whole else inside)
 
 
 def codes(column: Categories, found: NDArray[np.float64] | Words) -> NDArray[np.int64]:

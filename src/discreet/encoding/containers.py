@@ -1,9 +1,11 @@
 """Rows and columns as users hand them over: types and shapes, which are public, are looked at first; values later.
 
-Every record is read by itself. An array, or a frame, has types that all its records share, and they are public. A list,
-or an array of objects, has none: each entry is read alone, and one that is no number (text, ``None``, a complex number)
-becomes NaN. So does every entry of a row of another length. None of that is an error or a warning, which would tell
-that the record is there, and none of it changes how other records are read.
+Every record is read by itself. An array has a type that all its records share, and it is public. So is whether a
+frame's column holds dates, or lists; but not whether it holds numbers or text, for who read a file into it may have
+asked the records: its text is read by the grammar of ``values``. A list, or an array of objects, has no type: each
+entry is read alone, and one that is no number (text, ``None``, a complex number) becomes NaN. So does every entry of a
+row of another length. None of that is an error or a warning, which would tell that the record is there, and none of it
+changes how other records are read.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms.records import double
+from discreet.encoding.values import number
+from discreet.mechanisms.records import double, entries
 
 __all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "framed", "kind_of", "listed", "row_length"]
 
@@ -31,8 +34,15 @@ _LETTERS = {
     "M": "dates",
     "m": "times",
 }  # NumPy's, which pandas shares
-_POLARS = {"Boolean": "numbers", "String": "text", "Categorical": "text", "Enum": "text", "Object": "objects"}
-_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # Arrow's names
+_POLARS = {
+    "Boolean": "numbers",
+    "String": "text",
+    "Categorical": "text",
+    "Enum": "text",
+    "Object": "objects",
+    "Null": "objects",  # of a column in which nobody has an entry
+}
+_NUMBER = re.compile(r"(u?int|float|halffloat|double|bool|decimal)\d*\b")  # pandas' own names
 
 
 def kind_of(kind: Any) -> str:
@@ -44,11 +54,30 @@ def kind_of(kind: Any) -> str:
     name, letter = str(kind), getattr(kind, "kind", "")
     if hasattr(kind, "is_numeric"):  # polars
         return "numbers" if kind.is_numeric() else _POLARS.get(name.split("(")[0], name)
+    if (arrow := getattr(kind, "pyarrow_dtype", kind)).__class__.__module__ == "pyarrow.lib":
+        return _kind_of_arrow(arrow)
     if name == "category":
-        return kind_of(kind.categories.dtype)
+        return "objects"  # the words that there are make its type, and records make the words
     if letter in _LETTERS or _NUMBER.match(name):
         return _LETTERS.get(letter, "numbers")
     return "text" if "str" in name else "objects" if name == "object" else name
+
+
+def _kind_of_arrow(kind: Any) -> str:
+    import pyarrow as pa
+
+    while pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if (
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        return "numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "text"
+    return "objects" if pa.types.is_null(kind) else str(kind)
 
 
 def listed(source: Any) -> Any:
@@ -130,9 +159,10 @@ def frame_columns(frame: Any) -> list[Any]:
 
 def _floats(series: Any) -> NDArray[np.float64]:
     """A column of numbers; what is missing is NaN."""
-    values = np.asarray(series)
-    if values.dtype == object:  # it has missing entries
-        return np.array([double(value) for value in values], np.float64)
+    values = series if isinstance(series, np.ndarray) else np.asarray(entries(series))
+    if values.dtype.kind in "OU":  # it has missing entries, or text
+        read = double if isinstance(series, np.ndarray) else number
+        return np.array([read(value) for value in values], np.float64)
     with np.errstate(all="ignore"):
         return values.astype(np.float64)
 

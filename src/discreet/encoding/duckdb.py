@@ -67,9 +67,13 @@ class DuckDB(Engine):
         time = f"TRY_CAST({value} AS {'TIMESTAMPTZ' if kind == 'zoned' else 'TIMESTAMP'})"
         return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
 
-    def text(self, column: str, *, decoded: bool = False) -> str:
+    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
         value = self.as_text(self.quoted(column))
-        return f"{f'TRY(decode(encode({value})))' if decoded else value} COLLATE C"
+        if spelled:
+            # File statistics are about the bytes as they were, and DuckDB would look a mended text up in them, unless a
+            # function stands between: one row more, and others would be found, or not.
+            value = f"substr({value}, 1)" if mended else f"decode(encode({value}), 'replace')"
+        return f"{value} COLLATE C"
 
     def as_text(self, value: str) -> str:
         return f"CAST({value} AS VARCHAR)"

@@ -6,6 +6,8 @@ entry                meaning
 of a bounded column  a number (text by one grammar, ``values``) clipped to the bounds; NaN, NULL or anything else is
                      *missing*: NaN, or the number that ``missing`` declares
 of a category        the number of its label; what is not listed, or missing, that of ``other``, or -1
+of dates             its day; what is no date between the first and the last is missing. They are read where they are
+                     named
 of the unit          an identifier (``values.identity``); all missing ones are one unit
 ===================  ==================================================================================================
 
@@ -23,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, of_arrow, texts
-from discreet.schema import Bounded, Categories, Declaration, Schema
+from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, moments, of_arrow, texts
+from discreet.moments import DAY
+from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder"]
 
@@ -56,6 +59,13 @@ class Encoded:
         column = self.schema[name]
         assert isinstance(column, Bounded)
         return np.asarray((self.numbers(name) - column.low) / (column.high - column.low))
+
+    def days(self, name: str) -> NDArray[np.float64]:
+        """A column of dates in days since 1970; NaN where it is missing, or outside of what is declared."""
+        column, found = self.schema[name], self.found[name]
+        assert isinstance(column, Dates)
+        assert not isinstance(found, Words)
+        return np.asarray(np.where((found >= column.low) & (found <= column.high), np.floor(found / DAY), np.nan))
 
     def codes(self, name: str) -> NDArray[np.int64]:
         """Which of its labels a category is, -1 for none."""
@@ -90,12 +100,9 @@ class Encoder:
         """The columns that are read."""
         every = self.declaration.schema
         names = every if self.columns is None else self.columns
+        kinds = (Bounded, Categories) if self.columns is None else (Bounded, Categories, Dates)
         return Schema(
-            {
-                name: every[name]
-                for name in names
-                if name != self.declaration.unit and isinstance(every[name], (Bounded, Categories))
-            }
+            {name: every[name] for name in names if name != self.declaration.unit and isinstance(every[name], kinds)}
         )
 
     @property
@@ -129,15 +136,13 @@ class Encoder:
         for name in wanted:
             if name not in data:
                 raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
-            check_type(name, data[name])
+            if not isinstance(self.schema.get(name), Dates):
+                check_type(name, data[name])
         if len({len(data[name]) for name in wanted}) > 1:
             raise ValueError("The columns differ in length, but hold one entry a row each.")
 
         def read() -> _Read:
-            found = {
-                name: texts(data[name]) if _textual(column) else doubles(data[name])
-                for name, column in self.schema.items()
-            }
+            found = {name: _entries(data[name], column) for name, column in self.schema.items()}
             units = None if self.unit is None else identities(data[self.unit]).at
             return found, units, len(data[wanted[0]])
 
@@ -146,24 +151,19 @@ class Encoder:
     # --- frames and files --------------------------------------------------------------------------------------------
 
     def _sourced(self, data: Any) -> Callable[[], _Read]:
-        from discreet.encoding.engines import UnreadableText, quietly
-        from discreet.encoding.sources import Source, open_source, ordered
+        from discreet.encoding.engines import quietly
+        from discreet.encoding.sources import open_source, ordered
 
         if not ordered(data):
             raise ValueError(
                 f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
                 "the first counts here: write it to a file, or collect it to a frame."
             )
-        source = open_source(data, self.schema, self.unit)
+        source = open_source(data, self.schema, self.unit, text=self.declaration.text)
         frame = self._projected(source)
 
-        def read(frame: Any = frame, again: Callable[[], Source] | None = source.decoded) -> _Read:
-            try:
-                table = quietly(frame.to_arrow_table)
-            except UnreadableText:
-                if again is None:
-                    raise
-                return read(self._projected(again()), None)
+        def read() -> _Read:
+            table = quietly(frame.to_arrow_table)
             columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(source.names)}
             units = None if self.unit is None else columns.pop(self.unit)
             return columns, units.at if isinstance(units, Words) else units, table.num_rows
@@ -190,5 +190,8 @@ def _array(column: Any) -> _Found:
     return np.asarray(column.to_numpy(), np.float64)
 
 
-def _textual(column: Any) -> bool:
-    return isinstance(column, Categories) and column.textual
+def _entries(values: Any, column: Column) -> _Found:
+    """A column of a mapping, read by its declaration, entry by entry."""
+    if isinstance(column, Dates):
+        return moments(values)
+    return texts(values) if isinstance(column, Categories) and column.textual else doubles(values)

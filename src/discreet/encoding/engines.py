@@ -13,21 +13,14 @@ from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["Engine", "EngineFailed", "UnreadableText", "quietly"]
+__all__ = ["Engine", "EngineFailed", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
-_NO_VALUE = ("Invalid string encoding found in Parquet file", "Could not convert Timestamp(MS) to Timestamp(US)")
 
 
 class EngineFailed(DiscreetError):
     """An engine could not finish. Its own message is withheld, because it may quote private values."""
-
-
-class UnreadableText(EngineFailed):
-    """Text in a Parquet file that is no UTF-8, or a time beyond its calendar: DuckDB stops there, but one record must
-    not stop a query.
-    """
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -42,8 +35,7 @@ def quietly(action: Callable[[], T]) -> T:
         if str(error) == _STOPPED:
             raise KeyboardInterrupt from None
         kind = type(error).__name__
-        failed = UnreadableText if any(said in str(error) for said in _NO_VALUE) else EngineFailed
-    raise failed(
+    raise EngineFailed(
         f"The engine could not finish the query ({kind}). Its message is withheld because it may quote private "
         "values. Common causes: not enough memory (raise memory_limit=), a damaged or moved file."
     )
@@ -165,9 +157,9 @@ class Engine(ABC):
         """Whether all of a text matches a pattern of SQL's LIKE, in which no sign escapes another."""
 
     @abstractmethod
-    def text(self, column: str, *, decoded: bool = False) -> str:
-        """A column as text that is compared byte by byte, whatever collation it or its engine has; ``decoded`` where
-        its bytes may be no UTF-8: such a text is missing.
+    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
+        """A column as text that is compared byte by byte, whatever collation it or its engine has. Of one that is text
+        already (``spelled``), bytes that are no UTF-8 become question marks, unless who read it has ``mended`` it.
         """
 
     def told(self, double: str) -> str:

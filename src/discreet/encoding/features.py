@@ -75,9 +75,10 @@ def _blank(source: Any, declared: int | None) -> Any:
     """A table of the same columns without rows, for checks that look at no value."""
     if framed(source):
         for name, kind in column_types(source):
-            if kind_of(kind) not in ("numbers", "objects"):  # pandas makes objects of numbers beside one that is none
+            # numbers beside one that is none are objects, or text: by who read them from a file
+            if kind_of(kind) not in ("numbers", "objects", "text"):
                 raise ValueError(_REFUSED.format(what=f"the column {name!r} of type {kind}"))
-        return source.iloc[:0] if hasattr(source, "iloc") else source.slice(0, 0)
+        return _without_rows(source)
     if isinstance(source, (list, tuple)):
         return np.empty(0 if declared is None else (0, declared))
     if hasattr(source, "tocsr") and source.ndim == 2:
@@ -92,6 +93,14 @@ def _blank(source: Any, declared: int | None) -> Any:
         raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
     kind = np.complex128 if source.dtype.kind == "c" else np.float64
     return np.empty((0, *source.shape[1:]), kind) if source.ndim else np.float64(0)
+
+
+def _without_rows(frame: Any) -> Any:
+    """A frame of the same columns without rows, all of doubles: scikit-learn refuses text."""
+    names = [name for name, _ in column_types(frame)]
+    if hasattr(frame, "iloc"):
+        return type(frame)(np.empty((0, len(names))), columns=frame.columns)
+    return type(frame)({name: np.empty(0) for name in names}) if hasattr(frame, "dtypes") else frame.slice(0, 0)
 
 
 def column(y: Any, rows: int) -> UnreadColumn:
@@ -120,8 +129,9 @@ def _column(y: Any) -> UnreadColumn:
             y = y[:, 0]
         if y.ndim != 1:
             raise ValueError(f"y has {y.ndim} dimensions, but must have one entry a record.")
-        kind = y.dtype
-    return UnreadColumn(y, kind_of(kind))
+        return UnreadColumn(y, kind_of(y.dtype))
+    held = kind_of(kind)
+    return UnreadColumn(y, "objects" if held in ("numbers", "text") else held)  # a frame's column: see ``containers``
 
 
 def pair(data: Any) -> tuple[Any, Any]:

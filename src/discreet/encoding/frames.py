@@ -18,17 +18,18 @@ What is many (numbers, and text that Arrow holds) is read by Arrow in the same w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from discreet.encoding.columns import check_type, doubles
+from discreet.encoding.arrow_types import plain_field, plain_schema
+from discreet.encoding.columns import check_type, doubles, moments
 from discreet.encoding.containers import kind_of
 from discreet.encoding.engines import quietly
+from discreet.encoding.opened import check_once
 from discreet.encoding.values import KINDS, NUMBERS, identity, label
 from discreet.errors import extra
-from discreet.moments import seconds
 from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
 
 with extra("tables"):
@@ -36,45 +37,45 @@ with extra("tables"):
     import pyarrow as pa
     import pyarrow.compute as pc
 
-__all__ = ["arrow_table", "check_present", "without_zones"]
+__all__ = ["arrow_table", "check_present"]
 
 _EXACT = 1 << 53  # whole numbers up to here are doubles, and are written in digits
 
 
 def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Literal["pandas", "polars"]]:
     """The declared columns of a frame as an Arrow table, and the kind of frame that answers are."""
-    try:
-        frame = nw.from_native(source)
-        made = frame.implementation
-        known = made.is_pandas_like() or made.is_polars() or made.is_pyarrow()  # of others, who says their types?
-    except TypeError:
-        known = False
-    if not known:
+    if nw.dependencies.is_pandas_like_dataframe(source):
+        series = _declared(source, list(source.columns), columns, lambda place: source.iloc[:, place])
+        for name, one in series.items():
+            if not _timed(schema, name):
+                check_type(name, one)
+        read = quietly(lambda: {name: _column(one, schema.get(name)) for name, one in series.items()})
+        return pa.table(read), "pandas"
+    if nw.dependencies.is_polars_lazyframe(source):
+        check_present(columns, quietly(lambda: source.collect_schema().names()))
+        # whatever fails on the way would quote the entry on which it failed
+        source = quietly(lambda: source.select(columns).collect())
+    if nw.dependencies.is_polars_dataframe(source):
+        check_present(columns, source.columns)
+        source = quietly(lambda: source.select(columns).to_arrow())
+    if not nw.dependencies.is_pyarrow_table(source):
         raise ValueError(
             f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
             "DuckDB relation or a Spark frame."
         )
-    check_present(columns, quietly(lambda: frame.collect_schema().names()))
-    chosen = frame.select(columns)
-    if not frame.implementation.is_pandas_like():
-        _refuse_numbers(schema, chosen)
-        # a lazy frame is collected here; whatever fails on the way would quote the entry on which it failed
-        lazy = isinstance(chosen, nw.LazyFrame)
-        found = quietly(lambda: (chosen.collect("polars") if lazy else chosen).to_arrow())
-        return quietly(lambda: found.cast(without_zones(found.schema))), "polars"
-    native = chosen.to_native()
-    for name in columns:
-        if not _timed(schema, name):
-            check_type(name, native[name])
-    return quietly(lambda: pa.table({name: _column(native[name], schema.get(name)) for name in columns})), "pandas"
+    arrays = _declared(source, source.column_names, columns, source.column)
+    fields = plain_schema(pa.schema([(name, one.type) for name, one in arrays.items()]))
+    for name, kind in zip(fields.names, fields.types, strict=True):
+        if _timed(schema, name) and kind_of(kind) == "numbers":  # who counts from another day would be answered wrongly
+            raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
+    return quietly(lambda: pa.table(list(arrays.values()), names=list(arrays)).cast(fields)), "polars"
 
 
-def without_zones(schema: Any) -> Any:
-    """The same with times as instants of UTC: DuckDB stops at a zoned one that is beyond its calendar."""
-    times = {number: field for number, field in enumerate(schema) if pa.types.is_timestamp(field.type)}
-    for number, field in times.items():
-        schema = schema.set(number, field.with_type(pa.timestamp(field.type.unit)))
-    return schema
+def _declared(source: Any, names: list[Any], columns: Sequence[str], column: Callable[[int], Any]) -> dict[str, Any]:
+    """The declared columns, by their place: others may share a name, or have none."""
+    check_present(columns, names)
+    check_once(names, columns)
+    return {name: column(names.index(name)) for name in columns}
 
 
 def check_present(wanted: Collection[str], found: Collection[str]) -> None:
@@ -87,22 +88,14 @@ def _timed(schema: Schema, name: str) -> bool:
     return isinstance(schema.get(name), (Dates, Times))
 
 
-def _refuse_numbers(schema: Schema, frame: Any) -> None:
-    """Numbers are no dates: who counts from another day would be answered wrongly."""
-    for name, kind in frame.collect_schema().items():
-        if _timed(schema, name) and kind.is_numeric():
-            raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
-
-
 def _moments(series: Any) -> Any:
     """A pandas column in seconds, each entry of which is a date or a time, or spells one, or is missing."""
+    if _of_arrow(series.dtype) is not None:
+        return pa.array(moments(pa.array(series)), pa.float64())
     if "datetime64" in str(series.dtype):
-        naive = series.dt.tz_convert("UTC").dt.tz_localize(None) if series.dt.tz is not None else series
-        ticks = naive.to_numpy().astype("M8[us]")
-        micros = ticks.astype(np.int64).astype(np.float64)
-        return pa.array(np.where(np.isnat(ticks), np.nan, micros / 1e6), pa.float64())
-    found = [seconds(value) for value in series.astype(object)]
-    return pa.array(found, pa.float64())
+        plain = series if series.dt.tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
+        return pa.array(moments(plain.to_numpy()), pa.float64())
+    return pa.array(moments(series.astype(object)), pa.float64())
 
 
 def _column(series: Any, column: Column | None) -> Any:
@@ -112,6 +105,8 @@ def _column(series: Any, column: Column | None) -> Any:
     kept = pa.array(series, from_pandas=True) if _kept_by_arrow(series.dtype) else None
     if isinstance(kept, pa.ChunkedArray):
         kept = kept.combine_chunks()
+    if kept is not None and (plain := plain_field(pa.field("", kept.type)).type) != kept.type:
+        kept = kept.cast(plain)  # of a dictionary, say: which words it has, records decide
     named = column is None or isinstance(column, Unlisted)
     if named or (isinstance(column, Categories) and column.textual):
         write, mark = (identity, NUMBERS) if named else (label, "")
@@ -125,12 +120,19 @@ def _column(series: Any, column: Column | None) -> Any:
     return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
 
 
+def _of_arrow(dtype: Any) -> Any:
+    """Arrow's own type, where pandas holds a column in it."""
+    return getattr(dtype, "pyarrow_dtype", None)
+
+
 def _kept_by_arrow(dtype: Any) -> bool:
     """Whether Arrow can hold a column as it is: objects may be anything, and Python's text no Unicode (lone
     surrogates); decimals are compared by their values, not by their digits; it knows no long doubles.
     """
+    if (arrow := _of_arrow(dtype)) is not None:
+        return kind_of(dtype) in ("numbers", "text") and "decimal" not in str(arrow)
     name = dtype.name
-    if name == "category" or getattr(dtype, "storage", None) == "python" or "decimal" in name or "float128" in name:
+    if name == "category" or getattr(dtype, "storage", None) == "python" or "float128" in name:
         return False
     return kind_of(dtype) in ("numbers", "text")
 

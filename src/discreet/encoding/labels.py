@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn, kind_of
+from discreet.encoding.values import label as spelling
+from discreet.encoding.values import number
 
 __all__ = ["Labels"]
 
@@ -48,7 +50,7 @@ class Labels:
         self.check(y)
         labels, values = self.declared, y.read()
         codes = np.full(len(values), -1)
-        if "O" not in (values.dtype.kind, labels.dtype.kind):
+        if "O" not in (values.dtype.kind, labels.dtype.kind) and kind_of(values.dtype) == kind_of(labels.dtype):
             for number, label in enumerate(labels):
                 codes[values == label] = number
         else:
@@ -60,8 +62,11 @@ class Labels:
 
 
 def _place(places: dict[Any, int], label: Any) -> int:
-    """Which label it is: -1 for none of them."""
+    """Which label it is, or spells: -1 for none of them."""
     try:
-        return places.get(label, -1)
+        found = places.get(label, -1)
+        if found < 0:  # numbers that a column holds as text, and text that it holds as numbers
+            return places.get(number(label) if isinstance(label, str) else spelling(label), -1)
+        return found
     except Exception:  # whatever it does when it is hashed or compared is its own record's matter
         return -1

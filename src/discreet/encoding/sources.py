@@ -17,10 +17,11 @@ from discreet.encoding.duckdb import DuckDB
 from discreet.encoding.engines import Engine, quietly
 from discreet.encoding.files import open_files, unreadable_lines
 from discreet.encoding.frames import arrow_table, check_present
+from discreet.encoding.opened import Opened
 from discreet.encoding.spark import Spark
 from discreet.errors import extra
 from discreet.moments import DAY
-from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
+from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, Unlisted
 
 with extra("tables"):
     import narwhals as nw
@@ -31,6 +32,8 @@ Kind: TypeAlias = Literal["number", "integer", "text"]
 
 _BUFFER, _SMALL_BUFFER = 1 << 28, 1 << 25  # bytes: DuckDB loses its place in a line that is longer than two of them
 _TEXTUAL = (nw.String, nw.Categorical, nw.Enum)
+_IDENTIFIERS = ("UUID", "BIT", "BIGNUM", '"NULL"', "void")  # types that narwhals does not know, and that text tells
+_HOLDS = "Column {!r} has type {}, but must hold numbers, truth values or text: cast it first."
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,10 @@ class Source:
     answers: Literal["pandas", "polars"] = "polars"
     kinds: Mapping[str, Kind] = field(default_factory=dict, repr=False)  # how each column is read
     names: Mapping[str, str] = field(default_factory=dict, repr=False)  # what each is called in the frame
-    whole: frozenset[str] = frozenset()  # columns whose type holds whole numbers alone
-    decoded: Callable[[], Source] | None = field(
-        default=None, repr=False
-    )  # where an engine stops at ``UnreadableText``
+    whole: frozenset[str] = frozenset()  # columns whose type, which a file declares, holds whole numbers alone
     elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
-    spelled: frozenset[str] = frozenset()  # columns of numbers whose declared type is text; of no engine's own frames
+    spelled: frozenset[str] = frozenset()  # columns of numbers whose type, which a file declares, is text
 
 
 def open_source(
@@ -57,6 +57,7 @@ def open_source(
     schema: Schema,
     unit: str | None,
     *,
+    text: TextForm = TextForm(),  # noqa: B008 - it never changes
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | None = None,
@@ -77,9 +78,7 @@ def open_source(
         if given := [name for name, value in settings.items() if value is not None]:
             raise ValueError(f"{given[0]} is given, but this frame has an engine of its own: set it there.")
         engine: Engine = DuckDB() if _is_relation(source) else Spark()
-        own = _typed(engine, source, type(source).__name__, "polars", schema, columns)
-        # whose types may be guessed from records: by pandas, from a CSV file, by Spark
-        return replace(own, whole=frozenset(), spelled=frozenset())
+        return _typed(engine, source, type(source).__name__, "polars", schema, columns)
     with extra("tables"):
         import duckdb
     given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
@@ -91,13 +90,16 @@ def open_source(
         path, buffer = os.fspath(source), _BUFFER if memory_limit is None else _SMALL_BUFFER
 
         def opened(where: Any) -> Source:
-            return _opened(DuckDB(where), where, path, schema, columns, buffer)
+            return _opened(where, path, schema, columns, text, buffer)
 
     else:
         arrow, answers = arrow_table(source, schema, columns)
+        called = {column: f"column{number}" for number, column in enumerate(columns)}
+        named = arrow.rename_columns(list(called.values()))
 
         def opened(where: Any) -> Source:
-            return _typed(DuckDB(where), where.from_arrow(arrow), type(source).__name__, answers, schema, columns)
+            rows = where.from_arrow(named)
+            return _typed(DuckDB(where), rows, type(source).__name__, answers, schema, columns, called)
 
     return replace(opened(connection), elsewhere=opened, connection=connection)
 
@@ -117,15 +119,12 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _opened(engine: Engine, connection: Any, path: str, schema: Schema, columns: list[str], buffer: int) -> Source:
+def _opened(connection: Any, path: str, schema: Schema, columns: list[str], text: TextForm, buffer: int) -> Source:
     """A file, or a glob of them."""
-    found = open_files(connection, path, columns, buffer)
-    source = _typed(engine, found.rows, path, "polars", schema, columns, decoded=found.decoded)
-    source = replace(source, spelled=source.spelled - found.untyped)
-    if found.again is None:
-        return source
-    again = found.again
-    return replace(source, decoded=lambda: _typed(engine, again(), path, "polars", schema, columns))
+    file = open_files(connection, path, schema, columns, text, buffer)
+    check_present(columns, file.called)
+    source = _typed(DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
+    return _with_types(source, file, schema)
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -138,17 +137,28 @@ def _typed(
     answers: Literal["pandas", "polars"],
     schema: Schema,
     columns: list[str],
+    called: Mapping[str, str] | None = None,
     *,
-    decoded: bool = True,
+    mended: bool = False,
 ) -> Source:
-    """``decoded``: whether text may be bytes that are none, because nobody has looked at it yet."""
+    """The columns cast by what is declared of them; ``called`` is what each is called in ``native``, and ``mended``
+    whether all text there is text, for sure.
+    """
     found = quietly(lambda: nw.from_native(native).collect_schema())
-    check_present(columns, found.names())
-    kinds = {column: _kind(column, found[column], schema.get(column), answers == "pandas") for column in columns}
+    if called is None:
+        check_present(columns, found.names())
+        called = {column: column for column in columns}
+    types = {column: found[called[column]] for column in columns}
+    own_types = dict(zip(native.columns, native.types, strict=True)) if _is_relation(native) else dict(native.dtypes)
+    for column, kind in types.items():
+        if isinstance(kind, nw.Unknown) and str(own_types[called[column]]) not in _IDENTIFIERS:
+            raise ValueError(_HOLDS.format(column, own_types[called[column]]))
+    kinds = {column: _kind(column, types[column], schema.get(column), answers == "pandas") for column in columns}
     names = {column: f"c{number}" for number, column in enumerate(columns)}
-    told = {names[column] for column in columns if kinds[column] == "text" and found[column].is_float()}
+    told = {names[column] for column in columns if kinds[column] == "text" and types[column].is_float()}
+    first = {column: "number" if own in told else kinds[column] for column, own in names.items()}
     casts = [
-        f"{_cast(engine, column, 'number' if own in told else kinds[column], found[column], schema, decoded)} AS {own}"
+        f"{_cast(engine, called[column], first[column], types[column], schema.get(column), mended)} AS {own}"
         for column, own in names.items()
     ]
     frame = engine.project(native, casts)
@@ -161,19 +171,25 @@ def _typed(
         frame = engine.project(
             frame, [f"{engine.told(own)} AS {own}" if own in told else own for own in names.values()]
         )
-    # In pandas one missing entry makes doubles of whole numbers: there a type is not a public fact.
-    whole = frozenset(
-        column
-        for column in columns
-        if answers != "pandas" and (found[column].is_integer() or isinstance(found[column], nw.Boolean))
+    return Source(engine, frame, name, answers, kinds, names)
+
+
+def _with_types(source: Source, file: Opened, schema: Schema) -> Source:
+    """With what the types of a file say. Those of frames, in memory or of an engine, say nothing: who read them may
+    have taken their types from the records.
+    """
+    types = nw.from_native(file.rows).collect_schema()
+    typed = {name: types[file.called[name]] for name in source.names if name not in file.untyped}
+    return replace(
+        source,
+        whole=frozenset(name for name, kind in typed.items() if kind.is_integer() or isinstance(kind, nw.Boolean)),
+        spelled=frozenset(
+            name
+            for name, kind in typed.items()
+            if source.kinds[name] == "number" and isinstance(kind, _TEXTUAL)
+            if not isinstance(schema.get(name), (Dates, Times))
+        ),
     )
-    spelled = frozenset(
-        column
-        for column in columns
-        if answers != "pandas" and kinds[column] == "number" and isinstance(found[column], _TEXTUAL)
-        if not isinstance(schema.get(column), (Dates, Times))
-    )
-    return Source(engine, frame, name, answers, kinds, names, whole, spelled=spelled)
 
 
 def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
@@ -184,9 +200,7 @@ def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
             raise ValueError(f"Column {name!r} has type {dtype}, but must hold dates, times or text: cast it first.")
         return "number"
     if not textual and not dtype.is_numeric() and not isinstance(dtype, (nw.Boolean, nw.Unknown)):
-        raise ValueError(
-            f"Column {name!r} has type {dtype}, but must hold numbers, truth values or text: cast it first."
-        )
+        raise ValueError(_HOLDS.format(name, dtype))
     if isinstance(column, Categories) and column.textual:
         return "text"
     # identities: no cast may make two of them equal (a UUID is Unknown)
@@ -199,13 +213,15 @@ def _kind(name: str, dtype: Any, column: Column | None, pandas: bool) -> Kind:
     return "integer" if dtype.is_integer() and isinstance(column, Categories) else "number"
 
 
-def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, schema: Schema, decoded: bool) -> str:
-    if isinstance(schema.get(name), (Dates, Times)):
-        return _moment(engine, name, dtype, whole_days=isinstance(schema[name], Dates))
+def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | None, mended: bool) -> str:
+    if isinstance(column, (Dates, Times)):
+        return _moment(engine, name, dtype, whole_days=isinstance(column, Dates))
     if kind == "integer":
         return engine.quoted(name)
     spelled = isinstance(dtype, _TEXTUAL)
-    return engine.text(name, decoded=decoded and spelled) if kind == "text" else engine.double(name, spelled=spelled)
+    if kind == "text":
+        return engine.text(name, spelled=spelled, mended=mended)
+    return engine.double(name, spelled=spelled)
 
 
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:

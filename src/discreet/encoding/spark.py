@@ -73,9 +73,13 @@ class Spark(Engine):
             f"+ CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
         )
 
-    def text(self, column: str, *, decoded: bool = False) -> str:
+    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
         value = self.as_text(self.quoted(column))
-        return f"{f'try_validate_utf8({value})' if decoded else value} COLLATE UTF8_BINARY"
+        if spelled and not mended:
+            mark = self.literal("\ufffd")  # what Spark puts in the place of bytes that are none
+            mended = f"replace(make_valid_utf8({value}), {mark}, '?')"
+            value = f"CASE WHEN is_valid_utf8({value}) THEN {value} ELSE {mended} END"
+        return f"{value} COLLATE UTF8_BINARY"
 
     def as_text(self, value: str) -> str:
         return f"CAST({value} AS STRING)"

@@ -105,13 +105,15 @@ def told(facts: Declaration) -> dict[str, Any]:
     for name, column in facts.schema.items():
         if isinstance(column, Bounded):
             missing = {} if column.missing == "drop" else {"missing": column.missing}
-            columns[name] = {"bounds": [column.low, column.high], **missing}
+            whole = {"whole": True} if column.whole else {}
+            columns[name] = {"bounds": [column.low, column.high], **missing, **whole}
         elif isinstance(column, Categories):
             other = {} if column.other is None else {"other": column.other}
             columns[name] = {"categories": list(column.values), **other}
         else:
             columns[name] = {"unlisted": True}
     rest = {
+        **facts.text.told(),
         "unit": facts.unit,
         "max_rows_per_unit": facts.max_rows_per_unit,
         "max_groups_per_unit": facts.max_groups_per_unit,

@@ -187,8 +187,8 @@ def _plain(values: Any) -> NDArray[Any] | None:
 
 
 def entries(values: Any) -> Iterable[Any]:
-    """The records of a container, as Python's objects where it has some of its own; Arrow's text that is no UTF-8 is
-    missing.
+    """The records of a container, as Python's objects where it has some of its own; bytes of Arrow's text that are no
+    UTF-8 are question marks, as in tables.
     """
     if not hasattr(values, "to_pylist"):
         return values  # type: ignore[no-any-return]
@@ -198,10 +198,12 @@ def entries(values: Any) -> Iterable[Any]:
 
 
 def _decoded(entry: bytes | None) -> str | None:
-    try:
-        return None if entry is None else entry.decode()
-    except UnicodeDecodeError:  # its own record's matter
+    if entry is None:
         return None
+    try:
+        return entry.decode()
+    except UnicodeDecodeError:  # its own record's matter
+        return entry.decode(errors="replace").replace("\ufffd", "?")
 
 
 def double(x: Any) -> float:

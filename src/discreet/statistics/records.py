@@ -56,8 +56,11 @@ def check_bounds(bounds: object, name: str = "bounds") -> Bounds:
     ((0.0, 200000.0), (0.0, 120.0))
     """
     if isinstance(bounds, Bounded):
-        if bounds.auto or bounds.missing != "drop":
-            raise ValueError(f"{name} is {bounds!r}, but here bounds are declared, and a missing record is left out.")
+        if bounds.auto or bounds.missing != "drop" or bounds.whole:
+            raise ValueError(
+                f"{name} is {bounds!r}, but here bounds are declared, and a missing record is left out; missing= and "
+                "whole= are for tables."
+            )
         bounds = (bounds.low, bounds.high)
     if not isinstance(bounds, Sequence) or isinstance(bounds, (str, bytes)) or len(bounds) != 2:
         raise ValueError(f"{name} is {bounds!r}, but must be a pair (low, high) of public numbers.")

@@ -1,7 +1,8 @@
-"""Dates as numbers: a column of ISO text (2024-02-29) between two public days is read, binned and drawn as days.
+"""Dates as numbers: a column of dates between two public days is read as tables read it (dates, times, ISO text such as
+2024-02-29), binned as days, and drawn as ISO text.
 
-To the model a date is a whole number of days since 1970-01-01. Text that names no day between the two, like a missing
-entry, falls into the cell of missing ones: each row is judged by itself.
+To the model a date is a whole number of days since 1970-01-01. What names no day between the two, like a missing entry,
+falls into the cell of missing ones: each row is judged by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Unlisted
+from discreet.schema import Bounded, Dates, Declaration, Schema, Unlisted
 
 __all__ = ["as_read", "day", "declared_dates", "with_dates", "written", "written_day"]
 
@@ -67,11 +68,11 @@ def with_dates(facts: Declaration, dates: Mapping[str, tuple[Any, Any]]) -> Decl
 
 
 def as_read(facts: Declaration, dates: tuple[str, ...]) -> Declaration:
-    """What the encoder is told: every day of such a column is a category."""
+    """What the encoder is told: such a column holds dates, however a container writes them."""
     columns: dict[str, Any] = dict(facts.schema)
     for name in dates:
         column = columns[name]
-        columns[name] = Categories(map(written_day, range(int(column.low), int(column.high) + 1)))
+        columns[name] = Dates(written_day(column.low), written_day(column.high))
     return replace(facts, schema=Schema(columns)) if dates else facts
 
 

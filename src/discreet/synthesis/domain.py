@@ -11,7 +11,7 @@ determined        none of its own: a *dependency* says its value for each label 
 ================  =====================================================================================================
 
 Rows in a structural zero (a combination that is declared impossible) count nowhere either. Each row is judged by
-itself, and none causes an error. Dates, read as ISO text, are numbers of days here (``dates``).
+itself, and none causes an error. Dates are numbers of days here (``dates``).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Domain:
         return replace(self, bins=every)
 
     def _is_whole(self, name: str) -> bool:
-        return name in self.whole or name in self.dates
+        return name in self.whole or name in self.dates or getattr(self.declaration.schema[name], "whole", False)
 
     def labels(self, name: str) -> list[Any]:
         """What each cell stands for: a label, a pair (from, to), or ``None`` for a missing entry."""
@@ -227,11 +227,7 @@ class Domain:
 
     def numbers(self, rows: Encoded, name: str) -> NDArray[np.float64]:
         """The entries of a bounded column, within its bounds; NaN for missing ones."""
-        if name not in self.dates:
-            return rows.numbers(name)
-        column, codes = self.declaration.schema[name], rows.codes(name)
-        assert isinstance(column, Bounded)
-        return np.where(codes < 0, math.nan, codes + column.low)
+        return rows.days(name) if name in self.dates else rows.numbers(name)
 
     def codes(self, rows: Encoded) -> Codes:
         """The cell of each entry; rows that count nowhere are left out, one by one."""

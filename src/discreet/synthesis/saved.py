@@ -110,7 +110,8 @@ def _told(facts: Declaration) -> dict[str, Any]:
     for name, column in facts.schema.items():
         if isinstance(column, Bounded):
             missing = {} if column.missing == "drop" else {"missing": column.missing}
-            columns[name] = {"bounds": [column.low, column.high], **missing}
+            told = {"whole": True} if column.whole else {}
+            columns[name] = {"bounds": [column.low, column.high], **missing, **told}
         elif isinstance(column, Categories):
             other = {} if column.other is None else {"other": column.other}
             columns[name] = {"categories": list(column.values), **other}

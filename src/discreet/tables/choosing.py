@@ -120,8 +120,11 @@ class ChoosingOperation:
 
     def _bounded(self, name: str, low: float, high: float) -> Bounded:
         """A column's declaration with chosen bounds; what missing counts as is clipped to them, as values are."""
-        filled = self.query.rows.grid(name).bounds.missing
-        return Bounded(low, high, filled if filled == "drop" else min(max(filled, low), high))
+        declared = self.query.rows.grid(name).bounds
+        filled = declared.missing
+        if declared.whole:
+            low, high = math.floor(low), math.ceil(high)
+        return Bounded(low, high, filled if filled == "drop" else min(max(filled, low), high), declared.whole)
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Choose, read the table, and answer."""

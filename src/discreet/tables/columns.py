@@ -113,6 +113,7 @@ class Columns:
         declared, raw = self.schema[name], self.raw(name)
         if isinstance(declared, Bounded) and name not in self.derived:
             clipped = raw.clip(declared.low, declared.high)
+            clipped = (clipped + 0.5).floor().cast(nw.Float64) if declared.whole else clipped
             return clipped if declared.missing == "drop" else clipped.fill_null(declared.missing)
         if isinstance(declared, Categories):
             return nw.when(self.known(name)).then(raw)

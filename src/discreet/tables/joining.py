@@ -86,13 +86,6 @@ def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> So
     there = engine.project(sides[1], [*(name for name in names.values() if name.startswith("r")), "unit_ AS other_"])
     pairs = quietly(lambda: engine.project(engine.joined(sides[0], there, "unit_ = other_"), list(names.values())))
     kinds = {**right.kinds, **left.kinds}
-    again = None
-    if left.decoded is not None or right.decoded is not None:
-
-        def again() -> Source:
-            decoded = [source if source.decoded is None else source.decoded() for source in (left, right)]
-            return _paired(decoded[0], decoded[1], unit, most)
-
     return Source(
         engine,
         pairs,
@@ -101,7 +94,6 @@ def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> So
         kinds,
         names,
         left.whole | right.whole,
-        again,
     )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, TypeAlias
 
-from discreet.encoding.engines import EngineFailed, UnreadableText, quietly
+from discreet.encoding.engines import EngineFailed, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
@@ -84,7 +84,7 @@ class GroupedRows:
         """
         bounds = self.grid(name).bounds
         ends = [bounds.low, bounds.high, *([] if bounds.missing == "drop" else [bounds.missing])]
-        typed = self.derived[name].logical() if name in self.derived else name in self.source.whole
+        typed = self.derived[name].logical() if name in self.derived else name in self.source.whole or bounds.whole
         return typed and self.grid(name).scale >= 1 and all(float(end).is_integer() for end in ends)
 
     # --- keys --------------------------------------------------------------------------------------------------------
@@ -115,12 +115,7 @@ class GroupedRows:
         totals, names = quietly(lambda: self._totals(wanted, key))
 
         def scan(progress: Progress | None) -> dict[tuple[Any, ...], Stats]:
-            try:
-                return quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
-            except UnreadableText:
-                if self.source.decoded is None:
-                    raise
-                return replace(self, source=self.source.decoded()).run(wanted, key, progress)
+            return quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
 
         return scan
 

@@ -248,7 +248,13 @@ def table(
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     opened = open_source(
-        source, schema, unit, memory_limit=memory_limit, threads=threads, temp_directory=temp_directory
+        source,
+        schema,
+        unit,
+        text=facts.text,
+        memory_limit=memory_limit,
+        threads=threads,
+        temp_directory=temp_directory,
     )
     default = unit is not None and max_rows_per_unit is None
     spread = 1 if auto and max_groups_per_unit is None else groups

@@ -1,0 +1,167 @@
+"""Text files as columns of text: CSV, tab-separated, JSON lines. They are read as text and cast by the schema, never by
+a guess from their first lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from discreet.encoding.duckdb import DuckDB
+from discreet.encoding.engines import quietly
+from discreet.encoding.opened import Opened, check_once
+from discreet.encoding.parquet import literal_paths
+from discreet.errors import extra, is_whole_text
+from discreet.schema import Bounded, Categories, Column, Dates, Schema, TextForm, Times
+
+__all__ = ["header", "open_json_lines", "open_text_files", "unreadable_lines"]
+
+_LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
+
+
+def open_text_files(
+    connection: Any, files: Sequence[str], schema: Schema, columns: Sequence[str], form: TextForm, buffer: int
+) -> Opened:
+    """Text files whose first line names the columns."""
+    separator = form.separator or _separator(files[0])
+    names = _names(files, separator)
+    if absent := [name for name in columns if name not in names]:  # a file without names has a record in their place
+        raise ValueError(
+            f"There is no column {absent[0]!r} in the first line of {files[0]!r}, which names the columns"
+            f"{_other_separator(files[0], columns)}."
+        )
+    check_once(names, columns)
+    rows = _read_text(connection, files, len(names), separator, buffer_size=buffer)
+    places = {name: f"column{names.index(name)}" for name in columns}
+    form_of_date = None if form.date_format is None else _checked_format(connection, form.date_format)
+    read = [_rewritten(place, schema.get(name), form, form_of_date) for name, place in places.items()]
+    return Opened(rows.project(", ".join(read)), places, frozenset(columns), mended=True)
+
+
+def _rewritten(place: str, column: Column | None, form: TextForm, form_of_date: str | None) -> str:
+    """A column of text in the grammar of ``values`` and ``moments``; what is none in its own form is missing."""
+    if isinstance(column, (Dates, Times)) and form_of_date is not None:
+        return f"strftime(try_strptime({place}, {form_of_date}), '%Y-%m-%d %H:%M:%S.%f') AS {place}"
+    numbers = isinstance(column, Bounded) or (isinstance(column, Categories) and not column.textual)
+    if numbers and form.decimal == ",":
+        return f"CASE WHEN NOT contains({place}, '.') THEN replace({place}, ',', '.') END AS {place}"
+    return place
+
+
+def _checked_format(connection: Any, date_format: str) -> str:
+    """A format as a constant, if DuckDB knows its signs."""
+    constant = DuckDB().literal(date_format)
+    try:
+        connection.execute(f"SELECT try_strptime('', {constant})").fetchall()
+    except Exception:
+        raise ValueError(f"date_format is {date_format!r}, which has a sign that is not known: '%d/%m/%Y'.") from None
+    return constant
+
+
+def unreadable_lines(path: str, text: TextForm) -> list[int]:
+    """The numbers of the lines of a text file that hold no row: too few fields, or bytes that are no text.
+    They are private.
+    """
+    with extra("tables"):
+        import duckdb
+    connection = duckdb.connect(":memory:")
+    separator = text.separator or _separator(path)
+    width = len(header(path, separator))
+    rows = quietly(lambda: _read_text(connection, [path], width, separator, store_rejects=True))
+    quietly(lambda: rows.aggregate("count(*)").fetchall())
+    found = connection.execute("SELECT DISTINCT line FROM reject_errors ORDER BY line").fetchall()
+    return [int(line) for (line,) in found]
+
+
+def _read_text(connection: Any, files: Sequence[str], width: int, separator: str, **more: Any) -> Any:
+    # Every choice that DuckDB would make by looking at rows is made here; a line that is too short, or too long, is
+    # left out. What a folder is called says nothing about rows: a column is what the file holds. Columns have names of
+    # our own: some files have a column without a name, or two that differ in large and small letters alone, which to
+    # DuckDB are one. One thread a file: another, which starts in the middle, has to guess where a row begins, and takes
+    # a line inside of a quoted entry for one.
+    return connection.read_csv(
+        literal_paths(files),
+        auto_detect=False,
+        hive_partitioning=False,
+        header=True,
+        columns={f"column{place}": "VARCHAR" for place in range(width)},
+        sep=separator,
+        quotechar='"',
+        escapechar='"',
+        ignore_errors=True,
+        strict_mode=False,
+        parallel=False,
+        max_line_size=_LONGEST_LINE,
+        **more,
+    )
+
+
+def _separator(path: str) -> str:
+    return "\t" if ".tsv" in path else ","
+
+
+def _other_separator(path: str, columns: Sequence[str]) -> str:
+    """What to write, where another sign separates the names."""
+    for sign in ";\t|,":
+        if set(columns) <= set(header(path, sign)):
+            return f": they are separated by {sign!r}, so write separator = {json.dumps(sign)} in the schema"
+    return ""
+
+
+def _names(files: Sequence[str], separator: str) -> list[str]:
+    """The names in the first line of text files, the same in all: public, as the names of columns are."""
+    first = header(files[0], separator)
+    if other := [path for path in files[1:] if header(path, separator) != first]:
+        raise ValueError(
+            f"{other[0]!r} has other columns than {files[0]!r}, or another order: files read together must agree."
+        )
+    return first
+
+
+def header(path: str, separator: str | None = None) -> list[str]:
+    """The names in the first line of a text file."""
+    with extra("tables"):
+        import pyarrow as pa
+    try:
+        # what follows the names may be anything
+        with pa.input_stream(path) as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape") as lines:
+            names = next(csv.reader(lines, delimiter=separator or _separator(path)), [])
+    except (OSError, EOFError, csv.Error) as error:
+        reason = type(error).__name__
+        raise ValueError(f"{path!r} cannot be read as a text file with names in its first line ({reason}).") from None
+    if not all(map(is_whole_text, names)) or any("\0" in name for name in names):
+        raise ValueError(f"The first line of {path!r} is no UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8).")
+    if not any(names):
+        raise ValueError(f"{path!r} has no first line of column names, but a text file needs one.")
+    return names
+
+
+def open_json_lines(connection: Any, files: Sequence[str], columns: Sequence[str], buffer: int) -> Opened:
+    """JSON lines: every line by itself, read as text, and of its object the declared members as text.
+
+    A line that is no object is left out; a member that is not there, or null, is missing.
+    """
+    lines = connection.read_csv(
+        literal_paths(files),
+        auto_detect=False,
+        hive_partitioning=False,
+        header=False,
+        columns={"line": "VARCHAR"},
+        sep="\x01",  # which no line of JSON holds
+        quotechar="",
+        escapechar="",
+        ignore_errors=True,
+        strict_mode=False,
+        parallel=False,
+        max_line_size=_LONGEST_LINE,
+        buffer_size=buffer,
+    )
+    valid = lines.filter("TRY(json_type(line)) = 'OBJECT'")  # an engine may look at conditions in any order
+    places = [DuckDB().literal('$."' + re.sub(r'(["\\])', r"\\\1", name) + '"') for name in columns]
+    members = [f"TRY(json_extract_string(line, {place})) AS member{i}" for i, place in enumerate(places)]
+    called = {name: f"member{i}" for i, name in enumerate(columns)}
+    return Opened(valid.project(", ".join(members)), called, frozenset(columns), mended=True)

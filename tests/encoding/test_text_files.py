@@ -1,0 +1,102 @@
+"""Text files as people have them: read right, or refused by name before the charge, with what to write instead."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.encoding.sources import open_source
+from discreet.schema import Bounded, Categories, Dates, Schema, TextForm, Unlisted, parse_schema
+
+FACTS = Schema(age=Bounded(0, 120), sex=Categories(["f", "m"]), seen=Dates("2024-01-01", "2024-12-31"))
+DAY = (dt.date(2024, 12, 31) - dt.date(1970, 1, 1)).days * 86400.0
+ROWS = [(31.5, "f", DAY), (7.0, "m", DAY)]
+PLAIN = "age,sex,seen\n31.5,f,2024-12-31\n7,m,2024-12-31\n"
+FILES = {
+    "plain": PLAIN.encode(),
+    "an index without a name": b",age,sex,seen\n0,31.5,f,2024-12-31\n1,7,m,2024-12-31\n",
+    "names twice": b"age,x,x,sex,seen\n31.5,1,2,f,2024-12-31\n7,1,2,m,2024-12-31\n",
+    "names in large letters": b"age,AGE,sex,seen,Seen\n31.5,1,f,2024-12-31,x\n7,1,m,2024-12-31,x\n",
+    "commas at the ends of lines": b"age,sex,seen,\n31.5,f,2024-12-31,\n7,m,2024-12-31,\n",
+    "commas at the ends of rows": b"age,sex,seen\n31.5,f,2024-12-31,\n7,m,2024-12-31,\n",
+    "Excel": b"\xef\xbb\xbf" + PLAIN.replace("\n", "\r\n").encode(),
+    "quoted": b'"age","sex","seen"\n"31.5","f","2024-12-31"\n"7","m","2024-12-31"\n',
+}
+
+
+def rows(path, text=None):
+    return open_source(path, FACTS, None, text=text or TextForm()).frame.fetchall()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_ordinary_files_are_read(tmp_path, name):
+    (tmp_path / "t.csv").write_bytes(FILES[name])
+    assert rows(tmp_path / "t.csv") == ROWS
+    table = dp.table(tmp_path / "t.csv", schema=FACTS)
+    assert table.group_by("sex").count().release(epsilon=1e6).value["count"].to_list() == [1, 1]
+
+
+def test_packed_files_are_read(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(PLAIN.encode()))
+    with pa.CompressedOutputStream(str(tmp_path / "t.csv.zst"), "zstd") as file:
+        file.write(PLAIN.encode())
+    for name in ("t.csv.gz", "t.csv.zst"):
+        assert rows(tmp_path / name) == ROWS
+
+
+EUROPEAN = "age;sex;seen\n31,5;f;31/12/2024\n7;m;31/12/2024\n"
+
+
+def test_a_schema_says_how_text_is_written(tmp_path):
+    """The file's own form, and nothing else: a cell in another is missing, and changes no other."""
+    (tmp_path / "t.csv").write_text(EUROPEAN + "1.5;f;2024-12-31\n")
+    form = TextForm(separator=";", decimal=",", date_format="%d/%m/%Y")
+    assert rows(tmp_path / "t.csv", form) == [*ROWS, (None, "f", None)]
+    (tmp_path / "schema.toml").write_text(
+        'separator = ";"\ndecimal = ","\ndate_format = "%d/%m/%Y"\n'
+        "[columns]\nage = { bounds = [0, 120], whole = true }\n"
+        'sex = { categories = ["f", "m"] }\nseen = { dates = ["2024-01-01", "2024-12-31"] }\n'
+    )
+    table = dp.table(tmp_path / "t.csv", schema=tmp_path / "schema.toml")
+    answer = table.sql("SELECT SUM(age) AS s, COUNT(seen) AS n FROM t", epsilon=1e6).value
+    assert answer.to_dicts() == [{"s": 39, "n": 2}]
+
+
+REFUSED = {
+    "semicolons": (EUROPEAN.encode(), r'separated by \';\', so write separator = ";" in the schema'),
+    "tabs": (PLAIN.replace(",", "\t").encode(), r'write separator = "\\t" in the schema'),
+    "UTF-16": (PLAIN.encode("utf-16"), "is no UTF-8: save the file as UTF-8"),
+    "Latin-1": ("âge,age,sex,seen\n".encode("latin-1") + b"1,2,f,2024-12-31\n", "is no UTF-8: save the file as UTF-8"),
+    "a declared name twice": (b"age,sex,seen,sex\n1,f,2024-12-31,m\n", "Two columns are called 'sex'"),
+    "no names": (b"\n1,2\n", "no first line of column names"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_first_line_tells_is_refused_with_the_remedy(tmp_path, name):
+    data, said = REFUSED[name]
+    (tmp_path / "t.csv").write_bytes(data)
+    with pytest.raises(ValueError, match=said):
+        dp.table(tmp_path / "t.csv", schema=FACTS)
+
+
+def test_a_form_that_is_none_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text(EUROPEAN)
+    with pytest.raises(ValueError, match="has a sign that is not known"):
+        rows(tmp_path / "t.csv", TextForm(separator=";", date_format="%Q"))
+    for line in ('separator = ";;"', 'separator = "\\""', 'decimal = "x"', 'date_format = "dd/mm"', "separator = 1"):
+        with pytest.raises(ValueError, match=line.split(" ")[0]):
+            parse_schema(f"{line}\n[columns]\nage = {{ bounds = [0, 1] }}\n")
+
+
+def test_a_model_keeps_the_form_of_its_files(tmp_path):
+    """It predicts for files that are written as those it was made of."""
+    from discreet.linear.saved import told
+    from discreet.schema import Declaration, declaration
+
+    facts = Declaration(Schema(age=Bounded(0, 9, whole=True), k=Unlisted()), text=TextForm(separator=";"))
+    assert declaration(told(facts)) == facts
