@@ -38,6 +38,7 @@ from discreet.errors import whole
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_readable
 from discreet.mechanisms.sparse_vector import PaidOnce
 from discreet.release import Chargeable, pay
 
@@ -70,6 +71,7 @@ def _laplace_votes(scale: float, unit: str) -> Laplace:
 
 def check_counts(counts: Any, queries: int) -> None:
     """Refuse what is publicly no array of votes for at most so many queries. The number of queries is public."""
+    check_readable(counts, "counts")
     shape: tuple[int, ...] = getattr(counts, "shape", ())
     kind = getattr(getattr(counts, "dtype", None), "kind", "")
     if len(shape) != 2 or kind not in "iuf" or not kind:
