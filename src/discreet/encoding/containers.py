@@ -56,7 +56,7 @@ def listed(source: Any) -> Any:
     NumPy would find one for all of them.
     """
     typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
-    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, Mapping, Set)):
+    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, type, Mapping, Set)):
         return source
     return list(source) if hasattr(source, "__len__") and hasattr(source, "__iter__") else source
 

@@ -43,9 +43,9 @@ _FAR = 1 << 40
 class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
 
-    ``distance`` says how far data are from unsafe (no number: not far at all), ``base`` answers and makes its own noise. ``epsilon`` and ``delta``
-    pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if there it does not depend on any
-    one record).
+    ``distance`` says how far data are from unsafe (what is no number is not far), ``base`` answers and makes its own
+    noise. ``epsilon`` and ``delta`` pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if
+    there it does not depend on any one record).
 
     >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
     >>> test.threshold, test.event.epsilon <= 1.0

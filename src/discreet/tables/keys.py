@@ -13,6 +13,7 @@ from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import exceeding, noise_tail
+from discreet.mechanisms.values import exact_number
 from discreet.random.tap import noised
 
 __all__ = ["KeySelection"]

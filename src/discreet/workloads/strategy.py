@@ -38,6 +38,7 @@ from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
 __all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "raised"]
 
 _BITS = 30  # finer answers are rounded to multiples of 2^-30, so that counts below 2^23 stay exact doubles
+_LONGEST = 1 << 200  # of a count
 
 
 class Measured(ABC):
@@ -154,8 +155,9 @@ def check_histogram(histogram: Any, shape: tuple[int, ...]) -> None:
 def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """A histogram as whole numbers, of 64 bits or of any length. Never shows a value, never fails on one.
 
-    Integers are kept up to the largest double. Other numbers are rounded down, what is none is an empty cell, and a
-    double beyond ±2^53 is moved there: each of these changes a cell by at most one when one record changes it by one.
+    Integers are kept up to ±2^200, so that inference can square them. Other numbers are rounded down, what is none is
+    an empty cell, and in an array of floats what lies beyond ±2^53 is moved there: each of these changes a cell by at
+    most one when one record changes it by one.
     """
     check_histogram(histogram, shape)
     array = numbers(histogram)
@@ -165,7 +167,7 @@ def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         return array.astype(np.int64)
     exact = np.empty(array.size, object)
-    exact[:] = [math.floor(v) for v in array.reshape(-1).tolist()]
+    exact[:] = [max(-_LONGEST, min(math.floor(v), _LONGEST)) for v in array.reshape(-1).tolist()]
     return exact.reshape(shape)
 
 
