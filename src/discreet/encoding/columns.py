@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
-from discreet.mechanisms.records import check_container, element_type, entries
+from discreet.mechanisms.records import check_container, element_type, entries, quiet_doubles
 from discreet.schema import Bounded, Categories
 
 __all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "of_arrow", "texts"]
@@ -48,8 +48,7 @@ def doubles(values: Any) -> NDArray[np.float64]:
     """Entries as numbers, by the grammar of ``values``; NaN for what is none."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "biuf":
-        with np.errstate(all="ignore"):  # a long double may be beyond all doubles
-            return np.asarray(values).astype(np.float64)
+        return quiet_doubles(np.asarray(values))  # a long double may be beyond all doubles
     return np.array([number(value) for value in entries(values)], np.float64)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms.records import double
+from discreet.mechanisms.records import double, quiet_doubles
 
 __all__ = ["UnreadColumn", "UnreadRows", "column_types", "framed", "kind_of", "listed", "row_length"]
 
@@ -58,7 +58,8 @@ def listed(source: Any) -> Any:
     typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
     if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, type, Mapping, Set)):
         return source
-    return list(source) if hasattr(source, "__len__") and hasattr(source, "__iter__") else source
+    read = hasattr(source, "__iter__") or hasattr(source, "__getitem__")
+    return list(source) if hasattr(source, "__len__") and read else source
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -83,10 +84,9 @@ class UnreadRows:
         if framed(source):
             return np.stack([_floats(series) for series in _series(source)], axis=1)
         if hasattr(source, "tocsr"):
-            return np.asarray(source.toarray(), np.float64)
+            return quiet_doubles(source.toarray())
         if isinstance(source, np.ndarray) and source.dtype != object:
-            with np.errstate(all="ignore"):
-                return np.asarray(source, np.float64)
+            return quiet_doubles(source)
         return np.array([_row(row, self.columns) for row in source], np.float64).reshape(-1, self.columns)
 
 
@@ -132,8 +132,7 @@ def _floats(series: Any) -> NDArray[np.float64]:
     values = np.asarray(series)
     if values.dtype == object:  # it has missing entries
         return np.array([double(value) for value in values], np.float64)
-    with np.errstate(all="ignore"):
-        return values.astype(np.float64)
+    return quiet_doubles(values)
 
 
 # --- a column --------------------------------------------------------------------------------------------------------

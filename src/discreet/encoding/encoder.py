@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, of_arrow, texts
+from discreet.mechanisms.records import quiet_doubles
 from discreet.schema import Bounded, Categories, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder"]
@@ -187,7 +188,7 @@ def _array(column: Any) -> _Found:
     """A column of text, or of doubles."""
     if str(column.type) in ("string", "large_string"):
         return of_arrow(column)
-    return np.asarray(column.to_numpy(), np.float64)
+    return quiet_doubles(column.to_numpy())
 
 
 def _textual(column: Any) -> bool:

@@ -36,6 +36,7 @@ __all__ = [
     "has_named_columns",
     "holds_numbers",
     "is_fractional",
+    "quiet_doubles",
     "readable",
     "rows",
 ]
@@ -154,7 +155,7 @@ def rows(values: Any, dimension: int) -> NDArray[np.float64]:
     check_rows(values, dimension)
     array = _plain(values)
     if array is not None:
-        return array.astype(np.float64)
+        return quiet_doubles(array)
     return np.array([_row(x, dimension) for x in entries(values)], np.float64).reshape(-1, dimension)
 
 
@@ -164,9 +165,17 @@ def _plain(values: Any) -> NDArray[Any] | None:
     if not isinstance(getattr(values, "dtype", None), np.dtype) or values.dtype == object:
         return None
     array = np.asarray(values)
-    if not isinstance(values, np.ndarray):  # of pandas, where one missing entry makes doubles of all
-        return array.astype(np.float64)
+    if array.dtype.kind == "f" or not isinstance(values, np.ndarray):  # in pandas a missing entry makes doubles of all
+        return quiet_doubles(array)
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def quiet_doubles(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers as doubles, with one NaN for all: NumPy would warn of a signalling one, wherever it is used."""
+    with np.errstate(all="ignore"):
+        doubles = array.astype(np.float64)
+    doubles[np.isnan(doubles)] = np.nan
+    return doubles
 
 
 def entries(values: Any) -> Iterable[Any]:
@@ -208,10 +217,11 @@ def double(x: Any) -> float:
     """
     kind = type(x)
     if kind is float:
-        return float(x)
+        return float(x) if x == x else math.nan  # a signalling one would warn
     try:
         if issubclass(kind, REAL) and not issubclass(kind, np.timedelta64):
-            return float(x)
+            near = float(x)
+            return near if near == near else math.nan
         # An array or tensor of no dimensions holds one number. Whatever else has a __float__ may warn from there.
         return double(x.item()) if getattr(x, "shape", None) == () and not issubclass(kind, np.generic) else math.nan
     except OverflowError:

@@ -29,6 +29,7 @@ from discreet.mechanisms.records import (
     entries,
     holds_numbers,
     is_fractional,
+    quiet_doubles,
     readable,
 )
 
@@ -114,7 +115,7 @@ def finite(array: NDArray[Any], missing: Fraction = Fraction(0)) -> NDArray[Any]
     """An array of numbers with doubles that are finite; integers as they are."""
     if array.dtype.kind != "f":
         return array
-    doubles = array.astype(np.float64)
+    doubles = quiet_doubles(array)
     if np.isfinite(doubles).all():
         return doubles
     largest = float(LARGEST)

@@ -40,6 +40,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import check_readable
 from discreet.mechanisms.sparse_vector import PaidOnce
+from discreet.mechanisms.values import finite
 from discreet.release import Chargeable, pay
 
 __all__ = ["NONE", "SOFT_UNIT", "Aggregator", "Answers", "GNMax", "LNMax", "Session", "check_counts", "gaussian_votes"]
@@ -128,7 +129,7 @@ class Aggregator(Mechanism[Answers]):
 
     def each(self, data: Any) -> list[Any]:
         """What ``put`` looks at, for each query."""
-        return list(np.asarray(data))
+        return list(finite(np.asarray(data)))
 
     def draw(self, data: Any, rng: random.Rng) -> Answers:
         """A label a query; once every answer is used up, the rest has none and costs nothing."""
