@@ -341,21 +341,24 @@ def test_errors_tell_nothing_of_records():
     ]
     cases += [
         (mechanism, scores)
-        for mechanism in (Exponential(), NoisyMax(), PermuteAndFlip(), TopK(k=1))
-        for scores in ([1.0, secret], [[1.0], [secret, 2]])
+        for mechanism in (Exponential(), NoisyMax(), PermuteAndFlip(), TopK(k=1), Laplace(sensitivity=1.0, epsilon=1.0))
+        for scores in (np.array([secret]), [[1.0], [secret, 2]])
     ]
-    cases += [(Laplace(sensitivity=1.0, epsilon=1.0), [1.0, secret]), (DiscreteLaplace(epsilon=1.0), [1, secret])]
     for mechanism, records in cases:
         with pytest.raises(ValueError, match=r"\.$") as error:
             mechanism.release(records)
         assert secret not in str(error.value)
 
 
-def test_an_unusual_distance_is_refused_in_one_sentence():
+def test_a_distance_that_is_no_number_is_none_and_one_that_fails_is_told_in_one_sentence():
     test = ProposeTestRelease(**MODE, distance=lambda given: given, base=lambda _: 1)
-    for bad in ("a private word", [1], np.array([1, 2]), 1j, None):
-        with pytest.raises(ValueError, match="distance did not give a number, but must give one, at least 0"):
-            test.release(bad)
+    for bad in ("a private word", [1], np.array([1, 2]), 1j, None, math.nan, -math.inf, Evil()):
+        assert test.release(bad, rng=1).value is None
+    assert test.release(math.inf, rng=1).value == 1
+    failing = ProposeTestRelease(**MODE, distance=float, base=lambda _: 1)
+    with pytest.raises(ValueError, match="distance failed on the data, but must give a number, at least 0") as caught:
+        failing.release("a private word")
+    assert "private" not in str(caught.value)
 
 
 # --- one entry does not round another ------------------------------------------------------------------------------

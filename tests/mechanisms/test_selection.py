@@ -165,11 +165,20 @@ def test_sampling_a_set_too_large_to_list():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bad", [[], [[1.0, 2.0]], [1.0, math.nan], [math.inf], ["12345"], 3.0, None])
-def test_bad_scores_are_refused_without_being_shown(kind, bad):
+@pytest.mark.parametrize("bad", [[], [[1.0, 2.0]], np.array(["12345"]), 3.0, None])
+def test_what_is_publicly_no_line_of_scores_is_refused_without_being_shown(kind, bad):
     with pytest.raises(ValueError, match="scores") as caught:
         kind().release(bad)
     assert "12345" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bad", [math.nan, -math.inf, None, "12345", 1j, object(), -(10**400)])
+def test_a_score_that_is_no_number_is_the_lowest(kind, bad):
+    """Nothing is told by an error: the others are chosen among as if it were not there."""
+    assert {kind(epsilon=1.0).release([bad, -1e300], rng=seeded(i)).value for i in range(20)} == {1}
+    assert {kind(epsilon=1.0).release([bad, bad], rng=seeded(i)).value for i in range(20)} == {0, 1}
+    assert kind(epsilon=1.0).release([0.0, math.inf, bad], rng=1).value == 1
 
 
 def test_bad_parameters_are_named():

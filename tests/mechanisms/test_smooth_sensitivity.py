@@ -93,5 +93,12 @@ def test_bad_parameters_are_named():
         SmoothMedian(bounds=(0.0, 1.0), epsilon=-1.0)
     with pytest.raises(ValueError, match="delta is 1e-300, but is too small"):
         SmoothSensitivity(epsilon=1e-4, delta=1e-300, resolution=1.0)
-    with pytest.raises(ValueError, match="smooth bound is not a finite number"):
-        SmoothSensitivity(epsilon=1.0, resolution=1.0).release((1.0, math.nan))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, None, "0.1"])
+def test_a_bound_that_is_no_number_bounds_nothing(bad, delta):
+    """Then the noise is as wide as doubles are, and the value cannot be told."""
+    mechanism = SmoothSensitivity(epsilon=1.0, delta=delta, resolution=1.0)
+    assert min(abs(mechanism.release((1.0, bad), rng=i).value) for i in range(20)) > 1e300
+    assert mechanism.release((bad if bad != math.inf else None, 1e-6), rng=1) == mechanism.release((0.0, 1e-6), rng=1)

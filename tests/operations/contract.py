@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -80,7 +80,8 @@ class Case:
     An operation that is bound to its source is made from it (``bound``), and takes no data. ``spy`` wraps the data so
     that reading is noted, where ``Spied`` does not do; ``sized`` says that the size of the container is public.
     An audit of it, which every operation has, takes data and neighbour as they are if they move what is noised by as
-    much as is declared, and ``worst`` otherwise.
+    much as is declared, and ``worst`` otherwise. ``holds`` says whether the entries of data are records, or values that
+    a caller made of them; ``calls``, that a function of the user's reads them, which may fail in its own way.
     """
 
     name: str
@@ -92,6 +93,8 @@ class Case:
     spy: Callable[[Any, Log], Any] = Spied
     result: Callable[[Any], Any] = field(default=lambda value: value, repr=False)  # what is compared of a value
     worst: Worst = Worst()
+    holds: Literal["records", "values"] = "records"
+    calls: bool = False
 
     def operation(self, data: Any) -> tuple[Any, Any]:
         """The operation and what its release takes."""

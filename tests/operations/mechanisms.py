@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from discreet import mechanisms as m
@@ -13,7 +15,7 @@ MOVED = np.concatenate([[[1e9, -1e9]], POINTS[1:]])
 WORDS = ["a"] * 60 + ["b"] * 9 + ["c"]
 PTR = {"epsilon": 1.0, "delta": 1e-6, "distance": lambda x: 50 + sum(1 for _ in x), "base": lambda _: "safe"}
 
-OPERATIONS = [
+VALUES = [
     Case("Laplace", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5), [3.0, 4.0], [3.5, 3.5], sized=True),
     Case(
         "Gaussian",
@@ -45,7 +47,6 @@ OPERATIONS = [
     Case("PermuteAndFlip", lambda: m.PermuteAndFlip(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case("NoisyMax", lambda: m.NoisyMax(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case("TopK", lambda: m.TopK(k=2, sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
-    Case("RandomizedResponse", lambda: m.RandomizedResponse(epsilon=1.0, categories=3), [0, 1, 2, 1], [0, 1, 1, 1]),
     Case(
         "AboveThreshold",
         lambda: m.AboveThreshold(threshold=8.0),
@@ -68,6 +69,11 @@ OPERATIONS = [
         sized=True,
         worst=Worst((3.0, 0.5), (3.5, 0.5)),
     ),
+    Case("of a household", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5, unit="household"), [3.0], [4.0], sized=True),
+]
+
+RECORDS = [
+    Case("RandomizedResponse", lambda: m.RandomizedResponse(epsilon=1.0, categories=3), [0, 1, 2, 1], [0, 1, 1, 1]),
     Case(
         "SmoothMedian",
         lambda: m.SmoothMedian(bounds=(0.0, 10.0), epsilon=1.0),
@@ -81,6 +87,7 @@ OPERATIONS = [
         [1] * 9,
         [1] * 8,
         worst=Worst([1] * 15, [1] * 14, lambda: m.ProposeTestRelease(**PTR | {"distance": len})),
+        calls=True,
     ),
     Case(
         "StableMode",
@@ -104,5 +111,6 @@ OPERATIONS = [
         sized=True,
         worst=Worst(trials=400),
     ),
-    Case("of a household", lambda: m.Laplace(sensitivity=1.0, epsilon=0.5, unit="household"), [3.0], [4.0], sized=True),
 ]
+
+OPERATIONS = [*(replace(case, holds="values") for case in VALUES), *RECORDS]

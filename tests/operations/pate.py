@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def synthetic(model: Any) -> Any:
     return model.sample(4, rng=1)
 
 
-OPERATIONS: list[Case] = [
+VOTES: list[Case] = [
     Case("LNMax", lambda: pate.LNMax(scale=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
     Case("GNMax", lambda: pate.GNMax(sigma=3.0, queries=4), COUNTS, MOVED, spy=SpiedArray),
     Case(
@@ -107,6 +108,10 @@ OPERATIONS: list[Case] = [
         spy=SpiedArray,
         worst=Worst(trials=200, reach=0.3),  # its smooth sensitivity is one for all counts
     ),
+]
+
+OPERATIONS: list[Case] = [
+    *(replace(case, holds="values") for case in VOTES),
     Case(
         "PATEFit",
         fit,

@@ -59,6 +59,7 @@ OPERATIONS: list[Case] = [
         DATA[1:],
         sized=True,
         spy=SpiedDataset,
+        calls=True,
         result=lambda model: [parameter.detach().numpy() for parameter in model.parameters()],
         worst=Worst(
             DATA[:3], [(X[0] * 1e6, torch.tensor(1)), *DATA[:3]], lambda: training(4, 4, undecided), trials=100

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet import statistics as st
 from discreet import tuning
-from tests.operations.contract import Case, Worst
+from tests.operations.contract import Case, Log, Spied, Worst
 
 VALUES = [0.2, 0.4, 0.9, 0.1]
 
@@ -53,14 +53,29 @@ SCORED, OTHER = (Above(), (ROWS, TARGETS)), (Above(), (ROWS[1:], TARGETS[1:]))
 WRONG = Worst(SCORED, (Above(), (ROWS[:-1], TARGETS[:-1])))  # without the record that is predicted wrongly
 
 
+def spied_targets(data: Any, log: Log) -> Any:
+    model, (rows, targets) = data
+    return model, (rows, Spied(targets, log))
+
+
 OPERATIONS = [
-    Case("Correct", lambda: tuning.Correct(epsilon=1.0), SCORED, OTHER),
-    Case("squared errors", lambda: tuning.squared_errors((0.0, 1.0), epsilon=1.0), SCORED, OTHER, worst=WRONG),
+    Case("Correct", lambda: tuning.Correct(epsilon=1.0), SCORED, OTHER, spy=spied_targets),
+    Case(
+        "squared errors",
+        lambda: tuning.squared_errors((0.0, 1.0), epsilon=1.0),
+        SCORED,
+        OTHER,
+        spy=spied_targets,
+        worst=WRONG,
+        calls=True,
+    ),
     Case(
         "Total",
         lambda: tuning.Total(values=lambda model, data: -np.abs(data[1]), bounds=(-1.0, 0.0), epsilon=1.0),
         SCORED,
         OTHER,
+        spy=spied_targets,
+        calls=True,
     ),
     Case("Selection", lambda: search(mean=3.0), VALUES, VALUES[1:], result=told, worst=Worst(trials=200)),
     # of mean 30: that it makes no run, and so reads nothing, has probability 1e-13

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from discreet import workloads as w
@@ -23,7 +25,7 @@ def measured(value):
 # 256 cells, so that there are widths to choose from; a record at the end of a bucket that is empty otherwise
 EMPTY, LAST = [0] * 256, [0] * 255 + [1]
 
-OPERATIONS = [
+HISTOGRAMS = [
     Case(
         "Adaptive",
         lambda: w.Adaptive(workload=w.AllRanges(256), epsilon=1.0),
@@ -92,3 +94,5 @@ OPERATIONS = [
         result=measured,
     ),
 ]
+
+OPERATIONS = [replace(case, holds="values") for case in HISTOGRAMS]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
-from discreet.mechanisms.records import element_type, entries
+from discreet.mechanisms.records import check_container, element_type, entries, quiet_doubles
 from discreet.moments import seconds
 from discreet.schema import Bounded, Categories
 
@@ -30,7 +30,15 @@ class Words(NamedTuple):
 
 
 def check_type(name: str, values: Any) -> None:
-    """Refuse a container whose type, a public fact, holds neither numbers nor text; a list states none."""
+    """Refuse a container whose type, a public fact, holds neither numbers nor text; a list states none.
+
+    So is one that does not hold one entry a row: a number, a text, an iterator, a table, a sparse matrix.
+    """
+    if not hasattr(type(values), "__len__") or getattr(values, "ndim", 1) != 1:
+        raise ValueError(
+            f"Column {name!r} is a {type(values).__name__}, but must be a list or an array with one entry a row."
+        )
+    check_container(values, f"Column {name!r}")
     kind = element_type(values)
     if kind is not None and kind_of(kind) not in ("numbers", "text", "objects"):
         raise ValueError(
@@ -42,8 +50,7 @@ def doubles(values: Any) -> NDArray[np.float64]:
     """Entries as numbers, by the grammar of ``values``; NaN for what is none."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "biuf":
-        with np.errstate(all="ignore"):  # a long double may be beyond all doubles
-            return np.asarray(values).astype(np.float64)
+        return quiet_doubles(np.asarray(values))  # a long double may be beyond all doubles
     return np.array([number(value) for value in entries(values)], np.float64)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.values import number
-from discreet.mechanisms.records import double, entries
+from discreet.mechanisms.records import double, entries, quiet_doubles
 
 __all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "framed", "kind_of", "listed", "row_length"]
 
@@ -85,9 +85,10 @@ def listed(source: Any) -> Any:
     NumPy would find one for all of them.
     """
     typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
-    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, Mapping, Set)):
+    if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, type, Mapping, Set)):
         return source
-    return list(source) if hasattr(source, "__len__") and hasattr(source, "__iter__") else source
+    read = hasattr(source, "__iter__") or hasattr(source, "__getitem__")
+    return list(source) if hasattr(source, "__len__") and read else source
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -112,10 +113,9 @@ class UnreadRows:
         if framed(source):
             return np.stack([_floats(series) for series in frame_columns(source)], axis=1)
         if hasattr(source, "tocsr"):
-            return np.asarray(source.toarray(), np.float64)
+            return quiet_doubles(source.toarray())
         if isinstance(source, np.ndarray) and source.dtype != object:
-            with np.errstate(all="ignore"):
-                return np.asarray(source, np.float64)
+            return quiet_doubles(source)
         return np.array([_row(row, self.columns) for row in source], np.float64).reshape(-1, self.columns)
 
 
@@ -163,8 +163,7 @@ def _floats(series: Any) -> NDArray[np.float64]:
     if values.dtype.kind in "OU":  # it has missing entries, or text
         read = double if isinstance(series, np.ndarray) else number
         return np.array([read(value) for value in values], np.float64)
-    with np.errstate(all="ignore"):
-        return values.astype(np.float64)
+    return quiet_doubles(values)
 
 
 # --- a column --------------------------------------------------------------------------------------------------------

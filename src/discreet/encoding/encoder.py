@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, moments, of_arrow, texts
+from discreet.mechanisms.records import quiet_doubles
 from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
@@ -187,7 +188,7 @@ def _array(column: Any) -> _Found:
     """A column of text, or of doubles."""
     if str(column.type) in ("string", "large_string"):
         return of_arrow(column)
-    return np.asarray(column.to_numpy(), np.float64)
+    return quiet_doubles(column.to_numpy())
 
 
 def _entries(values: Any, column: Column) -> _Found:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn, UnreadRows, column_types, framed, kind_of, listed, row_length
 from discreet.errors import extra
+from discreet.mechanisms.records import check_readable, readable
 
 with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
@@ -41,11 +42,14 @@ def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = N
     """
     if isinstance(X, UnreadRows):
         return X
+    if hasattr(type(X), "collect_schema") and not hasattr(type(X), "iter_rows"):
+        raise ValueError(f"X is a {type(X).__name__}, whose rows are not there yet, but must be: give X.collect().")
     source = X if framed(X) else listed(X)
     if declared is None and reset and isinstance(source, (list, tuple)):
         raise ValueError(_NO_WIDTH.format(kind=type(source).__name__))
     if not (framed(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
-        source = np.asarray(source)
+        check_readable(source, "X")
+        source = np.asarray(readable(source))
     try:
         blank = validate_data(
             estimator,
@@ -109,14 +113,15 @@ def column(y: Any, rows: int) -> UnreadColumn:
         raise ValueError("requires y to be passed, but the target y is None.")
     found = y if isinstance(y, UnreadColumn) else _column(y)
     if len(found) != rows:
-        raise ValueError("X and y have inconsistent numbers of samples.")
+        raise ValueError("X and y have inconsistent numbers of samples, but must have as many.")
     if rows > MOST:
         raise ValueError("X has more records than sums of them are proved for, 2^29.")
     return found
 
 
 def _column(y: Any) -> UnreadColumn:
-    y = listed(y)
+    check_readable(y, "y")
+    y = listed(readable(y))
     if isinstance(y, (list, tuple)):
         return UnreadColumn(y, "objects")
     kind = getattr(y, "dtype", getattr(y, "type", None))

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -38,7 +38,7 @@ from uuid import UUID
 
 import numpy as np
 
-from discreet.mechanisms.records import entries
+from discreet.mechanisms.records import check_line, entries, readable
 
 __all__ = ["UNKNOWN", "canonical", "keys"]
 
@@ -71,12 +71,11 @@ def keys(values: Any) -> list[Any]:
     >>> keys([1, True, [1], 2.5]), keys(np.array([1.0, -0.0, np.nan]))
     ([1, 1, 2.5], [1.0, 0.0, 'nan'])
     """
-    if isinstance(values, (str, bytes, Mapping)) or getattr(values, "ndim", 1) != 1:
-        raise ValueError("values is not one-dimensional, or text, or a mapping, but must list one record an entry.")
+    check_line(values)
     if hasattr(values, "isna"):
-        pairs = zip(values.astype(object), values.isna(), strict=True)
-        forms = [_NAN if missing else canonical(value) for value, missing in pairs]
+        forms = [_NAN if _is_pandas_missing(value) else canonical(value) for value in values.astype(object)]
         return [form for form in forms if form is not UNKNOWN]
+    values = readable(values)
     if isinstance(getattr(values, "dtype", None), np.dtype):
         array = np.asarray(values)
         if array.dtype.kind in "biu":
@@ -85,6 +84,11 @@ def keys(values: Any) -> list[Any]:
             return [x if x == x else _NAN for x in (array.astype(np.float64) + 0.0).tolist()]
         values = array.tolist() if array.dtype.kind == "V" else array
     return [form for form in map(canonical, entries(values)) if form is not UNKNOWN]
+
+
+def _is_pandas_missing(value: Any) -> bool:
+    """``None`` or ``NA``, for which pandas' own question would ask the record whether it equals itself."""
+    return value is None or type(value).__name__ == "NAType"
 
 
 def _canonical(value: Any, depth: int) -> Any:

@@ -113,17 +113,13 @@ class ClusteredMean(Mechanism[NDArray[np.float64] | None]):
     def check(self, data: Any) -> None:
         """Refuse what are publicly not ``size`` rows of ``dimension`` numbers."""
         check_rows(data, self.dimension)
-        self._check_count(len(data) if hasattr(data, "__len__") else self.size)
-
-    def _check_count(self, count: int) -> None:
-        if count != self.size:
-            raise ValueError(f"points must have shape ({self.size}, {self.dimension}), as declared.")
+        if not hasattr(data, "__len__") or len(data) != self.size:
+            raise ValueError(f"points must be a list or array of shape ({self.size}, {self.dimension}), as declared.")
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.float64] | None:
         """The noisy mean, or ``None``. A point with NaN, infinities or entries that are no numbers, or with too few or
         too many of them, counts as an outlier."""
         x = rows(data, self.dimension)
-        self._check_count(len(x))
         near, noise = self._near(x), self._noise
         test = replace(
             self._test,

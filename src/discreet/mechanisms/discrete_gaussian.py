@@ -15,7 +15,7 @@ from discreet.mechanisms.grid import above, check_entries, in_range
 from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import noise_asked_for, slack, store
-from discreet.mechanisms.records import check_numbers
+from discreet.mechanisms.values import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["DiscreteGaussian"]

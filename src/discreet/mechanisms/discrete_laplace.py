@@ -14,7 +14,7 @@ from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, above, check_entries
 from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
-from discreet.mechanisms.records import check_numbers
+from discreet.mechanisms.values import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["DiscreteLaplace", "Geometric"]

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.records import numbers
 from discreet.mechanisms.scores import Selection
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -88,11 +87,9 @@ class Exponential(Selection[int]):
     def draw(self, data: ArrayLike, rng: random.Rng) -> int:
         """The index of the chosen candidate."""
         grid = self._grid
-        scores = numbers(data)
-        gaps = grid.gaps(scores, self._offsets(scores.size))
-        return noised(
-            self, grid.placed(scores), "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng)
-        )
+        placed = grid.placed(data)
+        gaps = grid.gaps(data, self._offsets(placed.size))
+        return noised(self, placed, "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng))
 
     def release_by_sampling(
         self, draw: Callable[[], T], score: Callable[[T], Any], highest: float, rng: random.RngLike = None

@@ -13,10 +13,9 @@ from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.exponential import Exponential
-from discreet.mechanisms.grid import exact_number
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.records import numbers
+from discreet.mechanisms.values import LARGEST, check_numbers, exact_number, numbers
 
 __all__ = ["GeneralizedExponential"]
 
@@ -77,9 +76,10 @@ class GeneralizedExponential(Mechanism[int]):
 
     def check(self, data: Any) -> None:
         """One score a candidate."""
-        if len(data) != len(self.sensitivities):
+        if (shape := check_numbers(data, "scores")) != (len(self.sensitivities),):
             raise ValueError(
-                f"There are {len(data)} scores, but {len(self.sensitivities)} sensitivities: one of each a candidate."
+                f"scores has shape {shape}, but there are {len(self.sensitivities)} sensitivities: one of each a "
+                "candidate."
             )
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> int:
@@ -89,10 +89,7 @@ class GeneralizedExponential(Mechanism[int]):
     def _comparisons(self, data: ArrayLike) -> Any:
         """The worst comparison of each candidate, exactly: a float's rounding could add to a sensitivity of one."""
         reach, margin = [Fraction(x) for x in self.sensitivities], Fraction(self._margin)
-        try:
-            scores = [exact_number(x) for x in numbers(data).tolist()]
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("A score is not a number, but scores must be finite real numbers.") from None
+        scores = [exact_number(x) for x in numbers(data, missing=-LARGEST).tolist()]
         lowered = [u - margin * r for u, r in zip(scores, reach, strict=True)]
         return [
             min((v - w) / (r + s) for w, s in zip(lowered, reach, strict=True))

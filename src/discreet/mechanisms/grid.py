@@ -16,7 +16,7 @@ A release of value v does three things.
    function of the integer n alone.
 
 So no bit of the output depends on v except through n: the attacks of Mironov (2012), Jin et al. (2021) and Haney et
-al. (2022) have nothing to look at. An output too large for a double raises ``OverflowError``, again a function of n.
+al. (2022) have nothing to look at. An output too large for a double is the largest of its sign, again a function of n.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms.records import numbers
+from discreet.mechanisms.values import LARGEST, exact_number, numbers
 
 __all__ = [
     "DEFAULT_MAX_SIZE",
@@ -41,7 +41,6 @@ __all__ = [
     "below",
     "check_entries",
     "double_root_above",
-    "exact_number",
     "floor_log2",
     "in_range",
     "power",
@@ -111,9 +110,7 @@ class Grid:
             out = placed + (cells + 0.5) * float(self.step)
         for i in np.flatnonzero(np.abs(cells) >= _EXACT - 1):
             out.flat[i] = _finite(Fraction(float(placed.flat[i])) + self._middle(cells.flat[i]))
-        if not np.isfinite(out).all():
-            raise OverflowError("A noisy value exceeds the largest double.")
-        return out
+        return np.clip(out, -float(LARGEST), float(LARGEST))
 
     def _middle(self, cell: Any) -> Fraction:
         return (int(cell) + Fraction(1, 2)) * self.step
@@ -126,38 +123,20 @@ def check_entries(shape: tuple[int, ...], max_size: int) -> None:
 
 
 def _finite(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        raise OverflowError("A noisy value exceeds the largest double.") from None
+    return float(max(-LARGEST, min(x, LARGEST)))
 
 
 def _numbers(value: Any) -> NDArray[Any]:
-    """Finite numbers as doubles where that loses nothing, as fractions where it might. Never shows a value."""
-    problem = "value must be finite real numbers: no NaN, infinity or text. Clip and fill before releasing."
-    try:
-        array = numbers(value)
-        if array.dtype == object or array.ndim == 0 or wide(array):
-            return _each(exact_number, array.astype(object))
-        if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and np.isfinite(array).all():
-            return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(problem)
+    """Finite numbers as doubles where that loses nothing, as fractions where it might."""
+    array = numbers(value)
+    if array.dtype == object or array.ndim == 0 or wide(array):
+        return _each(exact_number, array.astype(object))
+    return array.astype(np.float64)
 
 
 def wide(array: NDArray[Any]) -> bool:
     """Whether some integer would be rounded on its way to a double."""
     return array.dtype.kind in "iu" and bool(((array > 2**53) | (array < -(2**53))).any())
-
-
-def exact_number(x: Any) -> Fraction:
-    """A finite number as a fraction; text, which ``Fraction`` would parse, is refused."""
-    if isinstance(x, (str, bytes)):
-        raise TypeError
-    if isinstance(x, np.floating):
-        return Fraction(*x.as_integer_ratio())
-    return Fraction(x.item() if isinstance(x, np.generic) else x)  # NumPy's products would overflow
 
 
 def _each(function: Callable[[Any], Fraction], array: NDArray[Any]) -> NDArray[Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.grid import check_entries
-from discreet.mechanisms.records import numbers
+from discreet.mechanisms.values import numbers
 
 __all__ = ["add_integers", "integers"]
 
@@ -16,31 +17,28 @@ _MAX = np.iinfo(np.int64).max
 
 
 def integers(value: Any, max_size: int) -> NDArray[Any]:
-    """Whole numbers as int64 where they fit, otherwise as Python integers. Never shows a value."""
+    """Whole numbers as int64 where they fit, otherwise as Python integers; a fraction in a list is rounded down.
+
+    That moves two numbers no further apart than the whole number that bounds their distance.
+    """
     array = numbers(value)
-    if array.dtype.kind not in "iub" and not (array.dtype == object and all(_is_whole(x) for x in array.flat)):
-        raise ValueError("value must be whole numbers, of an integer dtype: round floats, or use a grid mechanism.")
     check_entries(array.shape, max_size)
-    if array.dtype.kind == "O" or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         return array.astype(object)
-    return array.astype(np.int64)
-
-
-def _is_whole(x: object) -> bool:
-    return isinstance(x, (int, np.integer, np.bool_))
+    if array.dtype.kind in "iub":
+        return array.astype(np.int64)
+    exact = np.empty(array.shape, object)
+    exact.reshape(-1)[:] = [math.floor(x) for x in array.reshape(-1).tolist()]
+    return exact
 
 
 def add_integers(value: NDArray[Any], noise: NDArray[np.int64]) -> Any:
-    """The exact sum: an int for a scalar, otherwise int64; ``OverflowError`` where the noisy sum does not fit."""
+    """The exact sum: an int for a scalar, otherwise int64, the nearest one where a noisy sum does not fit."""
     if value.ndim == 0:
         return int(value) + int(noise)
     if value.dtype == object:
-        total = np.array([int(v) + int(n) for v, n in zip(value.flat, noise.flat, strict=True)], object)
-        fits = all(abs(x) <= _MAX for x in total)
-        out = total.astype(np.int64).reshape(value.shape) if fits else None
-    else:
-        out = value + noise
-        fits = not bool((((value ^ out) & (noise ^ out)) < 0).any())  # wrapped iff both terms differ from it in sign
-    if not fits:
-        raise OverflowError("A noisy value does not fit in 64 bits.")
-    return out
+        total = [int(v) + int(n) for v, n in zip(value.flat, noise.flat, strict=True)]
+        return np.array([max(-_MAX, min(x, _MAX)) for x in total], np.int64).reshape(value.shape)
+    out = value + noise
+    wrapped = ((value ^ out) & (noise ^ out)) < 0  # iff both terms differ from it in sign
+    return np.where(wrapped, np.where(value < 0, -_MAX, _MAX), out)

@@ -13,7 +13,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, check_entries, in_range
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
-from discreet.mechanisms.records import check_numbers
+from discreet.mechanisms.values import check_numbers
 from discreet.random.tap import noised
 
 __all__ = ["Laplace"]

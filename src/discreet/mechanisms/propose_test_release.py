@@ -29,6 +29,7 @@ from discreet.mechanisms.grid import above
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.mechanisms.thresholds import exceeding, least_threshold
+from discreet.mechanisms.values import exact_number
 from discreet.random.tap import noised
 
 __all__ = ["NOTHING", "ProposeTestRelease"]
@@ -42,9 +43,9 @@ _FAR = 1 << 40
 class ProposeTestRelease(Mechanism[T | None], Generic[T]):
     r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
 
-    ``distance`` says how far data are from unsafe, ``base`` answers and makes its own noise. ``epsilon`` and ``delta``
-    pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if there it does not depend on any
-    one record).
+    ``distance`` says how far data are from unsafe (what is no number is not far), ``base`` answers and makes its own
+    noise. ``epsilon`` and ``delta`` pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if
+    there it does not depend on any one record).
 
     >>> test = ProposeTestRelease(epsilon=1.0, delta=1e-6)
     >>> test.threshold, test.event.epsilon <= 1.0
@@ -69,6 +70,7 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
             adjacency=self.adjacency,
             delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
         )
+        assert self.threshold >= 0  # found, and kept, before anything is charged
 
     @property
     def scale(self) -> float:
@@ -109,10 +111,12 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
         """``base(data)`` if the noisy ``distance(data)`` passes, otherwise ``None``."""
         distance, base = self._parts()
         try:
-            found = distance(data)
-            steps = math.floor(max(0, min(_FAR, found))) if found == found else math.floor(found)
+            far = distance(data)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError("distance did not give a number, but must give one, at least 0.") from None
+            raise ValueError(
+                "distance failed on the data, but must give a number, at least 0, for all there are."
+            ) from None
+        steps = math.floor(max(0, min(_FAR, exact_number(far))))
 
         def passes() -> bool:
             return bool(exceeding({"distance": steps}, self.scale, self.threshold, rng))

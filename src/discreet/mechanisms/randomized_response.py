@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,7 +15,7 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.canonical import canonical
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.records import check_container
+from discreet.mechanisms.records import check_container, element_type, entries, holds_numbers, is_fractional, readable
 from discreet.random.bounds import Interval, exp_bounds
 from discreet.random.tap import noised
 
@@ -75,11 +74,13 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
 
     def check(self, data: Any) -> None:
         """Refuse what publicly lists no records, or none of whole numbers."""
-        if isinstance(data, (str, bytes, Mapping)):
-            raise ValueError("records is text or a mapping, but must list one record an entry.")
-        check_container(data)
-        if isinstance(getattr(data, "dtype", None), np.dtype) and data.dtype.kind not in "iubO":
-            raise ValueError(f"records has dtype {data.dtype}, but must be whole numbers: encode categories first.")
+        check_container(data, "records")
+        if not holds_numbers(data) or is_fractional(data):
+            raise ValueError(
+                f"records has dtype {element_type(data)}, but must be whole numbers: encode categories first."
+            )
+        if getattr(data, "ndim", 1) == 0:
+            raise ValueError("records has no dimensions, but must list one record an entry.")
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
@@ -88,11 +89,12 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
 
     def _coded(self, records: Any) -> NDArray[np.int64]:
         """The category of each record, -1 for none."""
-        if isinstance(getattr(records, "dtype", None), np.dtype) and records.dtype != object:
-            array = np.asarray(records)
+        records = readable(records)
+        if isinstance(records, np.ndarray) and records.dtype != object:
+            array = records
             known = (array >= 0) & (array < self.categories)
             return np.where(known, np.where(known, array, 0).astype(np.int64), -1)
-        forms = [canonical(x) for x in records]
+        forms = [canonical(x) for x in entries(records)]
         return np.array([x if type(x) is int and 0 <= x < self.categories else -1 for x in forms], np.int64)
 
     def _report(self, records: NDArray[np.int64], source: random.Rng) -> NDArray[np.int64]:

@@ -12,130 +12,105 @@ missing records would look like one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "REAL",
+    "beyond",
     "check_column",
     "check_container",
-    "check_numbers",
+    "check_line",
+    "check_readable",
     "check_rows",
     "check_size",
     "column",
     "double",
     "element_type",
     "entries",
+    "has_named_columns",
     "holds_numbers",
-    "numbers",
+    "is_fractional",
+    "quiet_doubles",
+    "readable",
     "rows",
 ]
 
-_WHOLE = (int, np.bool_, np.integer)
-_REAL = (*_WHOLE, float, np.floating, Decimal, Fraction)
-_FRACTIONAL = ("float", "double", "half", "decimal")
+REAL = (int, np.bool_, np.integer, float, np.floating, Decimal, Fraction)
+_FRACTIONAL = ("float", "double", "half", "decimal", "bfloat")
 
 
-def numbers(value: Any) -> NDArray[Any]:
-    """What is to be noised or scored, as an array; one that is not of a single type keeps its entries, as objects.
-
-    NumPy would make one type of them, and 2^60 + 1 beside 0.5 a double: one entry would round another.
-
-    >>> numbers([1, 2]).dtype, numbers([0.5, 1.5]).dtype, numbers([2**60 + 1, 0.5]).tolist()
-    (dtype('int64'), dtype('float64'), [1152921504606846977, 0.5])
-    """
-    if isinstance(getattr(value, "dtype", None), np.dtype):
-        return np.asarray(value)
-    array = np.asarray(value, dtype=object)
-    kinds = {type(x) for x in array.flat}
-    if kinds <= {float, np.float64}:
-        return array.astype(np.float64)
-    if kinds == {int} and all(abs(x) < 1 << 63 for x in array.flat):
-        return array.astype(np.int64)
-    return array
-
-
-def check_container(values: Any) -> None:
-    """Refuse what is publicly no sequence of records: one text, a mapping, a frame of named columns."""
+def check_container(values: Any, name: str = "values") -> None:
+    """Refuse what is publicly no sequence of records: text, a mapping, a frame of named columns, a sparse matrix."""
     kind = type(values).__name__
-    if isinstance(values, (str, bytes, Mapping, Set)) or not isinstance(values, Iterable):
-        raise ValueError(f"values is a {kind}, but must be a sequence with one entry for each record.")
-    if hasattr(values, "columns") or hasattr(values, "column_names"):
-        raise ValueError(f"values is a {kind}, which has named columns: give one of them, or an array (to_numpy()).")
+    if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} is a {kind}, but must be a sequence with one entry for each record.")
+    if has_named_columns(values):
+        raise ValueError(f"{name} is a {kind}, which has named columns: give one of them, or an array (to_numpy()).")
+    check_readable(values, name)
 
 
-def check_column(values: Any) -> None:
+def has_named_columns(values: Any) -> bool:
+    """Whether it is a frame, a table or a relation. Its class is asked: a lazy frame would begin to plan."""
+    return any(hasattr(type(values), name) for name in ("columns", "column_names"))
+
+
+def check_readable(values: Any, name: str) -> None:
+    """Refuse what holds its numbers in a way that no loop reads: a sparse matrix, a tensor without values."""
+    layout = str(getattr(values, "layout", "torch.strided"))
+    if hasattr(values, "tocsr") or (layout.startswith("torch.") and layout != "torch.strided"):
+        raise ValueError(f"{name} is sparse, but must be an array: give toarray() of a matrix, to_dense() of a tensor.")
+    if getattr(values, "is_meta", False) is True:
+        raise ValueError(f"{name} is a tensor on the device 'meta', but must hold values: move it to another.")
+
+
+def check_line(values: Any, name: str = "values") -> None:
+    """Refuse, by type and shape alone, what is no sequence with one entry a record."""
+    check_container(values, name)
+    if (dimensions := getattr(values, "ndim", 1)) != 1:
+        raise ValueError(f"{name} has {dimensions} dimensions, but must have one: an entry for each record.")
+
+
+def check_column(values: Any, name: str = "values") -> None:
     """Refuse, by type and shape alone, what is no column of numbers."""
-    check_container(values)
+    check_line(values, name)
+    _check_type(values, name)
+
+
+def _check_type(values: Any, name: str) -> None:
     if not holds_numbers(values):
         raise ValueError(
-            f"values has dtype {element_type(values)}, but must hold numbers: integers or floats of at most 64 bits."
+            f"{name} has dtype {element_type(values)}, but must hold numbers: integers or floats of at most 64 bits."
         )
-    if (dimensions := getattr(values, "ndim", 1)) != 1:
-        raise ValueError(f"values has {dimensions} dimensions, but must have one: a number for each record.")
 
 
 def check_rows(values: Any, dimension: int) -> None:
     """Refuse, by type and shape alone, what are no rows of ``dimension`` numbers."""
     check_container(values)
-    if not holds_numbers(values):
-        raise ValueError(
-            f"values has dtype {element_type(values)}, but must hold numbers: integers or floats of at most 64 bits."
-        )
+    _check_type(values, "values")
     shape = getattr(values, "shape", None)
     if (
         shape is not None
-        and shape[1:] != (dimension,)
+        and tuple(shape[1:]) != (dimension,)
         and not (len(shape) == 1 and str(element_type(values)) == "object")
     ):
         raise ValueError(f"values must have shape (records, {dimension}), as declared by the public dimension.")
 
 
-def check_numbers(value: Any, name: str = "value", *, whole: bool = False) -> tuple[int, ...]:
-    """The shape of what is to be noised or scored: one real number, or an array or (nested) list of them.
-
-    Refuses, by types and shapes alone, what is none: text, a mapping, a frame, an iterator, a ragged list, an array of
-    another type; with ``whole``, floats too. What an entry of a list is, is not looked at, but for lists in lists.
-
-    >>> check_numbers(3.0), check_numbers([[1, 2], [3, 4]])
-    ((), (2, 2))
-    """
-    problem = "whole numbers, of an integer dtype" if whole else "finite real numbers of at most 64 bits"
-    if isinstance(value, (Real, *_REAL)) and not isinstance(value, np.timedelta64):
-        if whole and not isinstance(value, _WHOLE):
-            raise ValueError(f"{name} is a {type(value).__name__}, but must be {problem}: round it before.")
-        return ()
-    if getattr(value, "shape", None) != ():
-        _check_listing(value, name, problem)
-    if not holds_numbers(value) or (whole and _stated(value).lower().startswith(_FRACTIONAL)):
-        raise ValueError(f"{name} has dtype {element_type(value)}, but must be {problem}.")
-    return _shape(value, name)
-
-
-def _check_listing(value: Any, name: str, problem: str) -> None:
-    """Refuse what NumPy would not read entry by entry."""
-    if isinstance(value, (str, bytes)) or not (isinstance(value, Sequence) or hasattr(value, "__array__")):
-        raise ValueError(f"{name} is a {type(value).__name__}, but must be {problem}: one, or a list or array of them.")
-    check_container(value)
-
-
-def _shape(value: Any, name: str) -> tuple[int, ...]:
-    if not isinstance(value, (list, tuple)):
-        return tuple(value.shape) if hasattr(value, "shape") else (len(value),)
-    inner = {_shape(x, name) if isinstance(x, (list, tuple)) else tuple(getattr(x, "shape", ())) for x in value}
-    if len(inner) > 1:
-        raise ValueError(f"{name} is a list whose entries have different shapes, but must be rectangular.")
-    return (len(value), *next(iter(inner), ()))
-
-
 def check_size(values: Any, n: int | None) -> None:
-    """Refuse a number of records that is not the public one."""
-    if n is not None and hasattr(values, "__len__") and len(values) != n:
+    """Refuse a number of records that is not the public one, and what cannot tell it before it is read."""
+    if n is None:
+        return
+    if not hasattr(values, "__len__"):
+        raise ValueError(
+            f"values is a {type(values).__name__}, which has no length, but n={n} was declared: give a list."
+        )
+    if len(values) != n:
         raise ValueError(f"values has {len(values)} records, but n={n} was declared.")
 
 
@@ -146,6 +121,14 @@ def element_type(values: Any) -> Any:
 
 def _stated(values: Any) -> str:
     return str(element_type(values)).removeprefix("torch.")
+
+
+def is_fractional(values: Any) -> bool:
+    """Whether a container states a type of fractions; pandas states none: a missing entry makes doubles of all."""
+    kind = element_type(values)
+    if isinstance(kind, np.dtype) and not isinstance(values, np.ndarray):
+        return False
+    return _stated(values).lower().startswith(_FRACTIONAL)
 
 
 def holds_numbers(values: Any) -> bool:
@@ -172,29 +155,51 @@ def rows(values: Any, dimension: int) -> NDArray[np.float64]:
     check_rows(values, dimension)
     array = _plain(values)
     if array is not None:
-        return array.astype(np.float64)
+        return quiet_doubles(array)
     return np.array([_row(x, dimension) for x in entries(values)], np.float64).reshape(-1, dimension)
 
 
 def _plain(values: Any) -> NDArray[Any] | None:
     """An array of numbers as it is; none for what is read entry by entry."""
+    values = readable(values)
     if not isinstance(getattr(values, "dtype", None), np.dtype) or values.dtype == object:
         return None
     array = np.asarray(values)
-    if not isinstance(values, np.ndarray):  # of pandas, where one missing entry makes doubles of all
-        return array.astype(np.float64)
+    if array.dtype.kind == "f" or not isinstance(values, np.ndarray):  # in pandas a missing entry makes doubles of all
+        return quiet_doubles(array)
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
+
+
+def quiet_doubles(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers as doubles, with one NaN for all: NumPy would warn of a signalling one, wherever it is used."""
+    with np.errstate(all="ignore"):
+        doubles = array.astype(np.float64)
+    doubles[np.isnan(doubles)] = np.nan
+    return doubles
 
 
 def entries(values: Any) -> Iterable[Any]:
     """The records of a container, as Python's objects where it has some of its own; bytes of Arrow's text that are no
     UTF-8 are question marks, as in tables.
     """
+    values = readable(values)
     if not hasattr(values, "to_pylist"):
         return values  # type: ignore[no-any-return]
     if str(values.type) in ("string", "large_string"):
         return [_decoded(entry) for entry in values.cast("large_binary").to_pylist()]
     return values.to_pylist()  # type: ignore[no-any-return]
+
+
+def readable(values: Any) -> Any:
+    """A container of one's own as one that a loop reads: tensors and memory views as arrays, what is masked as none."""
+    if isinstance(values, np.ma.MaskedArray):
+        return values.tolist()
+    if isinstance(values, memoryview):
+        return np.asarray(values)
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
 def _decoded(entry: bytes | None) -> str | None:
@@ -214,15 +219,24 @@ def double(x: Any) -> float:
     """
     kind = type(x)
     if kind is float:
-        return float(x)
+        return float(x) if x == x else math.nan  # a signalling one would warn
     try:
-        if issubclass(kind, _REAL) and not issubclass(kind, np.timedelta64):
-            return float(x)
+        if issubclass(kind, REAL) and not issubclass(kind, np.timedelta64):
+            near = float(x)
+            return near if near == near else math.nan
         # An array or tensor of no dimensions holds one number. Whatever else has a __float__ may warn from there.
         return double(x.item()) if getattr(x, "shape", None) == () and not issubclass(kind, np.generic) else math.nan
     except OverflowError:
-        return math.inf if x > 0 else -math.inf
+        return beyond(x)
     except Exception:  # a signalling NaN, or an object that fails at whatever is done with it
+        return math.nan
+
+
+def beyond(x: Any) -> float:
+    """The infinity on the side of a number that no double holds; NaN if it does not even say which."""
+    try:
+        return math.inf if x > 0 else -math.inf
+    except Exception:  # as above
         return math.nan
 
 

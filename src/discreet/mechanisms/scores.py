@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
-from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power, wide
+from discreet.mechanisms.grid import above, floor_log2, in_range, power, wide
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
-from discreet.mechanisms.records import check_numbers, numbers
+from discreet.mechanisms.values import LARGEST, check_numbers, exact_number, numbers
 
 __all__ = ["ScoreGrid", "Selection"]
 
@@ -62,18 +62,18 @@ class ScoreGrid:
         return power(self.exponent)
 
     def steps(self, value: Any) -> int:
-        """One finite score as a whole number of steps. Never shows it."""
-        try:
-            return round(exact_number(value) / self.step)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("A score is not a number, but scores must be finite real numbers.") from None
+        """One score as a whole number of steps; what is no number is the lowest of all."""
+        return round(exact_number(value, -LARGEST) / self.step)
 
     def placed(self, scores: Any) -> NDArray[Any]:
         """Scores in whole steps, as doubles or, where one would be rounded, exactly: what replay compares."""
-        if (array := numbers(scores)).dtype == object or wide(array):
-            return np.array([self.steps(x) for x in array.tolist()], object)
-        with np.errstate(over="ignore"):
-            return np.asarray(np.rint(array.astype(np.float64) / float(self.step)))
+        array = _scores(scores)
+        if array.dtype != object and not wide(array):
+            with np.errstate(over="ignore"):
+                steps = np.rint(array.astype(np.float64) / float(self.step))
+            if np.isfinite(steps).all():
+                return np.asarray(steps)
+        return np.array([self.steps(x) for x in array.tolist()], object)
 
     def gaps(self, scores: Any, offsets: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """How many steps each score (plus its public offset) lies below the best, cut at 2^61.
@@ -81,11 +81,9 @@ class ScoreGrid:
         Cutting keeps the sensitivity: it replaces a score by the larger of itself and the best minus a constant,
         and both of these move by at most ``reach``.
         """
-        array = numbers(scores)
+        array = _scores(scores)
         _check_line(array.shape)
         mixed = array.dtype == object
-        if not mixed and (array.dtype.kind not in "fiub" or array.dtype.itemsize > 8 or not np.isfinite(array).all()):
-            raise ValueError("scores must be finite real numbers: no NaN, infinity or text.")
         step = float(self.step)
         exact = 2.0**53 if array.dtype.kind in "iu" else math.inf  # larger integers are no exact doubles
         if not mixed and np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
@@ -96,6 +94,11 @@ class ScoreGrid:
         whole = whole if offsets is None else [w + int(o) for w, o in zip(whole, offsets, strict=True)]
         best = max(whole)
         return np.array([min(best - w, _SAFE) for w in whole], np.int64)
+
+
+def _scores(scores: Any) -> NDArray[Any]:
+    """Finite scores; what is no number is the lowest of all."""
+    return numbers(scores, missing=-LARGEST)
 
 
 def _check_line(shape: tuple[int, ...]) -> int:

@@ -22,7 +22,6 @@ Reference: Nissim, Raskhodnikova and Smith (2007), Definitions 2.1 and 2.5, Lemm
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -33,10 +32,11 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number
-from discreet.mechanisms.grid import Grid, exact_number, floor_log2, in_range
+from discreet.mechanisms.grid import Grid, floor_log2, in_range
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import spent_delta, store
-from discreet.mechanisms.records import check_column, check_numbers, column, holds_numbers
+from discreet.mechanisms.records import check_column, column
+from discreet.mechanisms.values import LARGEST, check_numbers, exact_number, flat
 from discreet.random.cauchy import cauchy_cell
 from discreet.random.tap import noised
 
@@ -102,34 +102,22 @@ class SmoothSensitivity(Mechanism[float]):
         return width * self._steps(smooth_bound) * float(self._grid.step) + float(self._grid.step)
 
     def _steps(self, bound: Any) -> int:
-        """The noise scale in grid steps; alpha is epsilon/2 for either noise."""
-        try:
-            return max(_FLOOR, math.ceil((exact_number(bound) / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("The smooth bound is not a finite number, but must be one.") from None
+        """The noise scale in grid steps; alpha is epsilon/2 for either noise. A bound that is no number is no bound."""
+        exact = exact_number(bound, LARGEST)
+        return max(_FLOOR, math.ceil((exact / self._grid.step + 1) * 2 / Fraction(self.epsilon)))
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly no pair of numbers."""
-        other = (
-            isinstance(data, (str, bytes, Mapping, Set)) or hasattr(data, "columns") or hasattr(data, "column_names")
-        )
-        pair = (
-            not other
-            and holds_numbers(data)
-            and hasattr(data, "__len__")
-            and getattr(data, "ndim", 1) == 1
-            and len(data) == 2
-        )
-        if not pair or (isinstance(data, (tuple, list)) and any(check_numbers(x) for x in data)):
+        if check_numbers(data, "data") != (2,):
             raise ValueError("data must be a pair of numbers: a value, and a smooth bound of its local sensitivity.")
 
     def draw(self, data: tuple[Any, Any], rng: random.Rng) -> float:
         """A noisy value, from (value, a smooth bound of its local sensitivity). Both are private."""
-        grid, (value, smooth_bound) = self._grid, data
-        placed, steps = grid.place(value, 1), self._steps(smooth_bound)
+        grid, (value, smooth_bound) = self._grid, flat(data, 1)
+        placed, steps = grid.place(exact_number(value), 1), self._steps(smooth_bound)
 
         def sample() -> float:
-            cell = random.laplace_cells(steps, (), rng) if self.delta else cauchy_cell(steps, rng)
+            cell = random.laplace_cell(steps, rng) if self.delta else cauchy_cell(steps, rng)
             return float(grid.add(placed, np.array(cell, object)))
 
         noised(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)

@@ -27,10 +27,11 @@ import numpy as np
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
-from discreet.mechanisms.grid import above, exact_number, floor_log2, in_range, power
+from discreet.mechanisms.grid import above, floor_log2, in_range, power
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
-from discreet.mechanisms.records import check_container
+from discreet.mechanisms.records import check_column, entries
+from discreet.mechanisms.values import LARGEST, exact_number
 from discreet.random.tap import noised
 from discreet.release import Chargeable, pay
 from discreet.sessions import PaidOnce, one_at_a_time
@@ -53,10 +54,8 @@ class _Noise:
         return above(Fraction(self.reach, self.threshold) + Fraction(self.factor * self.reach, self.query))
 
     def steps(self, value: Any) -> int:
-        try:
-            return round(exact_number(value) / power(self.exponent))
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError("The value asked about is not a finite number, but must be one.") from None
+        """A value in whole steps; what is no number is below every threshold."""
+        return round(exact_number(value, -LARGEST) / power(self.exponent))
 
 
 @lru_cache(maxsize=1024)
@@ -122,13 +121,13 @@ class AboveThreshold(Mechanism[int | None]):
         return Round(self, random.as_rng(rng))
 
     def check(self, data: Any) -> None:
-        """Refuse what is publicly no sequence of values."""
-        check_container(data)
+        """Refuse what is publicly no sequence of numbers."""
+        check_column(data)
 
     def draw(self, data: Iterable[Any], rng: random.Rng) -> int | None:
         """The position of the first value found above the threshold, or none."""
         asked = self.start(rng)
-        return next((i for i, value in enumerate(data) if asked.ask(value)), None)
+        return next((i for i, value in enumerate(entries(data)) if asked.ask(value)), None)
 
 
 class Round(PaidOnce):
@@ -219,13 +218,13 @@ class SparseVector(Mechanism[list[int]]):
         return Session(self, random.as_rng(rng), book, label)
 
     def check(self, data: Any) -> None:
-        """Refuse what is publicly no sequence of values."""
-        check_container(data)
+        """Refuse what is publicly no sequence of numbers."""
+        check_column(data)
 
     def draw(self, data: Iterable[Any], rng: random.Rng) -> list[int]:
         """The positions of the values found above the threshold, at most ``max_positives`` of them."""
         session, found = self.start(rng), []
-        for i, value in enumerate(data):
+        for i, value in enumerate(entries(data)):
             if session.over:
                 break
             if session.ask(value):

@@ -18,7 +18,7 @@ from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.grid import above
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
-from discreet.mechanisms.records import check_container, column
+from discreet.mechanisms.records import check_column, check_line, column
 from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.random.tap import noised
 from discreet.release import Release
@@ -62,6 +62,7 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
             delta=number("delta", self.delta, low=0, high=1, open_low=True, open_high=True),
             width=None if self.width is None else positive("width", self.width),
         )
+        assert self.threshold  # found, and kept, before anything is charged
 
     @property
     def _moved(self) -> int:
@@ -90,8 +91,8 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
     def check(self, data: Any) -> None:
-        """Refuse what is publicly no sequence of records."""
-        check_container(data)
+        """Refuse what is publicly no sequence of records, or for bins of a width no column of numbers."""
+        check_line(data) if self.width is None else check_column(data)
 
     def draw(self, data: Sequence[Any], rng: random.Rng) -> dict[Any, int]:
         """Shown bins with their noisy counts, in an order that depends on the bins alone."""

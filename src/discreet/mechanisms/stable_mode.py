@@ -18,7 +18,7 @@ from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.propose_test_release import ProposeTestRelease
-from discreet.mechanisms.records import check_container
+from discreet.mechanisms.records import check_line
 
 __all__ = ["StableMode"]
 
@@ -69,7 +69,7 @@ class StableMode(Mechanism[Any]):
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly no sequence of records."""
-        check_container(data)
+        check_line(data)
 
     def draw(self, data: Sequence[Any], rng: random.Rng) -> Any:
         """The mode of the records, or ``None``."""

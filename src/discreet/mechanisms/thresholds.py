@@ -29,14 +29,21 @@ def exceeding(counts: Mapping[K, int], scale: float, threshold: int, rng: random
 @lru_cache(maxsize=1024)
 def least_threshold(scale: float, allowed: Fraction) -> int:
     """The least whole τ ≥ 0 that discrete Laplace noise of this scale exceeds with probability at most ``allowed``."""
-    # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}): start below the solution, then step up until certified.
-    tau = max(0, math.floor(-scale * math.log(2 * allowed)) - 2)
+    # Pr[N > τ] = e^{-(τ+1)/t} / (1 + e^{-1/t}), between half of e^{-(τ+1)/t} and all of it: start below the solution,
+    # at t·ln(1/2a) - 2, and step up until certified; logarithms of whole numbers, since a double may not hold a.
+    odds = math.log(allowed.denominator) - math.log(2 * allowed.numerator)
+    tau = max(0, math.floor(scale * odds) - 2)
     while noise_tail(scale, tau) > allowed:
         tau += 1
     return tau
 
 
 def noise_tail(scale: float, above: int) -> Fraction:
-    """An upper bound of Pr[N > above] for discrete Laplace noise of this scale, and a whole number ≥ 0."""
+    """An upper bound of Pr[N > above] for discrete Laplace noise of this scale, and a whole number ≥ 0.
+
+    To 40 digits as long as it exceeds 10^-1000, which is below every double; 10^-1040 where it does not.
+    """
     step = -1 / Fraction(scale)
-    return exp_bounds((above + 1) * step)[1] / (1 + exp_bounds(step)[0])
+    exponent = (above + 1) * step
+    digits = 40 + min(math.ceil(-exponent / 2), 1000)  # more than the zeros behind the point, which are |x|/ln 10
+    return exp_bounds(exponent, digits)[1] / (1 + exp_bounds(step)[0])

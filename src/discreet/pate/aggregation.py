@@ -38,6 +38,8 @@ from discreet.errors import whole
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_readable
+from discreet.mechanisms.values import finite
 from discreet.release import Chargeable, pay
 from discreet.sessions import PaidOnce, one_at_a_time
 
@@ -70,6 +72,7 @@ def _laplace_votes(scale: float, unit: str) -> Laplace:
 
 def check_counts(counts: Any, queries: int) -> None:
     """Refuse what is publicly no array of votes for at most so many queries. The number of queries is public."""
+    check_readable(counts, "counts")
     shape: tuple[int, ...] = getattr(counts, "shape", ())
     kind = getattr(getattr(counts, "dtype", None), "kind", "")
     if len(shape) != 2 or kind not in "iuf" or not kind:
@@ -126,7 +129,7 @@ class Aggregator(Mechanism[Answers]):
 
     def each(self, data: Any) -> list[Any]:
         """What ``put`` looks at, for each query."""
-        return list(np.asarray(data))
+        return list(finite(np.asarray(data)))
 
     def draw(self, data: Any, rng: random.Rng) -> Answers:
         """A label a query; once every answer is used up, the rest has none and costs nothing."""

@@ -8,6 +8,7 @@ which the book's filter is for.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,6 +19,8 @@ from discreet import events
 from discreet.errors import number, probability, whole
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import double
+from discreet.mechanisms.values import check_numbers, finite, flat, numbers
 from discreet.pate.aggregation import NONE, SOFT_UNIT, Aggregator, Session, check_counts, gaussian_votes
 
 __all__ = ["ConfidentGNMax", "InteractiveGNMax", "Tested"]
@@ -119,7 +122,8 @@ class InteractiveGNMax(Tested):
             raise ValueError("data must be the pair (counts, the student's probabilities).")
         counts, shares = data
         check_counts(counts, self.queries)
-        if np.shape(shares) != counts.shape or not np.isfinite(shares).all():
+        shape = check_numbers(shares, "The student's probabilities")
+        if shape != counts.shape or not all(math.isfinite(double(x)) for x in flat(shares, len(shape))):
             raise ValueError(f"The student's probabilities must be finite numbers of the counts' shape {counts.shape}.")
 
     def check_query(self, votes: Any) -> None:
@@ -130,11 +134,11 @@ class InteractiveGNMax(Tested):
 
     def each(self, data: Any) -> list[Any]:
         """The counts of a query with the student's probabilities for it."""
-        return list(zip(np.asarray(data[0]), np.asarray(data[1]), strict=True))
+        return list(zip(finite(np.asarray(data[0])), numbers(data[1]), strict=True))
 
     def put(self, session: Session, votes: Any) -> int:
         """The teachers' answer where they contradict the student; its own class where it is sure."""
-        counts, shares = votes
+        counts, shares = finite(np.asarray(votes[0])), numbers(votes[1]).astype(np.float64)
         expected = np.round(self.n_teachers * np.clip(shares, 0, 1) / SOFT_UNIT) * SOFT_UNIT  # subtracted exactly
         if session.test(self.test, float(np.max(counts - expected)), self.threshold):
             return session.answer(self.answer, counts)

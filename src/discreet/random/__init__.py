@@ -16,7 +16,7 @@ from discreet.random.sums import exact_sum
 
 if TYPE_CHECKING:
     from discreet.random.choice import accepts, bernoulli, permuted_index, weighted_index
-    from discreet.random.exact import discrete_gaussian, discrete_laplace, gaussian_cells, laplace_cells
+    from discreet.random.exact import discrete_gaussian, discrete_laplace, gaussian_cells, laplace_cell, laplace_cells
     from discreet.random.fast import gaussian_noise
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "from_state",
     "gaussian_cells",
     "gaussian_noise",
+    "laplace_cell",
     "laplace_cells",
     "permuted_index",
     "seeded",
@@ -46,6 +47,7 @@ _LAZY = {
     "discrete_laplace": "exact",
     "gaussian_cells": "exact",
     "gaussian_noise": "fast",
+    "laplace_cell": "exact",
     "laplace_cells": "exact",
     "permuted_index": "choice",
     "weighted_index": "choice",

@@ -30,7 +30,7 @@ from discreet.random._lanes import in_lanes
 from discreet.random.bounds import Interval, exp_bounds, uniform_below
 from discreet.random.source import Rng, RngLike, as_rng
 
-__all__ = ["Integers", "discrete_gaussian", "discrete_laplace", "gaussian_cells", "laplace_cells"]
+__all__ = ["Integers", "discrete_gaussian", "discrete_laplace", "gaussian_cells", "laplace_cell", "laplace_cells"]
 
 Integers = NDArray[np.int64]
 Size = int | tuple[int, ...]
@@ -173,6 +173,15 @@ def laplace_cells(scale: int, size: Size | None = None, rng: RngLike = None) -> 
     """
     m = whole("scale", scale, low=1)
     return _sample(_Law(LAPLACE, cells=True, scale=Fraction(m)), size, rng)
+
+
+def laplace_cell(scale: int, rng: RngLike = None) -> int:
+    """One sample of the law of ``laplace_cells``, of any length: for noise whose scale is itself private.
+
+    >>> isinstance(laplace_cell(10**100, rng=1), int)
+    True
+    """
+    return _Law(LAPLACE, cells=True, scale=Fraction(whole("scale", scale, low=1))).one(as_rng(rng))
 
 
 def gaussian_cells(sigma: int, size: Size | None = None, rng: RngLike = None) -> Integers:

@@ -13,6 +13,7 @@ from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import exceeding, noise_tail
+from discreet.mechanisms.values import exact_number
 from discreet.random.tap import noised
 
 __all__ = ["KeySelection"]
@@ -89,11 +90,17 @@ class KeySelection(Mechanism[dict[Any, int]]):
         confidence = number("confidence", confidence, low=0, high=1, open_high=True)
         return self.threshold + 1 + self.scale * max(0.0, math.log(1 / (2 * (1 - confidence))))
 
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no mapping from groups to counts."""
+        if isinstance(data, type) or not callable(getattr(data, "items", None)) or hasattr(type(data), "columns"):
+            raise ValueError(f"counts is a {type(data).__name__}, but must be a mapping from each group to its count.")
+
     def draw(self, data: Mapping[Any, int], rng: random.Rng) -> dict[Any, int]:
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
         # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one
         # answer.
-        counts = dict(sorted(data.items(), key=lambda item: repr(item[0])))
+        exact = {key: math.floor(exact_number(count)) for key, count in data.items()}
+        counts = dict(sorted(exact.items(), key=lambda item: repr(item[0])))
 
         return noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
 from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
+from discreet.mechanisms.records import check_readable, element_type, has_named_columns
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
 from discreet.training.collating import zeroed
@@ -233,16 +234,32 @@ def _zeros(records: Dataset[Any], placeholder: Any) -> list[Any] | None:
 
 def _records(data: Any) -> Dataset[Any]:
     if not isinstance(data, tuple):
+        if not _lists_records(data):
+            raise ValueError(
+                f"data is a {type(data).__name__}, but must be a dataset of (inputs, target), with a length, "
+                "or a tuple of tensors or arrays."
+            )
         return data  # type: ignore[no-any-return]
     columns = [_tensor(column) for column in data]
+    if not columns or any(column.dim() == 0 for column in columns):
+        raise ValueError("data has a column without dimensions, or none, but each must have one entry a record.")
     if len({len(column) for column in columns}) != 1:
         raise ValueError("data has columns of different lengths, but each must have one entry a record.")
     return TensorDataset(*columns)
 
 
+def _lists_records(data: Any) -> bool:
+    """Whether it is, by its type, a dataset, or a list that may hold records: an array, a frame, a text hold none."""
+    wrong = (str, bytes, bytearray, range, memoryview, type, Mapping, Set)
+    if not hasattr(type(data), "__len__") or not hasattr(type(data), "__getitem__") or isinstance(data, wrong):
+        return False
+    return isinstance(data, Dataset) or (element_type(data) is None and not has_named_columns(data))
+
+
 def _tensor(column: Any) -> Tensor:
     """An array becomes a tensor, its floats those that new models are made of; a list, or a frame, is refused."""
     if isinstance(column, Tensor):
+        check_readable(column, "data")
         return column
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
         kind = f"an array of {column.dtype}" if isinstance(column, np.ndarray) else f"a {type(column).__name__}"

@@ -7,7 +7,7 @@ that a record moves it by no more than its bound, whatever the model and the oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -83,6 +83,13 @@ class Correct(Mechanism[int]):
         """The cost of one count."""
         return self._noise.event
 
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no model with rows and their targets."""
+        _, records = _check_pair(data, "data", "a model, and the records that it is scored on")
+        rows, targets = _check_pair(records, "records", "rows X and their targets y")
+        _check_sized(rows, "X")
+        _check_sized(targets, "y")
+
     def draw(self, data: Any, rng: random.Rng) -> int:
         """The noisy number of records that the model gets right."""
         model, (rows, targets) = data
@@ -119,9 +126,15 @@ class Total(Mechanism[float]):
         """The cost of one sum."""
         return self._sum.event
 
+    def check(self, data: Any) -> None:
+        """Refuse what is publicly no model with records."""
+        _, records = _check_pair(data, "data", "a model, and the records that it is scored on")
+        for part in records if isinstance(records, tuple) and records else (records,):
+            _check_sized(part, "records")
+
     def draw(self, data: Any, rng: random.Rng) -> float:
         """The noisy sum."""
-        model, records = data
+        model, records = data[0], _side_by_side(data[1])
         results = map_rows(lambda some: self.values(model, some), records, _size(records))
         values = np.array([_number(x) for x in results])
         return float(self._sum.release(values, rng).value)
@@ -149,6 +162,26 @@ def _size(records: Any) -> int:
     """How many records there are, whichever container or containers they are in."""
     column = records[-1] if isinstance(records, tuple) else records
     return int(column.shape[0]) if hasattr(column, "tocsr") else len(column)
+
+
+def _side_by_side(records: Any) -> Any:
+    """A table and its column in a list, as [X, y], are parts of the same records, as they are in a tuple."""
+    pair = isinstance(records, list) and len(records) == 2 and getattr(records[0], "ndim", 0) == 2
+    return tuple(records) if pair and hasattr(records[1], "shape") else records
+
+
+def _check_pair(pair: Any, name: str, held: str) -> tuple[Any, Any]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ValueError(f"{name} must be a pair of {held}.")
+    return pair[0], pair[1]
+
+
+def _check_sized(values: Any, name: str) -> None:
+    """Refuse what is publicly no container with one entry a record."""
+    kind = type(values)
+    sized = hasattr(kind, "__len__") and (hasattr(kind, "__getitem__") or hasattr(kind, "__iter__"))
+    if not sized or isinstance(values, (str, bytes, type, Mapping, Set)) or getattr(values, "ndim", 1) == 0:
+        raise ValueError(f"{name} is a {kind.__name__}, but must be a table, array or list with one entry a record.")
 
 
 def _number(value: Any) -> float:

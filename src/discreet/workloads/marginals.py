@@ -21,7 +21,7 @@ from discreet.errors import whole
 from discreet.workloads.explicit import Explicit
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Identity, Workload
 
-__all__ = ["Attributes", "Marginals", "dimension", "others", "part", "subsets", "volume"]
+__all__ = ["Attributes", "Marginals", "dimension", "marginal", "others", "part", "subsets", "volume"]
 
 Attributes = tuple[int, ...]
 
@@ -45,6 +45,14 @@ def volume(shape: Sequence[int], attributes: Iterable[int]) -> int:
 def dimension(shape: Sequence[int], subset: Attributes) -> int:
     """The dimension of Π_R."""
     return math.prod(shape[i] - 1 for i in subset)
+
+
+def marginal(x: NDArray[Any], shape: Sequence[int], subset: Attributes) -> NDArray[Any]:
+    """The sums over the attributes outside a subset, whose axes are kept with length one.
+
+    So a total is an array too: of Python's integers NumPy's own would be a bare one.
+    """
+    return np.asarray(x.sum(axis=others(shape, subset), keepdims=True))
 
 
 def part(v: Any, shape: Sequence[int], subset: Attributes) -> Any:
@@ -93,22 +101,22 @@ class Marginals(Workload):
 
     def apply(self, x: NDArray[Any]) -> NDArray[Any]:
         """One marginal after another."""
-        return np.concatenate([x.sum(axis=others(self.cells, subset)).reshape(-1) for subset in self.of])
+        return np.concatenate([marginal(x, self.cells, subset).reshape(-1) for subset in self.of])
 
     def _row(self, i: int) -> Floats:
         sizes = np.cumsum([volume(self.cells, subset) for subset in self.of])
-        marginal = int(np.searchsorted(sizes, i, side="right"))
-        subset, row = self.of[marginal], np.zeros(self.cells)
-        place = np.unravel_index(i - (sizes[marginal - 1] if marginal else 0), tuple(self.cells[a] for a in subset))
+        at = int(np.searchsorted(sizes, i, side="right"))
+        subset, row = self.of[at], np.zeros(self.cells)
+        place = np.unravel_index(i - (sizes[at - 1] if at else 0), tuple(self.cells[a] for a in subset))
         row[tuple(place[subset.index(a)] if a in subset else slice(None) for a in range(len(self.cells)))] = 1.0
         return row
 
     def eigenvalues(self) -> dict[Attributes, float]:
         """The eigenvalue of WᵀW on each Π_R that it sees."""
         found: dict[Attributes, float] = {}
-        for marginal in self.of:
-            for subset in subsets(marginal):
-                found[subset] = found.get(subset, 0.0) + volume(self.cells, others(self.cells, marginal))
+        for kept in self.of:
+            for subset in subsets(kept):
+                found[subset] = found.get(subset, 0.0) + volume(self.cells, others(self.cells, kept))
         return found
 
     def gram(self) -> Floats:

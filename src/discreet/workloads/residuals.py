@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from discreet.workloads.marginals import Attributes, Marginals, dimension, others, part, subsets, volume
+from discreet.workloads.marginals import Attributes, Marginals, dimension, marginal, others, part, subsets, volume
 from discreet.workloads.strategy import Strategy, raised
 from discreet.workloads.workload import Floats, Identity, Norm, Workload
 
@@ -111,8 +111,7 @@ class Residuals(_OnMarginals):
         }
 
     def _residual(self, x: Any, subset: Attributes) -> Any:
-        x = x.sum(axis=others(self.cells, subset), keepdims=True) if len(subset) < len(self.cells) else x
-        return self._residual_only(x, subset)
+        return self._residual_only(marginal(x, self.cells, subset), subset)
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """Sums and multiples of whole numbers."""
@@ -157,14 +156,14 @@ class MarginalCounts(_OnMarginals):
     def spectrum(self) -> dict[Attributes, float]:
         """Every marginal says something about its subsets."""
         found: dict[Attributes, float] = {}
-        for marginal, w in self._reals.items():
-            for subset in subsets(marginal):
-                found[subset] = found.get(subset, 0.0) + w * w * volume(self.cells, others(self.cells, marginal))
+        for kept, w in self._reals.items():
+            for subset in subsets(kept):
+                found[subset] = found.get(subset, 0.0) + w * w * volume(self.cells, others(self.cells, kept))
         return found
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """Sums of whole numbers."""
-        return np.concatenate([(w * x.sum(axis=others(self.cells, s))).reshape(-1) for s, w in self.weights.items()])
+        return np.concatenate([(w * marginal(x, self.cells, s)).reshape(-1) for s, w in self.weights.items()])
 
     def adjoint(self, y: Floats) -> Floats:
         """Every cell collects the marginal cells it is in."""

@@ -32,11 +32,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
+from discreet.mechanisms.values import check_numbers, numbers
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
 
 __all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "raised"]
 
 _BITS = 30  # finer answers are rounded to multiples of 2^-30, so that counts below 2^23 stay exact doubles
+_LONGEST = 1 << 200  # of a count
 
 
 class Measured(ABC):
@@ -146,36 +148,27 @@ def raised(x: float, operations: int) -> float:
 
 def check_histogram(histogram: Any, shape: tuple[int, ...]) -> None:
     """Refuse, by shape and type alone, what is no histogram over cells of this shape. No count is looked at."""
-    found = getattr(histogram, "shape", None)
-    if found is None and hasattr(histogram, "__len__"):
-        found = (len(histogram), *shape[1:])
-    if found is not None and tuple(found) != shape:
-        raise ValueError(f"histogram has shape {tuple(found)}, but the workload is over cells of shape {shape}.")
-    dtype = getattr(histogram, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind not in "iubfO":
-        raise ValueError(f"histogram has dtype {dtype}, but must hold counts: integers, or floats that are whole.")
+    if (given := check_numbers(histogram, "histogram")) != shape:
+        raise ValueError(f"histogram has shape {given}, but the workload is over cells of shape {shape}.")
 
 
 def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """A histogram as whole numbers. Never shows a value, never fails on one.
+    """A histogram as whole numbers, of 64 bits or of any length. Never shows a value, never fails on one.
 
-    Integers of any size are kept. Floats are rounded down, NaN is an empty cell, and anything beyond ±2^53 is moved
-    there: each of these changes a cell by at most one when one record changes it by one.
+    Integers are kept up to ±2^200, so that inference can square them. Other numbers are rounded down, what is none is
+    an empty cell, and in an array of floats what lies beyond ±2^53 is moved there: each of these changes a cell by at
+    most one when one record changes it by one.
     """
-    array = np.asarray(histogram)
-    if array.shape != shape:
-        raise ValueError(f"histogram has shape {array.shape}, but the workload is over cells of shape {shape}.")
-    if array.dtype == object and all(isinstance(v, (int, np.integer)) for v in array.flat):
-        return np.array([int(v) for v in array.flat], object).reshape(shape)
+    check_histogram(histogram, shape)
+    array = numbers(histogram)
     if array.dtype.kind == "f":
         limit = 2.0**53
-        array = np.floor(np.clip(np.nan_to_num(array.astype(np.float64), nan=0.0), -limit, limit))
+        return np.floor(np.clip(array, -limit, limit)).astype(np.int64)
+    if array.dtype.kind in "iub" and array.dtype != np.uint64:
         return array.astype(np.int64)
-    if array.dtype.kind not in "iub":
-        raise ValueError(
-            f"histogram has dtype {array.dtype}, but must hold counts: integers, or floats that are whole."
-        )
-    return array.astype(object if array.dtype == np.uint64 else np.int64)
+    exact = np.empty(array.size, object)
+    exact[:] = [max(-_LONGEST, min(math.floor(v), _LONGEST)) for v in array.reshape(-1).tolist()]
+    return exact.reshape(shape)
 
 
 def answers(strategy: Strategy, x: NDArray[Any]) -> NDArray[Any]:
