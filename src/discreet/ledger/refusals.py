@@ -68,7 +68,7 @@ def pure_only(path: list[Node], label: str) -> str | None:
             owns = "has no delta left since its limit was raised" if node.stage.delta else "has delta=0"
             return (
                 f"{_named(label)} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing "
-                "was released. Ask for epsilon alone, or ask the data owner for a book, or a raise, that has a delta."
+                "was released. Ask for epsilon alone, or ask the data owner for a raise that has a delta."
             )
     return None
 

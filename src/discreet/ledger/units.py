@@ -67,7 +67,7 @@ def charged_unit(book: str, terms: Terms, unit: str, label: str, reproducible: b
         return Charged(ONE_RECORD, "converted", terms.rows_per_unit, reproducible)
     raise UnitMismatch(
         f"{label!r} protects {_whom(asked)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
-        + (_row_remedy(terms.unit) if asked == ONE_RECORD else f"Charge a book of unit {asked!r}.")
+        + (_row_remedy(terms.unit) if asked == ONE_RECORD else _other_remedy(asked))
     )
 
 
@@ -90,6 +90,13 @@ def _row_remedy(unit: str) -> str:
         f"Name the unit where the library can bound it (a table's or a schema's unit column {unit!r}); say "
         f"unit={unit!r} where each row is a whole one; or charge a book that was opened with rows_per_unit= "
         "(--rows-per-unit 1 on the command line, where each row is a whole one), the most rows one has."
+    )
+
+
+def _other_remedy(unit: str) -> str:
+    return (
+        f"Charge a book of unit {unit!r}, if the owner of the data keeps one: what two books over the same data "
+        "promise adds up."
     )
 
 
