@@ -18,7 +18,7 @@ from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.lattice import Lattice
-from discreet.accounting.outward import FLOOR
+from discreet.accounting.outward import FLOOR, times
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
@@ -33,7 +33,7 @@ def union(chances: list[tuple[float, int]]) -> float:
     """1 - ∏(1-p)^n."""
     if any(p >= 1 for p, n in chances if n):
         return 1.0
-    return -math.expm1(sum(n * math.log1p(-p) for p, n in chances))
+    return -math.expm1(-math.fsum(times(-math.log1p(-p), n) for p, n in chances))
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class Window:
         noise = 8 * _UNIT * math.log2(size)
         shift = 0
         for law, count in self.whole.laws:
-            transform, centre = _transform(law, self.c, size)
+            transform, centre, lost = _transform(law, self.c, size)
             modulus = np.abs(transform)
             total *= np.exp(
                 count * np.log(np.clip(modulus, 1e-300, 1.0)) + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)
             )
-            wrong += count * noise / np.maximum(modulus, noise)
+            wrong += count * (noise + lost) / np.maximum(modulus, noise)
             shift += count * (law.first + centre)
         # |(φ+e)^n - φ^n| ≤ |φ|^n ((1+e/|φ|)^n - 1), and never more than 2
         error = np.minimum(np.abs(total) * np.expm1(np.minimum(wrong, 50.0)), 2.0)
@@ -217,10 +217,13 @@ class Window:
         )
 
 
-def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int]:
-    """Fourier transform of the tilted law around its mean index."""
+def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int, float]:
+    """Fourier transform of the tilted law around its mean index, and what its weights may be wrong by altogether."""
     with np.errstate(divide="ignore", under="ignore"):
-        weights = np.exp(c * law.losses + np.log(law.masses) - log_sum(law, c))
+        exponent, scale = c * law.losses, log_sum(law, c)
+        weights = np.exp(exponent + np.log(law.masses) - scale)
     centre = round(float(weights @ np.arange(len(weights))))
     folded = np.bincount((np.arange(len(weights)) - centre) % size, weights=weights, minlength=size)
-    return fft.rfft(folded), centre
+    # exp loses digits in proportion to the numbers whose sum it is given; log mass is that sum less the others
+    lost = _UNIT * float(weights @ (8 + 3 * np.abs(exponent) + 2 * abs(scale) - np.log(np.maximum(weights, 1e-300))))
+    return fft.rfft(folded), centre, lost

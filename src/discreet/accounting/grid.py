@@ -24,9 +24,11 @@ from discreet.accounting.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
-__all__ = ["LossGrid"]
+__all__ = ["MOST_REPETITIONS", "LossGrid"]
 
 Version: TypeAlias = Callable[[Pair, float, float], Lattice]
+
+MOST_REPETITIONS = 10**15
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,11 @@ class LossGrid:
     parts: tuple[tuple[Pair, int], ...]
     _made: dict[tuple[Version, float, int], Composition] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    def __post_init__(self) -> None:
+        if self._total > MOST_REPETITIONS:
+            raise NotCertified(f"more than {MOST_REPETITIONS:g} repetitions are beyond the numerical account.")
+
+    @cached_property
     def infinity(self) -> float:
         """Probability of an infinite loss."""
         return union([(pair.infinity, count) for pair, count in self.parts])
@@ -84,6 +90,8 @@ class LossGrid:
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on delta(epsilon)."""
+        if self.infinity >= 1:
+            return 1.0, 1.0
         if self._alone is not None:
             return _profile_bounds(self._alone, epsilon)
         high = self.delta_upper(epsilon)
@@ -96,6 +104,8 @@ class LossGrid:
 
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
+        if self.infinity >= 1:
+            return 1.0
         if self._alone is not None:
             return _profile_bounds(self._alone, epsilon)[1]
         high = self._ask(upper, 1e-20, lambda whole: whole.delta(epsilon))[1]
@@ -129,10 +139,11 @@ def _tail(delta: float) -> float:
 
 
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
+    if isinstance(pair, Supremum):
+        lows, highs = zip(*(_profile_bounds(part, epsilon) for part in pair.pairs), strict=True)
+        return max(lows), max(highs)
     at = np.array([epsilon])
     value = float(pair.profile(at)[0])
-    if isinstance(pair, Supremum):
-        return max(_profile_bounds(part, epsilon)[0] for part in pair.pairs), min(1.0, value * (1 + 1e-9) + 1e-15)
     p, q = pair.tails(at)
     wrong = float(2 * slip(p)[0])  # exp(ε)·Q(L > ε) is below P(L > ε)
     lost = float(p[0]) if q[0] <= TINY else 0.0  # too small a Q was taken for zero

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from discreet.errors import NotCertified
 
-__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "times"]
+__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "share", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
 FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
@@ -44,6 +44,15 @@ def times(cost: float, count: int) -> float:
         return float(Fraction(cost) * count)
     except OverflowError:
         return math.inf
+
+
+def share(value: float, count: int) -> float:
+    """A positive number divided by a count, never zero.
+
+    >>> share(3.0, 2), share(1e300, 10**400), share(1e-300, 10**400)
+    (1.5, 1e-100, 5e-324)
+    """
+    return max(value / count if count < 1 << 53 else float(Fraction(value) / count), SMALLEST)
 
 
 def root(count: int) -> float:

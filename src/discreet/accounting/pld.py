@@ -39,8 +39,6 @@ T = TypeVar("T")
 Engine: TypeAlias = Contour | LossGrid
 Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
 
-_MANY = 10**15
-
 
 @dataclass(frozen=True)
 class PLD:
@@ -75,12 +73,11 @@ class PLD:
         ]
 
     def _engines(self, change: Callable[[Pair], Pair]) -> list[Engines]:
-        if any(part.count > _MANY for part in self.resolved.parts):
-            raise NotCertified(f"more than {_MANY:g} repetitions are beyond the numerical account.")
         result = []
         for forward in (True, False):
             pairs = tuple((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
-            result.append((_contour(pairs), LossGrid(pairs)))
+            grid = LossGrid(pairs)  # refuses too many repetitions
+            result.append((_contour(pairs, grid.infinity), grid))
             if all(reverse(pair) is pair for pair, _ in pairs):
                 break  # symmetric: the other direction is the same
         return result
@@ -176,11 +173,13 @@ def _few(pair: Pair) -> bool:
     return not isinstance(pair, Atoms) or len(pair.losses) <= 64
 
 
-def _contour(pairs: tuple[tuple[Pair, int], ...]) -> Contour | None:
-    """The contour for one direction, or None where a part has no transform or nothing decays."""
+def _contour(pairs: tuple[tuple[Pair, int], ...], infinity: float) -> Contour | None:
+    """The contour for one direction, or None where a part has no transform, nothing decays, or all is lost anyway."""
+    if infinity >= 1:
+        return None
     sampled: list[tuple[float, float, int]] = []
     kinds: set[Kind] = set()
-    variance, closed, infinity = 0.0, [], 0.0
+    variance, closed = 0.0, []
     for pair, count in pairs:
         match pair:
             case GaussianShift():
@@ -196,7 +195,6 @@ def _contour(pairs: tuple[tuple[Pair, int], ...]) -> Contour | None:
                 kinds.add("replace")
             case LaplaceShift() | BoundedRange() | Atoms() if math.isfinite(pair.highest) and _few(pair):
                 closed.append((Transform(pair), count))
-                infinity = -math.expm1(math.log1p(-infinity) + count * math.log1p(-min(pair.infinity, 1 - 1e-16)))
             case _:
                 return None
     if len(kinds) > 1 or not (kinds or variance):

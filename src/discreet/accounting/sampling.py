@@ -77,10 +77,6 @@ class Reversed(Pair):
         """As the pair."""
         return self.pair.raised
 
-    def log_mgf(self, z: Array) -> Array:
-        """E_Q[exp(-zL)] = E_P[exp(-(z+1)L)]."""
-        return self.pair.log_mgf(-1 - z)  # type: ignore[attr-defined, no-any-return]
-
 
 @dataclass(frozen=True)
 class Sampled(Pair):
