@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from discreet.accounting.arrays import Interval
-from discreet.accounting.atoms import Atoms
+from discreet.accounting.atoms import NOTHING, Atoms
 from discreet.accounting.bounded_range import BoundedRange
 from discreet.accounting.composite import gaussian_mu, pairs_of
 from discreet.accounting.contour import Contour
@@ -62,20 +62,22 @@ class PLD:
 
     @cached_property
     def _attained(self) -> list[list[Engines]]:
-        """What lower bounds rest on: pairs that are only envelopes give way to what is below them, one at a time."""
-        choices = [(pair, pair.attainable) for _, lattice in self._directions for pair, _ in lattice.parts]
-        if all(found[0] is pair for pair, found in choices):
-            return []
-        most = max(len(found) for _, found in choices)
-        return [
-            self._engines(lambda pair, k=k: pair.attainable[min(k, len(pair.attainable) - 1)])  # type: ignore[misc]
-            for k in range(most)
-        ]
+        """What lower bounds rest on: what is below a pair that is only an envelope, one at a time, and nothing in place
+        of a pair whose parameters were rounded up.
+        """
+        pairs = [pair for _, lattice in self._directions for pair, _ in lattice.parts]
+        if all(pair.attainable[0] is pair and not pair.raised for pair in pairs):
+            return [self._directions]
+        most = max((len(pair.attainable) for pair in pairs if not pair.raised), default=0)
+        return [self._engines(partial(_below, k)) for k in range(most)]
 
     def _engines(self, change: Callable[[Pair], Pair]) -> list[Engines]:
         result = []
         for forward in (True, False):
-            pairs = tuple((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
+            changed = ((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
+            pairs = tuple((pair, count) for pair, count in changed if pair is not NOTHING)
+            if not pairs:
+                continue
             grid = LossGrid(pairs)  # refuses too many repetitions
             result.append((_contour(pairs, grid.infinity), grid))
             if all(reverse(pair) is pair for pair, _ in pairs):
@@ -84,11 +86,11 @@ class PLD:
 
     def _bounds(self, both: Callable[[Engine], Interval], top: Callable[[Engine], float]) -> Interval:
         """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
-        if not self._attained:
+        if self._attained == [self._directions]:
             answers = _asked(self._directions, both)
             return max(low for low, _ in answers), max(high for _, high in answers)
         high = max(_asked(self._directions, top))
-        low = max(low for engines in self._attained for low, _ in _asked(engines, both))
+        low = max((low for engines in self._attained for low, _ in _asked(engines, both)), default=0.0)
         return min(low, high), high
 
     def _exact(self) -> Interval | None:
@@ -103,20 +105,20 @@ class PLD:
             return _gaussian_epsilons(exact[0], delta)
         if delta < FLOOR:
             return 0.0, self._at_zero()
-        low, high = self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
-        return (0.0 if self._raised else low), high
+        return self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
         if (exact := self._exact()) is not None:
             return _gaussian_deltas(exact[0], epsilon)
-        low, high = self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
-        return (0.0 if self._raised else low), high
+        return self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
 
-    @property
-    def _raised(self) -> bool:
-        """Whether a parameter was rounded up so far that nothing can be said from below."""
-        return any(pair.raised for _, lattice in self._directions for pair, _ in lattice.parts)
+    def attained_loss(self) -> float:
+        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero."""
+        if (exact := self._exact()) is not None:
+            return math.inf if exact[0] else 0.0
+        lattices = [lattice for engines in self._attained for _, lattice in engines]
+        return max((math.inf if each.infinity else each.ceiling for each in lattices), default=0.0)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
@@ -140,6 +142,11 @@ class PLD:
             return math.inf if exact[0] else 0.0
         lattices = [lattice for _, lattice in self._directions]
         return max(math.inf if each.infinity else max(each.ceiling, 0.0) for each in lattices)
+
+
+def _below(k: int, pair: Pair) -> Pair:
+    """The k-th of what lower bounds may rest on, or the last."""
+    return NOTHING if pair.raised else pair.attainable[min(k, len(pair.attainable) - 1)]
 
 
 def _asked(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:

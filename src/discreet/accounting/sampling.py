@@ -3,9 +3,9 @@
 ================================  ===========================================  =======================================
 sampler                           theorem                                      adjacency
 ================================  ===========================================  =======================================
-Poisson                           ``Sampled`` and its reverse                  add-remove, zero-out
-Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace
-truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    add-remove, zero-out
+Poisson                           ``Sampled`` and its reverse                  add-remove
+Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace, zero-out
+truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    as Poisson
 fixed size, without replacement   ``Symmetric(Sampled(...))``                  replace
 shuffled, balls in bins           one event a pass, no amplification           replace; add-remove
 ================================  ===========================================  =======================================
