@@ -10,6 +10,7 @@ from discreet.errors import NotCertified
 __all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "share", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
+_FULL_DIGITS = 1e-290  # products above this have all their digits, those of their factors included
 FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
 
 
@@ -26,8 +27,15 @@ def inverse(value: float) -> float:
 
 
 def product(*factors: float) -> float:
-    """A product of prices: zero only if one of them is."""
-    return 0.0 if 0.0 in factors else max(math.prod(factors), SMALLEST)
+    """A product of prices: zero only if one of them is, and rounded up where floats lose their digits.
+
+    >>> product(1e-200, 1e-200), product(1e-160, 1e-160) > 1e-320
+    (5e-324, True)
+    """
+    value = 0.0 if 0.0 in factors else math.prod(factors)
+    if value > _FULL_DIGITS or 0.0 in factors:
+        return value
+    return math.nextafter(float(math.prod(map(Fraction, factors))), math.inf)
 
 
 def times(cost: float, count: int) -> float:
