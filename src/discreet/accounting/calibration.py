@@ -43,7 +43,7 @@ def calibrate(
         except ValueError:
             return math.nan  # outside the family's range, such as a rate above one
         value = proved(epsilon_of(event, delta, accountant=accountant, adjacency=adjacency))
-        return max(-60.0, min(60.0, math.log(value / target) if value > 0 else -60.0))
+        return max(-60.0, min(60.0, math.log(value) - math.log(target) if value > 0 else -60.0))
 
     first = math.log(positive("start", start))
     here = excess(first)

@@ -144,6 +144,10 @@ class Contour:
             epsilon = line.solve(delta)
         return line.outward(epsilon, delta, -1), line.outward(epsilon, delta, +1)
 
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Certified lower bound on the same, which is known to be at most ``high``."""
+        return min(self.epsilon_bounds(delta)[0], high)
+
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
         return self.delta_bounds(epsilon)[1]

@@ -63,6 +63,11 @@ class Composition:
         """What is to be taken off every composed loss."""
         return sum(count * law.offset for law, count in self.laws)
 
+    @cached_property
+    def ceiling(self) -> float:
+        """No finite loss is above this."""
+        return self.step * sum(n * (law.first + len(law.masses)) for law, n in self.laws) - self.offset
+
     def log_m(self, c: float) -> float:
         """K(c) of the finite part, offsets left out."""
         return sum(count * log_sum(law, c) for law, count in self.laws)
@@ -107,17 +112,23 @@ class Composition:
         """Bounds on this composition's delta(epsilon)."""
         return self._window(epsilon=epsilon + self.offset).delta(epsilon)
 
-    def epsilon(self, delta: float) -> Interval:
-        """Bounds on the smallest epsilon at which this composition's delta is at most the given one."""
+    def epsilon_upper(self, delta: float) -> float:
+        """Upper bound on the smallest epsilon at which this composition's delta is at most the given one."""
         if delta <= self.infinity:
-            return math.inf, math.inf
+            return math.inf
         window = self._window(log_delta=math.log(delta - self.infinity))
-        high = solve_epsilon(lambda e: window.delta(e)[1], delta)
+        return solve_epsilon(lambda e: window.delta(e)[1], delta)
+
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Lower bound on the same, which is known to be at most ``high``."""
+        if delta <= self.infinity:
+            return high
+        window = self._window(log_delta=math.log(delta - self.infinity))
         low, gentler = 0.0, window
         while low == 0 and gentler.c > 1e-3:  # near the largest loss the best tilt is steep, and its rounding large
-            low = _last_above(gentler, delta, high, 1e-6 / window.c)
+            low = _last_above(gentler, delta, min(high, self.ceiling), 1e-6 / window.c)
             gentler = Window(self, gentler.c / 30)
-        return low, high
+        return low
 
 
 def _last_above(window: Window, delta: float, start: float, stride: float) -> float:

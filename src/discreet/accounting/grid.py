@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from discreet.errors import NotCertified
 
 __all__ = ["MOST_REPETITIONS", "LossGrid"]
 
+T = TypeVar("T")
 Version: TypeAlias = Callable[[Pair, float, float], Lattice]
 
 MOST_REPETITIONS = 10**15
@@ -71,7 +72,7 @@ class LossGrid:
             raise NotCertified("a loss is too small for the lattice.")
         return laws
 
-    def _ask(self, version: Version, tail: float, question: Callable[[Composition], Interval]) -> Interval:
+    def _ask(self, version: Version, tail: float, question: Callable[[Composition], T]) -> T:
         """Put a question to the composition, on a coarser lattice where the fine one does not fit in memory."""
         for coarser in (1, 4, 16):
             key = (version, tail, coarser)
@@ -118,10 +119,16 @@ class LossGrid:
         if delta <= self.infinity:
             return math.inf, math.inf
         high = self.epsilon_upper(delta)
+        return self.epsilon_lower(delta, high), high
+
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Certified lower bound on the smallest epsilon, which is known to be at most ``high``."""
+        if delta <= self.infinity:
+            return high
         if self._alone is not None:
             pair = self._alone
-            return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11)), high
-        return min(self._ask(lower, _tail(delta), lambda whole: whole.epsilon(delta))[0], high), high
+            return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11))
+        return min(self._ask(lower, _tail(delta), lambda whole: whole.epsilon_lower(delta, high)), high)
 
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
@@ -130,7 +137,7 @@ class LossGrid:
         if self._alone is not None:
             pair = self._alone
             return solve_epsilon(lambda e: _profile_bounds(pair, e)[1], delta)
-        return self._ask(upper, _tail(delta), lambda whole: whole.epsilon(delta))[1]
+        return self._ask(upper, _tail(delta), lambda whole: whole.epsilon_upper(delta))
 
 
 def _tail(delta: float) -> float:

@@ -20,7 +20,7 @@ from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.optimal import Optimal
 from discreet.accounting.outward import proved
-from discreet.accounting.parts import Resolved, each_leaf
+from discreet.accounting.parts import Leaf, Resolved, each_leaf
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.sums import pure_sum
@@ -76,7 +76,10 @@ class Tightest:
 
     @cached_property
     def _others(self) -> list[Account]:
-        return self._able(*(name for name in ACCOUNTANTS if name != "pld"))
+        """All that can price the event; of one leaf run once, sums only where nothing else can: they are made of it."""
+        curves, parts = self._able("gdp", "rdp", "zcdp"), self._resolved.parts
+        alone = len(parts) == 1 and isinstance(parts[0], Leaf) and parts[0].count == 1
+        return curves if alone and curves else curves + self._able("optimal", "advanced", "basic")
 
     def _able(self, *names: str) -> list[Account]:
         """Those of the named accounts that can price every leaf."""

@@ -35,7 +35,9 @@ def product(*factors: float) -> float:
     value = 0.0 if 0.0 in factors else math.prod(factors)
     if value > _FULL_DIGITS or 0.0 in factors:
         return value
-    return math.nextafter(float(math.prod(map(Fraction, factors))), math.inf)
+    exact = math.prod(map(Fraction, factors))
+    value = float(exact)
+    return value if value >= exact else math.nextafter(value, math.inf)
 
 
 def times(cost: float, count: int) -> float:

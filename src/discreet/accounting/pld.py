@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
@@ -61,13 +62,19 @@ class PLD:
         return self._engines(lambda pair: pair)
 
     @cached_property
+    def _is_attained(self) -> bool:
+        """Whether some mechanism has exactly the pairs that upper bounds rest on."""
+        pairs = (pair for _, lattice in self._directions for pair, _ in lattice.parts)
+        return all(pair.attainable[0] is pair and not pair.raised for pair in pairs)
+
+    @cached_property
     def _attained(self) -> list[list[Engines]]:
         """What lower bounds rest on: what is below a pair that is only an envelope, one at a time, and nothing in place
         of a pair whose parameters were rounded up.
         """
-        pairs = [pair for _, lattice in self._directions for pair, _ in lattice.parts]
-        if all(pair.attainable[0] is pair and not pair.raised for pair in pairs):
+        if self._is_attained:
             return [self._directions]
+        pairs = [pair for _, lattice in self._directions for pair, _ in lattice.parts]
         most = max((len(pair.attainable) for pair in pairs if not pair.raised), default=0)
         return [self._engines(partial(_below, k)) for k in range(most)]
 
@@ -84,14 +91,19 @@ class PLD:
                 break  # symmetric: the other direction is the same
         return result
 
-    def _bounds(self, both: Callable[[Engine], Interval], top: Callable[[Engine], float]) -> Interval:
+    def _bounds(
+        self,
+        both: Callable[[Engine], Interval],
+        top: Callable[[Engine], float],
+        bottom: Callable[[Engine, float], float],
+    ) -> Interval:
         """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
-        if self._attained == [self._directions]:
+        if self._is_attained:
             answers = _asked(self._directions, both)
             return max(low for low, _ in answers), max(high for _, high in answers)
         high = max(_asked(self._directions, top))
-        low = max((low for engines in self._attained for low, _ in _asked(engines, both)), default=0.0)
-        return min(low, high), high
+        lows = (_asked(engines, lambda engine: bottom(engine, high)) for engines in self._attained)
+        return min(max((low for each in lows for low in each), default=0.0), high), high
 
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
@@ -105,13 +117,26 @@ class PLD:
             return _gaussian_epsilons(exact[0], delta)
         if delta < FLOOR:
             return 0.0, self._at_zero()
-        return self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
+        low, high = self._bounds(
+            lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta), lambda e, high: e.epsilon_lower(delta, high)
+        )
+        return (low if low > high / 2 else max(low, self._largest_part(delta))), high
+
+    def _largest_part(self, delta: float) -> float:
+        """A lower bound for the whole from a part of it: showing only that part hides the rest."""
+        lows = [0.0]
+        for part in self.resolved.parts if len(self.resolved.parts) > 1 else ():
+            with suppress(NotCertified):
+                lows.append(PLD(Resolved((part,))).epsilon_bounds(delta)[0])
+        return max(lows)
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
         if (exact := self._exact()) is not None:
             return _gaussian_deltas(exact[0], epsilon)
-        return self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
+        return self._bounds(
+            lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon), lambda e, _: e.delta_bounds(epsilon)[0]
+        )
 
     def attained_loss(self) -> float:
         """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero."""
