@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 

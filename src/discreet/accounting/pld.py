@@ -118,16 +118,19 @@ class PLD:
         if delta < FLOOR:
             return 0.0, self._at_zero()
         low, high = self._bounds(
-            lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta), lambda e, high: e.epsilon_lower(delta, high)
+            lambda e: e.epsilon_bounds(delta),
+            lambda e: e.epsilon_upper(delta),
+            lambda e, high: e.epsilon_lower(delta, high),
         )
         return (low if low > high / 2 else max(low, self._largest_part(delta))), high
 
     def _largest_part(self, delta: float) -> float:
         """A lower bound for the whole from a part of it: showing only that part hides the rest."""
-        lows = [0.0]
-        for part in self.resolved.parts if len(self.resolved.parts) > 1 else ():
+        parts, lows = self.resolved.parts, [0.0]
+        gaussians = tuple(part for part in parts if gaussian_mu((part,)) is not None)  # exact, all together
+        for some in {gaussians, *((part,) for part in parts)} - {parts, ()}:
             with suppress(NotCertified):
-                lows.append(PLD(Resolved((part,))).epsilon_bounds(delta)[0])
+                lows.append(PLD(Resolved(some)).epsilon_bounds(delta)[0])
         return max(lows)
 
     def delta_bounds(self, epsilon: float) -> Interval:

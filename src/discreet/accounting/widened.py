@@ -9,6 +9,8 @@ from discreet.accounting.views import Account, solve_epsilon
 
 __all__ = ["Grouped", "Slackened"]
 
+_FAR = 1400.0  # the sum of a group is infinite where (k - 1)·ε/k is above 700
+
 
 class Grouped:
     r"""A group of k records, for events that cannot be restated leaf by leaf.
@@ -21,8 +23,10 @@ class Grouped:
         self._one, self._size = one, size
 
     def epsilon(self, delta: float) -> float:
-        """Upper bound."""
-        return times(self._one.epsilon(0.0), self._size) if delta == 0 else solve_epsilon(self.delta, delta)
+        """Upper bound; where no epsilon below ``_FAR`` will do, the sum is beyond floats and only pure DP is left."""
+        pure = times(self._one.epsilon(0.0), self._size)
+        least = times(self._one.delta(share(_FAR, self._size)), self._size)
+        return pure if delta == 0 or least > delta else min(pure, solve_epsilon(self.delta, delta))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""

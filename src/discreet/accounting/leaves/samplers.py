@@ -10,8 +10,8 @@ Poisson,          in the sample with    amplifies what is proved    Gaussian noi
 truncated         absent from it        under add-remove            add-remove: both records     another record in the
 Poisson                                                             against absence; the rest    same place
                                                                     is refused
-fixed size        in the sample with    refused: the size of the    amplifies what holds under   refused: the others may
-                  another in its place  sample tells that of data   replace                      not be replaced by nulls
+fixed size        in the sample with    refused: the size of the    amplifies what holds under   refused: what holds
+                  another in its place  sample tells that of data   replace                      there may know no nulls
 shuffled          (no amplification)    refused, as above           one event a pass             refused, as above
 balls in bins     (no amplification)    one event a pass            one event a pass             one event a pass
 ================  ====================  ==========================  ===========================  =======================

@@ -128,8 +128,8 @@ def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], fl
     """
     heights = {-1.0: 1.0}
     for epsilon, delta in points:  # of points that floats cannot tell apart the lowest holds
-        x = math.exp(epsilon)
-        heights[x] = min(heights.get(x, 1.0), delta * _UP)
+        place = math.exp(epsilon)
+        heights[place] = min(heights.get(place, 1.0), delta * _UP)
     hull = _hull(sorted(heights.items()))
     x, height = (np.array(column) for column in zip(*hull, strict=True))
     slopes = np.append(np.maximum(-np.diff(height) / np.diff(x), 0.0), 0.0)
