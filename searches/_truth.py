@@ -51,7 +51,7 @@ def law(event: ev.Event, draw: Draw) -> Law:
         case ev.Parallel():
             return _parallel(event, draw)
         case ev.ProvedUnder():
-            return law(event.event, draw)
+            return _told_size(law(event.event, draw), event.adjacency, draw)
         case ev.PoissonSampled():
             return _sampled(law(event.event, draw), mpf(event.rate))
         case ev.TruncatedPoissonSampled():
@@ -62,11 +62,18 @@ def law(event: ev.Event, draw: Draw) -> Law:
             return _spread(law(event.event, draw), 2, draw.rng.choice((A, B)))
         case ev.BallsInBins():
             return _spread(law(event.event, draw), min(event.bins, 3), N)
-    return _leaf(event, draw)
+    return _told_size(_leaf(event, draw), getattr(event, "adjacency", Adjacency.ADD_REMOVE), draw)
 
 
 # --- wrappers
 # ----------------------------------------------------------------------------------------------------------
+
+
+def _told_size(outcomes: Law, proved: Adjacency, draw: Draw) -> Law:
+    """What is proved where the number of records is public may tell it: then absence has an outcome of its own."""
+    if proved is Adjacency.ADD_REMOVE or draw.rng.random() < 0.5:
+        return outcomes
+    return [*((mpf(0), a, b, c) for _, a, b, c in outcomes), (mpf(1), mpf(0), mpf(0), mpf(0))]
 
 
 def _product(laws: Sequence[Law]) -> Law:

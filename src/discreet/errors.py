@@ -95,7 +95,7 @@ def number(
     except (TypeError, ValueError, OverflowError):
         result = math.nan
     if (result > low if open_low else result >= low) and (result < high if open_high else result <= high):
-        return result
+        return result + 0.0  # -0.0 becomes 0.0: what is equal reads the same
     allowed = f"a number in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     raise ValueError(f"{name} is {value!r}, but must be {allowed}.")
 

@@ -8,10 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.accounting.accurate import UNIT, Bounded, exp_less_line, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.pairs import SMALLEST, Pair, Tails, chernoff_beyond
 
 __all__ = ["NOTHING", "Atoms", "DiscreteGaussianShift", "TooLarge", "binary", "too_large"]
+
+_NEAR = 30.0  # exponents below this are computed one by one, less one; above, all are scaled by the largest
+_BLOCK = 4096  # losses at a time: what bounds the memory
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,12 @@ class Atoms(Pair):
     @property
     def missing(self) -> float:
         """Q's mass where P has none: a loss of minus infinity."""
-        return max(0.0, 1 - float(self.q_masses.sum()))
+        return self.infinite if self.mirrored else max(0.0, 1 - float(self.q_masses.sum()))
+
+    @property
+    def missing_error(self) -> float:
+        """What ``missing`` may be wrong by, in units in the last place of one."""
+        return 0.0 if self.mirrored else 4.0 * (len(self.losses) + 8)
 
     @property
     def mirror(self) -> Atoms:
@@ -86,13 +95,50 @@ class Atoms(Pair):
         index = np.searchsorted(self.losses, losses, side="right")
         return p[index], q[index]
 
-    def log_mgf(self, z: Array) -> Array:
+    def log_mgf(self, z: Array) -> Bounded:
+        """K(z) over the finite losses, and a bound on its error, for Re z > 0."""
+        near = np.maximum(z.real, 1.0) * float(np.abs(self.losses).max()) <= _NEAR
+        return join(near, z, self._log_mgf_near, self._log_mgf_far)
+
+    def _log_mgf_near(self, z: Array) -> Bounded:
+        r"""log(1 - δ + …), of terms that vanish with the square of the loss and, for real z, are all positive.
+
+        A symmetric pair has :math:`p(-l) = e^{-l}p(l)`, so the rest is :math:`\sum_{l>0} p(l)\,(e^{zl} - 1)(1 -
+        e^{-(z+1)l})`. Any other has :math:`\sum p(l)(1 - e^{-l})` equal to what Q lacks less what P lacks, so it is z
+        times that plus :math:`\sum p(l)\,(e^{zl} - 1 - zl + z(e^{-l} - 1 + l))`.
+        """
+        lacking = 0.0 if self.mirrored else self.missing - self.infinite
+        w, error = z * lacking - self.infinite, UNIT * (self.infinite + np.abs(z) * self.missing_error)
+        for first in range(0, len(self.losses), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            terms, errors = self._terms(z[:, None], self.losses[part], self.masses[part])
+            w = w + terms.sum(axis=1)
+            error = error + errors.sum(axis=1) + UNIT * (len(self.losses) + 8) * np.abs(terms).sum(axis=1)
+        return log1p(w, error)
+
+    def _terms(self, z: Array, losses: Array, masses: Array) -> Bounded:
+        if self.mirrored:
+            above = losses > 0
+            up, up_error = expm1(z * losses[above])
+            down, down_error = expm1(-(z + 1) * losses[above])
+            return -masses[above] * up * down, masses[above] * (np.abs(up) * down_error + np.abs(down) * up_error)
+        one, one_error = exp_less_line(z * losses)
+        two, two_error = exp_less_line(-losses + 0j)
+        return masses * (one + z * two), masses * (one_error + np.abs(z) * two_error)
+
+    def _log_mgf_far(self, z: Array) -> Bounded:
         """A finite sum, scaled by its largest term on the real axis."""
         shift = self.losses[-1]
-        total = np.zeros_like(z)
-        for loss, mass in zip(self.losses, self.masses, strict=True):
-            total = total + mass * np.exp(z * (loss - shift))
-        return np.asarray(z * shift + np.log(total))
+        total, error = np.zeros_like(z), np.zeros(z.shape)
+        for first in range(0, len(self.losses), _BLOCK):
+            part = slice(first, first + _BLOCK)
+            exponent = z[:, None] * (self.losses[part] - shift)
+            with np.errstate(under="ignore"):
+                terms = self.masses[part] * np.exp(exponent)
+            total = total + terms.sum(axis=1)
+            error = error + UNIT * (np.abs(terms) * (len(self.losses) + 8 + 4 * np.abs(exponent))).sum(axis=1)
+        log, log_error = log1p(total - 1, error + 2 * UNIT)
+        return z * shift + log, log_error + 8 * UNIT * np.abs(z * shift)
 
 
 @dataclass(frozen=True)

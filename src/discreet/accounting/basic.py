@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.accounting.facts import approximate_of, facts_of, own_delta, pure_of
 from discreet.accounting.outward import times
@@ -23,14 +24,19 @@ __all__ = ["Basic", "divided", "leaf_epsilon", "single_epsilon"]
 
 
 def single_epsilon(leaf: Leaf, delta: float) -> float:
-    """The exact epsilon of one leaf at delta, from its own privacy profile."""
+    """The exact epsilon of one run of a leaf at delta, from its own privacy profile."""
+    return _single_epsilon(replace(leaf, count=1), delta)
+
+
+@lru_cache(maxsize=512)  # several accounts ask for the same share of delta
+def _single_epsilon(leaf: Leaf, delta: float) -> float:
     pure = pure_of(leaf)
     if pure < math.inf or delta <= 0:
         return pure
     both = approximate_of(leaf)
     if both is not None and both[1] == delta:
         return both[0]
-    one = Resolved((replace(leaf, count=1),))
+    one = Resolved((leaf,))
     try:
         return PLD(one).epsilon(delta)
     except (UnsupportedEvent, NotCertified):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.accounting.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.atoms import Atoms
 from discreet.accounting.outward import product
@@ -54,8 +55,7 @@ class BoundedRange(Pair):
     def attainable(self) -> tuple[Pair, ...]:
         """Some mechanisms of this range, with losses t and t - epsilon: each bounds from below what the worst does."""
         e = self.epsilon
-        chances = [(t, -math.expm1(t - e) / -math.expm1(-e)) for t in (0.5 * e, 0.6 * e, 0.75 * e, 0.9 * e)]
-        return tuple(Atoms(np.array([t - e, t]), np.array([1 - p, p])) for t, p in chances)
+        return tuple(_member(e, share * e) for share in (0.5, 0.6, 0.75, 0.9))
 
     def divergence(self, order: Array) -> Array:
         r"""Largest Rényi divergence of any member.
@@ -91,12 +91,50 @@ class BoundedRange(Pair):
         scale = -np.expm1(-e)
         return _exp_less(e, (e + x) / 2) / scale, -np.expm1(-(x + e) / 2) / scale
 
-    def log_mgf(self, z: Array) -> Array:
-        """Integral of an exponential over an interval."""
+    def log_mgf(self, z: Array) -> Bounded:
+        r"""K(z) = log sinhc((z + ½)ε) - log sinhc(ε/2), and a bound on its error, for Re z > 0.
+
+        Where the arguments are large, :math:`z\epsilon + \log\bigl(1 + e^{-\epsilon}\frac{1 - e^{-2z\epsilon}}{1 -
+        e^{-\epsilon}}\bigr) - \log(1 + 2z)`, which is the same.
+        """
+        near = (np.abs(z + 0.5) * self.epsilon <= 1) & (self.epsilon <= 2)
+        return join(near, z, self._log_mgf_near, self._log_mgf_far)
+
+    def _log_mgf_near(self, z: Array) -> Bounded:
+        rise, error = difference_of_sinhc(z, self.epsilon)
+        half = self.epsilon / 2
+        scale = math.sinh(half) / half
+        return log1p(rise / scale, error / scale * (1 + 1e-14))
+
+    def _log_mgf_far(self, z: Array) -> Bounded:
         e = self.epsilon
-        x = (z + 0.5) * e
-        ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
-        return x - e / 2 + np.log(ratio * e / -math.expm1(-e))
+        less, error = expm1(-2 * e * z)
+        share = math.exp(-e) / -math.expm1(-e)
+        one, one_error = log1p(-share * less, share * (error + 1e-15 * np.abs(less)) + 1e-300)
+        two, two_error = log1p(2 * z)
+        return e * z + one - two, one_error + two_error + 8 * UNIT * (np.abs(e * z) + np.abs(one) + np.abs(two))
+
+
+@dataclass(frozen=True)
+class _Member(Atoms):
+    """A mechanism of bounded range with two losses; both laws have all their probability on them."""
+
+    @property
+    def missing(self) -> float:
+        """None."""
+        return 0.0
+
+    @property
+    def missing_error(self) -> float:
+        """None, by construction."""
+        return 0.0
+
+
+def _member(epsilon: float, top: float) -> _Member:
+    """Losses ``top`` and ``top - epsilon``, each with the chance that gives both laws a total of one."""
+    whole = -math.expm1(-epsilon)
+    low, high = math.exp(top - epsilon) * -math.expm1(-top) / whole, -math.expm1(top - epsilon) / whole
+    return _Member(np.array([top - epsilon, top]), np.array([low, high]))
 
 
 def _exp_less(e: float, x: Array) -> Array:

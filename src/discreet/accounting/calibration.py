@@ -43,7 +43,7 @@ def calibrate(
         except ValueError:
             return math.nan  # outside the family's range, such as a rate above one
         value = proved(epsilon_of(event, delta, accountant=accountant, adjacency=adjacency))
-        return max(-60.0, min(60.0, math.log(value / target) if value > 0 else -60.0))
+        return max(-60.0, min(60.0, math.log(value) - math.log(target) if value > 0 else -60.0))
 
     first = math.log(positive("start", start))
     here = excess(first)
@@ -72,13 +72,13 @@ def _falls(excess: Callable[[float], float], first: float, here: float) -> bool:
 
 def _bracket(excess: Callable[[float], float], first: float, sign: float) -> tuple[float, float | None]:
     """A point that satisfies the target and, next to it, one that does not (None if the family ends before that)."""
-    stride, point, value = math.log(2), first, excess(first)
+    stride, point, value, growth = math.log(2), first, excess(first), 1.5
     toward = sign if value > 0 else -sign
     while abs(point - first) < 200:
         nearby = point + toward * stride
         after = excess(nearby)
         if math.isnan(after):
-            stride /= 2  # the family ends here: come closer to the end
+            stride, growth = stride / 2, 1.0  # the family ends here: come closer to the end
             if stride < _RELATIVE:
                 if value <= 0:
                     return point, None
@@ -86,7 +86,7 @@ def _bracket(excess: Callable[[float], float], first: float, sign: float) -> tup
             continue
         if (after > 0) != (value > 0):
             return (nearby, point) if value > 0 else (point, nearby)
-        point = nearby
+        point, stride = nearby, stride * growth  # an impossible target is seen in a dozen steps
     raise ValueError(
         "No parameter of the family meets the target: it does not change epsilon enough in this direction."
     )

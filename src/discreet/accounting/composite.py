@@ -10,8 +10,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from discreet import events as ev
+from discreet.accounting.accurate import Bounded
 from discreet.accounting.arrays import Array
-from discreet.accounting.atoms import NOTHING, Atoms
+from discreet.accounting.atoms import NOTHING, Atoms, too_large
 from discreet.accounting.convolution import OUTSIDE, Composition, Window
 from discreet.accounting.facts import LARGEST_MU, pair_of, stated_mu, within
 from discreet.accounting.grid import LossGrid
@@ -64,7 +65,9 @@ def _supremum(choice: Choice, *, forward: bool) -> Pair:
 def _one(pairs: list[tuple[Pair, int]]) -> Pair:
     """A composition as one pair that knows its tails; a lone pair as it is, unless it is known by its profile only."""
     only = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else None
-    return compose(pairs) if only is None or isinstance(only, Supremum) else only
+    if only is not None and not isinstance(only, Supremum):
+        return only
+    return compose(pairs) if LossGrid(tuple(pairs)).infinity < 1 else too_large()
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,10 @@ class Composite(Atoms):
     def missing(self) -> float:
         """As computed."""
         return self.lost
+
+    def log_mgf(self, z: Array) -> Bounded:
+        """The plain sum: masses that were rounded apart obey no identity."""
+        return self._log_mgf_far(z)
 
     @property
     def mirror(self) -> Composite:

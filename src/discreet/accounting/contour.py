@@ -91,6 +91,18 @@ class Contour:
         k, mean, variance = result.tolist()
         return k, mean, variance
 
+    def log_m_upper(self, c: float) -> float:
+        """An upper bound on K(c) of the whole composition, to about a millionth."""
+        total = self.mu**2 * c * (c + 1) / 2 * (1 + 8 * _UNIT)
+        if self.mixtures is not None:
+            rule = self.mixtures.rule(c, 0.0, 14.0 + math.log(self.repetitions))
+            each = rule.log_m + rule.error(np.zeros(1))[:, 0] + rule.log_m_rounding
+            total += float(each @ self.mixtures.counts)
+        for transform, count in self.closed:
+            value, error = transform.log_mgf(np.array([c], dtype=complex))
+            total += count * float(value.real[0] + error[0])
+        return total
+
     def _saddle(self, c: float) -> tuple[float, float]:
         """(epsilon, log delta) for which the line through c is the steepest descent, by the leading term."""
         k, mean, variance = self.cumulants(c)
@@ -132,6 +144,10 @@ class Contour:
             epsilon = line.solve(delta)
         return line.outward(epsilon, delta, -1), line.outward(epsilon, delta, +1)
 
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Certified lower bound on the same, which is known to be at most ``high``."""
+        return min(self.epsilon_bounds(delta)[0], high)
+
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
         return self.delta_bounds(epsilon)[1]
@@ -156,11 +172,11 @@ class Line:
 
     @cached_property
     def _chernoff(self) -> tuple[Array, Array]:
-        """Points λ > c and upper bounds on K(λ) there: the coarse rule errs by less than 3·exp(-14)."""
+        """Points λ > c and upper bounds on K(λ) there."""
         values: list[float] = []
         for factor in _RIGHT_OF_C:
             try:
-                values.append(self.parts.cumulants(self.c * factor)[0] + 1e-5 * (1 + len(values)))
+                values.append(self.parts.log_m_upper(self.c * factor))
             except NotCertified:
                 break
         if not values:
@@ -202,9 +218,9 @@ class Line:
             value, slip = self._sampled(rule, t)
             k, error = k + value, error + slip
         for transform, repeats in self.parts.closed:
-            value = transform.log_mgf(z)
+            value, slip = transform.log_mgf(z)
             k = k + repeats * value
-            error = error + repeats * 64 * _UNIT * (1 + np.abs(value) + np.abs(z) * transform.scale)
+            error = error + repeats * slip
         return z, k, error
 
     def _sampled(self, rule: Rule, t: Array) -> tuple[Array, Array]:

@@ -32,15 +32,18 @@ def rdp_to_epsilon(orders: ArrayLike, curve: ArrayLike, delta: float) -> float:
     """
     alpha, r = np.asarray(orders, float), np.asarray(curve, float)
     price = (-math.log(delta) - np.log(alpha)) / (alpha - 1)
-    values = r + np.log1p(-1 / alpha) + price
-    # more than the sum can have lost
-    values = values + 1e-15 * (np.abs(values) + np.abs(r) + np.abs(price) + 1 / alpha)
+    with np.errstate(over="ignore"):  # beyond floats an order proves nothing
+        values = r + np.log1p(-1 / alpha) + price
+        # more than the sum can have lost
+        values = values + 1e-15 * (np.abs(values) + np.abs(r) + np.abs(price) + 1 / alpha)
     return float(max(0.0, np.min(values)))
 
 
 def rdp_to_delta(orders: ArrayLike, curve: ArrayLike, epsilon: float) -> float:
     """Smallest delta that any order of the curve proves at epsilon ≥ 0."""
     alpha, r = np.asarray(orders, float), np.asarray(curve, float)
-    logs = (alpha - 1) * (r - epsilon + np.log1p(-1 / alpha)) - np.log(alpha)
-    logs = logs + 1e-15 * ((alpha - 1) * (np.abs(r) + epsilon + 1 / alpha) + np.log(alpha))  # the same
+    with np.errstate(over="ignore", invalid="ignore"):
+        logs = (alpha - 1) * (r - epsilon + np.log1p(-1 / alpha)) - np.log(alpha)
+        logs = logs + 1e-15 * ((alpha - 1) * (np.abs(r) + epsilon + 1 / alpha) + np.log(alpha))  # the same
+    logs = np.where(np.isnan(logs), np.inf, logs)  # infinities of both signs: nothing is proved
     return float(min(1.0, math.exp(min(0.0, float(np.min(logs)))) * _UP + FLOOR))

@@ -18,7 +18,7 @@ from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.lattice import Lattice
-from discreet.accounting.outward import FLOOR
+from discreet.accounting.outward import FLOOR, times
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
@@ -33,7 +33,7 @@ def union(chances: list[tuple[float, int]]) -> float:
     """1 - ∏(1-p)^n."""
     if any(p >= 1 for p, n in chances if n):
         return 1.0
-    return -math.expm1(sum(n * math.log1p(-p) for p, n in chances))
+    return -math.expm1(-math.fsum(times(-math.log1p(-p), n) for p, n in chances))
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Composition:
     def offset(self) -> float:
         """What is to be taken off every composed loss."""
         return sum(count * law.offset for law, count in self.laws)
+
+    @cached_property
+    def ceiling(self) -> float:
+        """No finite loss is above this."""
+        return self.step * sum(n * (law.first + len(law.masses)) for law, n in self.laws) - self.offset
 
     def log_m(self, c: float) -> float:
         """K(c) of the finite part, offsets left out."""
@@ -107,17 +112,23 @@ class Composition:
         """Bounds on this composition's delta(epsilon)."""
         return self._window(epsilon=epsilon + self.offset).delta(epsilon)
 
-    def epsilon(self, delta: float) -> Interval:
-        """Bounds on the smallest epsilon at which this composition's delta is at most the given one."""
+    def epsilon_upper(self, delta: float) -> float:
+        """Upper bound on the smallest epsilon at which this composition's delta is at most the given one."""
         if delta <= self.infinity:
-            return math.inf, math.inf
+            return math.inf
         window = self._window(log_delta=math.log(delta - self.infinity))
-        high = solve_epsilon(lambda e: window.delta(e)[1], delta)
+        return solve_epsilon(lambda e: window.delta(e)[1], delta)
+
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Lower bound on the same, which is known to be at most ``high``."""
+        if delta <= self.infinity:
+            return high
+        window = self._window(log_delta=math.log(delta - self.infinity))
         low, gentler = 0.0, window
         while low == 0 and gentler.c > 1e-3:  # near the largest loss the best tilt is steep, and its rounding large
-            low = _last_above(gentler, delta, high, 1e-6 / window.c)
+            low = _last_above(gentler, delta, min(high, self.ceiling), 1e-6 / window.c)
             gentler = Window(self, gentler.c / 30)
-        return low, high
+        return low
 
 
 def _last_above(window: Window, delta: float, start: float, stride: float) -> float:
@@ -184,12 +195,12 @@ class Window:
         noise = 8 * _UNIT * math.log2(size)
         shift = 0
         for law, count in self.whole.laws:
-            transform, centre = _transform(law, self.c, size)
+            transform, centre, lost = _transform(law, self.c, size)
             modulus = np.abs(transform)
             total *= np.exp(
                 count * np.log(np.clip(modulus, 1e-300, 1.0)) + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)
             )
-            wrong += count * noise / np.maximum(modulus, noise)
+            wrong += count * (noise + lost) / np.maximum(modulus, noise)
             shift += count * (law.first + centre)
         # |(φ+e)^n - φ^n| ≤ |φ|^n ((1+e/|φ|)^n - 1), and never more than 2
         error = np.minimum(np.abs(total) * np.expm1(np.minimum(wrong, 50.0)), 2.0)
@@ -217,10 +228,13 @@ class Window:
         )
 
 
-def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int]:
-    """Fourier transform of the tilted law around its mean index."""
+def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int, float]:
+    """Fourier transform of the tilted law around its mean index, and what its weights may be wrong by altogether."""
     with np.errstate(divide="ignore", under="ignore"):
-        weights = np.exp(c * law.losses + np.log(law.masses) - log_sum(law, c))
+        exponent, scale = c * law.losses, log_sum(law, c)
+        weights = np.exp(exponent + np.log(law.masses) - scale)
     centre = round(float(weights @ np.arange(len(weights))))
     folded = np.bincount((np.arange(len(weights)) - centre) % size, weights=weights, minlength=size)
-    return fft.rfft(folded), centre
+    # exp loses digits in proportion to the numbers whose sum it is given; log mass is that sum less the others
+    lost = _UNIT * float(weights @ (8 + 3 * np.abs(exponent) + 2 * abs(scale) - np.log(np.maximum(weights, 1e-300))))
+    return fft.rfft(folded), centre, lost

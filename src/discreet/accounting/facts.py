@@ -29,25 +29,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.accounting.arrays import Array
 from discreet.accounting.atoms import binary, too_large
-from discreet.accounting.outward import product, proved
+from discreet.accounting.outward import product, proved, times
 from discreet.accounting.pairs import SMALLEST, GaussianShift, Pair
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
-from discreet.events import Event
+from discreet.events import Event, NonPrivate
 
 __all__ = [
     "Facts",
     "approximate_of",
     "costs_nothing",
     "facts_of",
+    "grown",
     "mu_of",
     "own_delta",
     "pair_of",
@@ -116,6 +117,12 @@ def register(kind: type[Event], facts: Facts) -> None:
     """State what is proved of a kind of event, once: a price that was stored must stay what it was."""
     if _STATED.setdefault(kind, facts) is not facts:
         raise ValueError(f"kind is {kind.tag}, of which facts are stated already.")
+
+
+def grown(event: Event, parameter: str, factor: int) -> Event:
+    """An event with a parameter so many times as large; where that is beyond floats, nothing is left to guarantee."""
+    value = times(getattr(event, parameter), factor)
+    return replace(event, **{parameter: value}) if value < math.inf else NonPrivate()  # type: ignore[type-var]
 
 
 def facts_of(event: Event) -> Facts:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,9 +24,12 @@ from discreet.accounting.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
-__all__ = ["LossGrid"]
+__all__ = ["MOST_REPETITIONS", "LossGrid"]
 
+T = TypeVar("T")
 Version: TypeAlias = Callable[[Pair, float, float], Lattice]
+
+MOST_REPETITIONS = 10**15
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,11 @@ class LossGrid:
     parts: tuple[tuple[Pair, int], ...]
     _made: dict[tuple[Version, float, int], Composition] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    def __post_init__(self) -> None:
+        if self._total > MOST_REPETITIONS:
+            raise NotCertified(f"more than {MOST_REPETITIONS:g} repetitions are beyond the numerical account.")
+
+    @cached_property
     def infinity(self) -> float:
         """Probability of an infinite loss."""
         return union([(pair.infinity, count) for pair, count in self.parts])
@@ -65,7 +72,7 @@ class LossGrid:
             raise NotCertified("a loss is too small for the lattice.")
         return laws
 
-    def _ask(self, version: Version, tail: float, question: Callable[[Composition], Interval]) -> Interval:
+    def _ask(self, version: Version, tail: float, question: Callable[[Composition], T]) -> T:
         """Put a question to the composition, on a coarser lattice where the fine one does not fit in memory."""
         for coarser in (1, 4, 16):
             key = (version, tail, coarser)
@@ -84,6 +91,8 @@ class LossGrid:
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on delta(epsilon)."""
+        if self.infinity >= 1:
+            return 1.0, 1.0
         if self._alone is not None:
             return _profile_bounds(self._alone, epsilon)
         high = self.delta_upper(epsilon)
@@ -96,6 +105,8 @@ class LossGrid:
 
     def delta_upper(self, epsilon: float) -> float:
         """Certified upper bound on delta(epsilon)."""
+        if self.infinity >= 1:
+            return 1.0
         if self._alone is not None:
             return _profile_bounds(self._alone, epsilon)[1]
         high = self._ask(upper, 1e-20, lambda whole: whole.delta(epsilon))[1]
@@ -108,10 +119,16 @@ class LossGrid:
         if delta <= self.infinity:
             return math.inf, math.inf
         high = self.epsilon_upper(delta)
+        return self.epsilon_lower(delta, high), high
+
+    def epsilon_lower(self, delta: float, high: float) -> float:
+        """Certified lower bound on the smallest epsilon, which is known to be at most ``high``."""
+        if delta <= self.infinity:
+            return high
         if self._alone is not None:
             pair = self._alone
-            return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11)), high
-        return min(self._ask(lower, _tail(delta), lambda whole: whole.epsilon(delta))[0], high), high
+            return min(high, solve_epsilon(lambda e: _profile_bounds(pair, e)[0], delta) * (1 - 1e-11))
+        return min(self._ask(lower, _tail(delta), lambda whole: whole.epsilon_lower(delta, high)), high)
 
     def epsilon_upper(self, delta: float) -> float:
         """Certified upper bound on the smallest epsilon with delta(epsilon) ≤ delta."""
@@ -120,7 +137,7 @@ class LossGrid:
         if self._alone is not None:
             pair = self._alone
             return solve_epsilon(lambda e: _profile_bounds(pair, e)[1], delta)
-        return self._ask(upper, _tail(delta), lambda whole: whole.epsilon(delta))[1]
+        return self._ask(upper, _tail(delta), lambda whole: whole.epsilon_upper(delta))
 
 
 def _tail(delta: float) -> float:
@@ -129,10 +146,11 @@ def _tail(delta: float) -> float:
 
 
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
+    if isinstance(pair, Supremum):
+        lows, highs = zip(*(_profile_bounds(part, epsilon) for part in pair.pairs), strict=True)
+        return max(lows), max(highs)
     at = np.array([epsilon])
     value = float(pair.profile(at)[0])
-    if isinstance(pair, Supremum):
-        return max(_profile_bounds(part, epsilon)[0] for part in pair.pairs), min(1.0, value * (1 + 1e-9) + 1e-15)
     p, q = pair.tails(at)
     wrong = float(2 * slip(p)[0])  # exp(ε)·Q(L > ε) is below P(L > ε)
     lost = float(p[0]) if q[0] <= TINY else 0.0  # too small a Q was taken for zero

@@ -20,7 +20,7 @@ from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.optimal import Optimal
 from discreet.accounting.outward import proved
-from discreet.accounting.parts import Resolved, each_leaf
+from discreet.accounting.parts import Leaf, Resolved, each_leaf
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.sums import pure_sum
@@ -66,28 +66,36 @@ class Tightest:
     def _beside(self) -> list[Account]:
         """The accounts that may be below the numerical one; usually none.
 
-        All of them for an envelope that nothing attains, such as that of bounded range. Sums for leaves with a delta of
-        their own, where epsilon leaps as that delta is used up: sums meet the edge of the leap exactly, a grid nearly.
+        Curves for an envelope that nothing attains, such as that of bounded range; what is made of its profile, as sums
+        are, is never below it. Sums for leaves with a delta of their own, where epsilon leaps as that delta is used up:
+        sums meet the edge of the leap exactly, a grid nearly.
         """
         leaves = list(each_leaf(self._resolved.parts))
-        if any(facts_of(leaf.event).envelope for leaf in leaves):
-            return self._others
-        return [Basic(self._resolved)] if any(map(own_delta, leaves)) else []
+        curves = self._able("rdp", "zcdp") if any(facts_of(leaf.event).envelope for leaf in leaves) else []
+        return curves + (self._able("basic") if any(map(own_delta, leaves)) else [])
 
     @cached_property
     def _others(self) -> list[Account]:
-        found: list[Account] = []
-        for name, view in ACCOUNTANTS.items():
-            if name != "pld":
-                try:
-                    found.append(view(self._resolved))
-                except (UnsupportedEvent, NotCertified):
-                    continue
-        return found
+        """All that can price the event; of one leaf run once, sums only where nothing else can: they are made of it."""
+        curves, parts = self._able("gdp", "rdp", "zcdp"), self._resolved.parts
+        alone = len(parts) == 1 and isinstance(parts[0], Leaf) and parts[0].count == 1
+        return curves if alone and curves else curves + self._able("optimal", "advanced", "basic")
+
+    def _able(self, *names: str) -> list[Account]:
+        """Those of the named accounts that can price every leaf."""
+        accounts: list[Account] = []
+        for name in names:
+            try:
+                accounts.append(ACCOUNTANTS[name](self._resolved))
+            except (UnsupportedEvent, NotCertified):
+                continue
+        return accounts
 
     def epsilon(self, delta: float) -> float:
         """The smallest bound there is."""
-        if delta > 0 and self._numerical is not None:
+        if delta <= 0:
+            return self._pure  # curves say nothing here, and sums the same
+        if self._numerical is not None:
             try:
                 best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
@@ -178,20 +186,23 @@ def delta(
 def epsilon_bounds(
     event: Event | Release[Any], delta: float, *, adjacency: Adjacency | str = Adjacency.ADD_REMOVE
 ) -> tuple[float, float]:
-    """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides."""
+    """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides.
+
+    A lower bound that is not proved is 0: of truncated samples, of the best of several runs, of what was rounded up.
+    """
     delta = probability("delta", delta)
     resolved = resolve(_event(event), Adjacency(adjacency))
-    account = PLD(Resolved(resolved.ideal))
-    pure = pure_sum(resolved)
-    if delta == 0:
-        return (pure, pure) if pure < math.inf else (math.inf, math.inf)
     if delta == 1:
         return 0.0, 0.0
+    if resolved.slack:  # what a cut sample hides is not known: nothing is proved from below
+        return 0.0, epsilon(event, delta, adjacency=adjacency)
+    account, pure = PLD(resolved), pure_sum(resolved)
+    if delta == 0:
+        return min(account.attained_loss(), pure), pure
     low, high = account.epsilon_bounds(delta)
-    if resolved.slack:
-        high = Slackened(account, resolved.slack).epsilon(delta)
-    elif high == math.inf or Tightest(resolved)._beside:
-        high = min(high, Tightest(resolved).epsilon(delta))
+    tightest = Tightest(resolved)
+    if high == math.inf or tightest._beside:
+        high = min(high, tightest.epsilon(delta))
     return min(low, pure, high), min(high, pure)
 
 

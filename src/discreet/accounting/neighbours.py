@@ -46,12 +46,14 @@ def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
     if costs_nothing(Leaf(leaf, own)):
         return Resolved(())
     # add-remove or zero-out to replace, add-remove to zero-out: two changes take one data set to the other
-    event = enlarged(leaf, group) if own is wanted else replace(enlarged(leaf, 2 * group), adjacency=wanted)
+    event = enlarged(leaf, group if own is wanted else 2 * group)
+    if own is not wanted and not isinstance(event, ev.NonPrivate):
+        event = replace(event, adjacency=wanted)
     return Resolved((Leaf(event, wanted, count),))
 
 
 def enlarged(leaf: Any, k: int) -> Any:
-    """The same mechanism's guarantee for data sets that differ in k changes."""
+    """The same mechanism's guarantee for data sets that differ in k changes; ``NonPrivate`` where it leaves floats."""
     if k == 1:
         return leaf
     grown = facts_of(leaf).enlarged

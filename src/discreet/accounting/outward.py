@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from discreet.errors import NotCertified
 
-__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "times"]
+__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "share", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
+_FULL_DIGITS = 1e-290  # products above this have all their digits, those of their factors included
 FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
 
 
@@ -26,8 +27,17 @@ def inverse(value: float) -> float:
 
 
 def product(*factors: float) -> float:
-    """A product of prices: zero only if one of them is."""
-    return 0.0 if 0.0 in factors else max(math.prod(factors), SMALLEST)
+    """A product of prices: zero only if one of them is, and rounded up where floats lose their digits.
+
+    >>> product(1e-200, 1e-200), product(1e-160, 1e-160) > 1e-320
+    (5e-324, True)
+    """
+    value = 0.0 if 0.0 in factors else math.prod(factors)
+    if value > _FULL_DIGITS or 0.0 in factors:
+        return value
+    exact = math.prod(map(Fraction, factors))
+    value = float(exact)
+    return value if value >= exact else math.nextafter(value, math.inf)
 
 
 def times(cost: float, count: int) -> float:
@@ -44,6 +54,15 @@ def times(cost: float, count: int) -> float:
         return float(Fraction(cost) * count)
     except OverflowError:
         return math.inf
+
+
+def share(value: float, count: int) -> float:
+    """A positive number divided by a count, never zero.
+
+    >>> share(3.0, 2), share(1e300, 10**400), share(1e-300, 10**400)
+    (1.5, 1e-100, 5e-324)
+    """
+    return max(value / count if count < 1 << 53 else float(Fraction(value) / count), SMALLEST)
 
 
 def root(count: int) -> float:

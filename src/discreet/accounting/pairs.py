@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from discreet.accounting.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
 from discreet.errors import UnsupportedEvent
 
@@ -196,10 +197,25 @@ class LaplaceShift(Pair):
         q = np.where(below, 0.0, np.where(above, 1.0, 1 - np.exp(-(e + inside) / 2) / 2))
         return p, q
 
-    def log_mgf(self, z: Array) -> Array:
-        """Two atoms and an exponential density between them."""
-        e, half = self.epsilon, z + 0.5
-        x = half * e
-        # everything divided by exp(zε): all exponents have non-positive real part when Re z ≥ -1/2
-        ratio = np.where(np.abs(x) < 1e-6, 1 - x, -np.expm1(-2 * x) / np.where(x == 0, 1, 2 * x))
-        return z * e + np.log(0.5 + np.exp(-e * (2 * z + 1)) / 2 + e / 2 * ratio)
+    def log_mgf(self, z: Array) -> Bounded:
+        r"""K(z), and a bound on its error, for Re z > 0: two atoms and an exponential density between them.
+
+        With x = (z + ½)ε and y = ε/2 it is :math:`\log(\cosh x + y\,\mathrm{sinhc}\,x) - y`, which is zero at z = 0.
+        """
+        near = (np.abs(z + 0.5) * self.epsilon <= 1) & (self.epsilon <= 2)
+        return join(near, z, self._log_mgf_near, self._log_mgf_far)
+
+    def _log_mgf_near(self, z: Array) -> Bounded:
+        """cosh x - cosh y is 2 sinh((x + y)/2) sinh((x - y)/2), of the same sign as the difference of the others."""
+        half = self.epsilon / 2
+        rise, error = difference_of_sinhc(z, self.epsilon)
+        peaks = 2 * np.sinh(z * half) * np.sinh((z + 1) * half)
+        w = math.exp(-half) * (peaks + half * rise)
+        return log1p(w, half * error + 64 * UNIT * (np.abs(peaks) + half * np.abs(rise)))
+
+    def _log_mgf_far(self, z: Array) -> Bounded:
+        """zε + log(1 - z(1 - exp(-2x))/(1 + 2z))."""
+        less, error = expm1(-(2 * z + 1) * self.epsilon)
+        share = z / (1 + 2 * z)
+        log, log_error = log1p(share * less, np.abs(share) * (error + 16 * UNIT * np.abs(less)))
+        return z * self.epsilon + log, log_error + 8 * UNIT * np.abs(z * self.epsilon)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from discreet.accounting.arrays import Interval
-from discreet.accounting.atoms import Atoms
+from discreet.accounting.atoms import NOTHING, Atoms
 from discreet.accounting.bounded_range import BoundedRange
 from discreet.accounting.composite import gaussian_mu, pairs_of
 from discreet.accounting.contour import Contour
@@ -38,8 +39,6 @@ __all__ = ["PLD"]
 T = TypeVar("T")
 Engine: TypeAlias = Contour | LossGrid
 Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
-
-_MANY = 10**15
 
 
 @dataclass(frozen=True)
@@ -63,36 +62,48 @@ class PLD:
         return self._engines(lambda pair: pair)
 
     @cached_property
+    def _is_attained(self) -> bool:
+        """Whether some mechanism has exactly the pairs that upper bounds rest on."""
+        pairs = (pair for _, lattice in self._directions for pair, _ in lattice.parts)
+        return all(pair.attainable[0] is pair and not pair.raised for pair in pairs)
+
+    @cached_property
     def _attained(self) -> list[list[Engines]]:
-        """What lower bounds rest on: pairs that are only envelopes give way to what is below them, one at a time."""
-        choices = [(pair, pair.attainable) for _, lattice in self._directions for pair, _ in lattice.parts]
-        if all(found[0] is pair for pair, found in choices):
-            return []
-        most = max(len(found) for _, found in choices)
-        return [
-            self._engines(lambda pair, k=k: pair.attainable[min(k, len(pair.attainable) - 1)])  # type: ignore[misc]
-            for k in range(most)
-        ]
+        """What lower bounds rest on: what is below a pair that is only an envelope, one at a time, and nothing in place
+        of a pair whose parameters were rounded up.
+        """
+        if self._is_attained:
+            return [self._directions]
+        pairs = [pair for _, lattice in self._directions for pair, _ in lattice.parts]
+        most = max((len(pair.attainable) for pair in pairs if not pair.raised), default=0)
+        return [self._engines(partial(_below, k)) for k in range(most)]
 
     def _engines(self, change: Callable[[Pair], Pair]) -> list[Engines]:
-        if any(part.count > _MANY for part in self.resolved.parts):
-            raise NotCertified(f"more than {_MANY:g} repetitions are beyond the numerical account.")
         result = []
         for forward in (True, False):
-            pairs = tuple((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
-            result.append((_contour(pairs), LossGrid(pairs)))
+            changed = ((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
+            pairs = tuple((pair, count) for pair, count in changed if pair is not NOTHING)
+            if not pairs:
+                continue
+            grid = LossGrid(pairs)  # refuses too many repetitions
+            result.append((_contour(pairs, grid.infinity), grid))
             if all(reverse(pair) is pair for pair, _ in pairs):
                 break  # symmetric: the other direction is the same
         return result
 
-    def _bounds(self, both: Callable[[Engine], Interval], top: Callable[[Engine], float]) -> Interval:
+    def _bounds(
+        self,
+        both: Callable[[Engine], Interval],
+        top: Callable[[Engine], float],
+        bottom: Callable[[Engine, float], float],
+    ) -> Interval:
         """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
-        if not self._attained:
+        if self._is_attained:
             answers = _asked(self._directions, both)
             return max(low for low, _ in answers), max(high for _, high in answers)
         high = max(_asked(self._directions, top))
-        low = max(low for engines in self._attained for low, _ in _asked(engines, both))
-        return min(low, high), high
+        lows = (_asked(engines, lambda engine: bottom(engine, high)) for engines in self._attained)
+        return min(max((low for each in lows for low in each), default=0.0), high), high
 
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
@@ -106,20 +117,36 @@ class PLD:
             return _gaussian_epsilons(exact[0], delta)
         if delta < FLOOR:
             return 0.0, self._at_zero()
-        low, high = self._bounds(lambda e: e.epsilon_bounds(delta), lambda e: e.epsilon_upper(delta))
-        return (0.0 if self._raised else low), high
+        low, high = self._bounds(
+            lambda e: e.epsilon_bounds(delta),
+            lambda e: e.epsilon_upper(delta),
+            lambda e, high: e.epsilon_lower(delta, high),
+        )
+        return (low if low > high / 2 else max(low, self._largest_part(delta))), high
+
+    def _largest_part(self, delta: float) -> float:
+        """A lower bound for the whole from a part of it: showing only that part hides the rest."""
+        parts, lows = self.resolved.parts, [0.0]
+        gaussians = tuple(part for part in parts if gaussian_mu((part,)) is not None)  # exact, all together
+        for some in {gaussians, *((part,) for part in parts)} - {parts, ()}:
+            with suppress(NotCertified):
+                lows.append(PLD(Resolved(some)).epsilon_bounds(delta)[0])
+        return max(lows)
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""
         if (exact := self._exact()) is not None:
             return _gaussian_deltas(exact[0], epsilon)
-        low, high = self._bounds(lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon))
-        return (0.0 if self._raised else low), high
+        return self._bounds(
+            lambda e: e.delta_bounds(epsilon), lambda e: e.delta_upper(epsilon), lambda e, _: e.delta_bounds(epsilon)[0]
+        )
 
-    @property
-    def _raised(self) -> bool:
-        """Whether a parameter was rounded up so far that nothing can be said from below."""
-        return any(pair.raised for _, lattice in self._directions for pair, _ in lattice.parts)
+    def attained_loss(self) -> float:
+        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero."""
+        if (exact := self._exact()) is not None:
+            return math.inf if exact[0] else 0.0
+        lattices = [lattice for engines in self._attained for _, lattice in engines]
+        return max((math.inf if each.infinity else each.ceiling for each in lattices), default=0.0)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound."""
@@ -143,6 +170,11 @@ class PLD:
             return math.inf if exact[0] else 0.0
         lattices = [lattice for _, lattice in self._directions]
         return max(math.inf if each.infinity else max(each.ceiling, 0.0) for each in lattices)
+
+
+def _below(k: int, pair: Pair) -> Pair:
+    """The k-th of what lower bounds may rest on, or the last."""
+    return NOTHING if pair.raised else pair.attainable[min(k, len(pair.attainable) - 1)]
 
 
 def _asked(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:
@@ -176,11 +208,13 @@ def _few(pair: Pair) -> bool:
     return not isinstance(pair, Atoms) or len(pair.losses) <= 64
 
 
-def _contour(pairs: tuple[tuple[Pair, int], ...]) -> Contour | None:
-    """The contour for one direction, or None where a part has no transform or nothing decays."""
+def _contour(pairs: tuple[tuple[Pair, int], ...], infinity: float) -> Contour | None:
+    """The contour for one direction, or None where a part has no transform, nothing decays, or all is lost anyway."""
+    if infinity >= 1:
+        return None
     sampled: list[tuple[float, float, int]] = []
     kinds: set[Kind] = set()
-    variance, closed, infinity = 0.0, [], 0.0
+    variance, closed = 0.0, []
     for pair, count in pairs:
         match pair:
             case GaussianShift():
@@ -196,7 +230,6 @@ def _contour(pairs: tuple[tuple[Pair, int], ...]) -> Contour | None:
                 kinds.add("replace")
             case LaplaceShift() | BoundedRange() | Atoms() if math.isfinite(pair.highest) and _few(pair):
                 closed.append((Transform(pair), count))
-                infinity = -math.expm1(math.log1p(-infinity) + count * math.log1p(-min(pair.infinity, 1 - 1e-16)))
             case _:
                 return None
     if len(kinds) > 1 or not (kinds or variance):

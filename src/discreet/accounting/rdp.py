@@ -108,9 +108,9 @@ def _pair_curve(pair: Pair, alpha: Array) -> Array:
             return _mixture_curve("add", rate, 1 / mu, alpha)
         case ReplaceSampledGaussian(rate, sigma):
             return _mixture_curve("replace", rate, sigma, alpha)
-    if hasattr(pair, "log_mgf") and not isinstance(pair, Reversed) and math.isfinite(pair.highest):
-        k = np.real(Transform(pair).log_mgf((alpha - 1).astype(complex)))  # type: ignore[arg-type]
-        return np.asarray(np.minimum(np.maximum(k, 0.0) / (alpha - 1) * (1 + 1e-9) + 1e-15 / (alpha - 1), pair.highest))
+    if hasattr(pair, "log_mgf") and math.isfinite(pair.highest):
+        k, error = Transform(pair).log_mgf((alpha - 1).astype(complex))  # type: ignore[arg-type]
+        return np.asarray(np.minimum((np.maximum(k.real, 0.0) + error) / (alpha - 1) * (1 + 1e-14), pair.highest))
     return _lattice_curve(pair, alpha)
 
 

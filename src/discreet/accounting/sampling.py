@@ -3,9 +3,9 @@
 ================================  ===========================================  =======================================
 sampler                           theorem                                      adjacency
 ================================  ===========================================  =======================================
-Poisson                           ``Sampled`` and its reverse                  add-remove, zero-out
-Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace
-truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    add-remove, zero-out
+Poisson                           ``Sampled`` and its reverse                  add-remove
+Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace, zero-out
+truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    as Poisson
 fixed size, without replacement   ``Symmetric(Sampled(...))``                  replace
 shuffled, balls in bins           one event a pass, no amplification           replace; add-remove
 ================================  ===========================================  =======================================
@@ -76,10 +76,6 @@ class Reversed(Pair):
     def raised(self) -> bool:
         """As the pair."""
         return self.pair.raised
-
-    def log_mgf(self, z: Array) -> Array:
-        """E_Q[exp(-zL)] = E_P[exp(-(z+1)L)]."""
-        return self.pair.log_mgf(-1 - z)  # type: ignore[attr-defined, no-any-return]
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from scipy.stats import poisson
 from discreet.accounting.arrays import Array
 from discreet.accounting.outward import FLOOR, proved
 from discreet.accounting.views import Account, solve_epsilon
+from discreet.errors import UnsupportedEvent
 from discreet.events import Selected
 
 __all__ = ["Runs", "runs_of", "success"]
@@ -72,7 +73,7 @@ def _farthest(mean: float, shape: float) -> float:
     while _mean_at(log, shape) < mean:
         log *= 2
         if log > 600:
-            raise ValueError(
+            raise UnsupportedEvent(
                 f"mean is {mean:g}, which a law of shape {shape:g} has only where successes are too rare to compute "
                 "with: take a larger shape, or fewer runs."
             )
@@ -144,7 +145,7 @@ class Runs:
         if eta == 0:
             log -= math.log(-math.log(gamma))
         else:  # the sum of all terms is Γ(η)·(γ^-η - 1)
-            log -= gammaln(eta) + math.log(abs(math.expm1(-eta * math.log(gamma))))
+            log -= gammaln(eta) + _log_rise(-eta * math.log(gamma))
         return min(1.0, math.exp(min(0.0, float(log) - math.log1p(-ratio))) * _UP + FLOOR)
 
     def curve(self, orders: Array, own: Array, known: Array, all_of_them: Array, account: Account) -> Array:
@@ -158,6 +159,11 @@ class Runs:
         rarity = math.log1p(self.odds)  # log 1/γ
         best = float(np.min((1 - 1 / known) * all_of_them + rarity / known))
         return own + ((1 + self.shape) * best + math.log(self.mean) / (orders - 1)) * _UP
+
+
+def _log_rise(x: float) -> float:
+    """log|exp(x) - 1|, where exp would overflow too."""
+    return max(x, 0.0) + math.log(-math.expm1(-abs(x)))
 
 
 def runs_of(event: Selected) -> Runs:

@@ -83,10 +83,15 @@ class TradeOff:
 
 def _reach(account: Account, start: float) -> float:
     """The epsilon where delta is 1e-9 of its ``start``; where delta never falls so far, that where it comes to rest."""
-    low, high = math.log(1e-9), 0.0  # of a share of ``start``
-    found = account.epsilon(start * math.exp(low))
-    for _ in range(0 if found < math.inf else 40):
+    epsilon = account.epsilon(start * 1e-9)
+    if epsilon < math.inf:
+        return epsilon
+    points = [float(point) for point in np.geomspace(1e-3, 700.0, 28)]
+    deltas = [account.delta(point) for point in points]
+    rest = min(deltas) * (1 + 1e-9)
+    last = next(i for i, delta in enumerate(deltas) if delta <= rest)
+    low, high = points[last - 1] if last else 0.0, points[last]
+    while high - low > 1e-8 * high:
         middle = (low + high) / 2
-        epsilon = account.epsilon(start * math.exp(middle))
-        low, high, found = (low, middle, epsilon) if epsilon < math.inf else (middle, high, found)
-    return found if found < math.inf else 0.0
+        low, high = (low, middle) if account.delta(middle) <= rest else (middle, high)
+    return high

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from discreet.accounting.outward import FLOOR, times
+from discreet.accounting.outward import FLOOR, growth, share, times
 from discreet.accounting.views import Account, solve_epsilon
 
 __all__ = ["Grouped", "Slackened"]
 
-_LARGEST_GROUP = 100_000  # beyond this only pure sums say something of a group
+_FAR = 1400.0  # the sum of a group is infinite where (k - 1)·ε/k is above 700
 
 
 class Grouped:
@@ -23,17 +23,16 @@ class Grouped:
         self._one, self._size = one, size
 
     def epsilon(self, delta: float) -> float:
-        """Upper bound."""
-        return times(self._one.epsilon(0.0), self._size) if delta == 0 else solve_epsilon(self.delta, delta)
+        """Upper bound; where no epsilon below ``_FAR`` will do, the sum is beyond floats and only pure DP is left."""
+        pure = times(self._one.epsilon(0.0), self._size)
+        least = times(self._one.delta(share(_FAR, self._size)), self._size)
+        return pure if delta == 0 or least > delta else min(pure, solve_epsilon(self.delta, delta))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        each = math.nextafter(epsilon / self._size, 0.0)
+        each = math.nextafter(share(epsilon, self._size), 0.0) if epsilon else 0.0
         one = self._one.delta(each)
-        if self._size > _LARGEST_GROUP:
-            return 0.0 if one == 0 else 1.0
-        logs = [math.log(one) + i * each for i in range(self._size)] if one else [-math.inf]
-        return min(1.0, math.fsum(math.exp(min(log, 1.0)) for log in logs) * (1 + 1e-12) + (FLOOR if one else 0.0))
+        return min(1.0, one * growth(each, self._size) * (1 + 1e-12) + FLOOR) if one else 0.0
 
 
 class Slackened:

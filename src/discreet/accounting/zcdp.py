@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet import events as ev
+from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.parts import Resolved
@@ -55,8 +56,14 @@ class ZeroConcentrated:
             return 0.0
         if delta <= 0 or self.rho == math.inf:
             return math.inf
-        return rdp_to_epsilon(_ORDERS, self.rho * _ORDERS, delta)
+        return rdp_to_epsilon(_ORDERS, self._curve, delta)
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return 0.0 if self.rho == 0 else rdp_to_delta(_ORDERS, np.minimum(self.rho * _ORDERS, 1e300), epsilon)
+        return 0.0 if self.rho == 0 else rdp_to_delta(_ORDERS, self._curve, epsilon)
+
+    @property
+    def _curve(self) -> Array:
+        """Divergences at the orders, infinite beyond floats."""
+        with np.errstate(over="ignore"):
+            return self.rho * _ORDERS

@@ -24,7 +24,11 @@ def _inside_poisson(sampler: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoissonSampled(Event):
-    """``event`` on a sample that each record joins independently with probability ``rate``."""
+    """``event`` on a sample that each record joins independently with probability ``rate``.
+
+    Amplifies what is proved under add-remove, which compares a record with its absence from the sample; what is proved
+    under zero-out alone has no price here (:mod:`discreet.accounting.leaves.samplers` has the table).
+    """
 
     rate: float
     event: Event

@@ -103,6 +103,8 @@ def _parts(event: Event, kind: type[Composed] | type[Parallel]) -> tuple[Event, 
 def _encode(value: Any) -> Any:
     if isinstance(value, Event):
         return value.to_dict()
+    if isinstance(value, float):
+        return value + 0.0  # -0.0 equals 0.0, and so must its text
     return [_encode(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -160,7 +162,11 @@ class Repeated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallel(Event):
-    """Each of ``events`` on its own part of a partition that was fixed without looking at the data."""
+    """Each of ``events`` on its own part of a partition that was fixed without looking at the data.
+
+    Which part a record is in is a function of the record. One that is replaced, or blanked, may come back in another
+    part: then what it left and what it entered are both charged, and every part must hold under add-remove.
+    """
 
     events: tuple[Event, ...]
 

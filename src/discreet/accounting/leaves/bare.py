@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import events as ev
 from discreet.accounting.arrays import Array
-from discreet.accounting.facts import Facts, register
+from discreet.accounting.facts import Facts, grown, register
 from discreet.accounting.leaves.choices import epsilon_itself, epsilon_over_one
 from discreet.accounting.outward import growth
 from discreet.accounting.parts import Leaf, Resolved
@@ -18,10 +18,10 @@ from discreet.errors import UnsupportedAdjacency
 __all__: list[str] = []
 
 
-def _grown_approximate(event: ev.ApproxDP, k: int) -> ev.ApproxDP:
+def _grown_approximate(event: ev.ApproxDP, k: int) -> ev.Event:
     """(kε, δ(1 + e^ε + … + e^{(k-1)ε})): Vadhan (2017), Lemma 2.2."""
     delta = event.delta and min(1.0, math.nextafter(event.delta * growth(event.epsilon, k), math.inf))
-    return replace(event, epsilon=event.epsilon * k, delta=delta)
+    return grown(replace(event, delta=delta), "epsilon", k)
 
 
 def _known_orders(event: ev.RDP, orders: Array) -> Array:
@@ -30,14 +30,17 @@ def _known_orders(event: ev.RDP, orders: Array) -> Array:
     return known[np.searchsorted(np.array(event.orders), orders * (1 - 1e-12))]
 
 
-def _grown_curve(event: ev.RDP, k: int) -> ev.RDP | None:
+def _grown_curve(event: ev.RDP, k: int) -> ev.Event | None:
     """Doubled as often as k is a power of two; for other k nothing is proved."""
     if k & (k - 1):
         return None
-    return _grown_curve(_doubled_curve(event), k // 2) if k > 1 else event
+    if k == 1:
+        return event
+    doubled = _doubled_curve(event)
+    return _grown_curve(doubled, k // 2) if isinstance(doubled, ev.RDP) else doubled
 
 
-def _doubled_curve(event: ev.RDP) -> ev.RDP:
+def _doubled_curve(event: ev.RDP) -> ev.RDP | ev.NonPrivate:
     r"""Weak triangle inequality for two changes.
 
     .. math:: D_\alpha(P\|R) \le \frac{\alpha-1/2}{\alpha-1} D_{2\alpha}(P\|Q) + D_{2\alpha-1}(Q\|R)
@@ -53,7 +56,8 @@ def _doubled_curve(event: ev.RDP) -> ev.RDP:
         raise UnsupportedAdjacency(
             "RDP needs an order at least twice as large as another to be restated for two changes."
         )
-    return replace(event, orders=tuple(result), epsilons=tuple(result.values()))
+    finite = {order: epsilon for order, epsilon in result.items() if epsilon < math.inf}
+    return replace(event, orders=tuple(finite), epsilons=tuple(finite.values())) if finite else ev.NonPrivate()
 
 
 register(
@@ -61,7 +65,7 @@ register(
     Facts(
         pure=epsilon_itself,
         quotient=epsilon_over_one,
-        enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
+        enlarged=lambda event, k: grown(event, "epsilon", k),
     ),
 )
 
@@ -77,7 +81,7 @@ register(
     ev.ZCDP,
     Facts(
         rho=lambda event, adjacency: event.rho,
-        enlarged=lambda event, k: replace(event, rho=event.rho * k * k),
+        enlarged=lambda event, k: grown(event, "rho", k * k),
     ),
 )
 
@@ -85,7 +89,7 @@ register(
     ev.GDP,
     Facts(
         mu=lambda event, adjacency: event.mu,
-        enlarged=lambda event, k: replace(event, mu=event.mu * k),
+        enlarged=lambda event, k: grown(event, "mu", k),
     ),
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from discreet import events as ev
 from discreet.accounting.atoms import Atoms
 from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.facts import LARGEST, Facts, register, within
+from discreet.accounting.facts import LARGEST, Facts, grown, register, within
 from discreet.accounting.outward import product
 from discreet.accounting.pairs import Pair
 from discreet.adjacency import Adjacency
@@ -49,7 +48,7 @@ register(
         quotient=epsilon_over_one,
         rho=lambda event, adjacency: product(event.epsilon, event.epsilon, 0.125),
         pair=lambda event, adjacency: within(event.epsilon, LARGEST, BoundedRange),
-        enlarged=lambda event, k: replace(event, epsilon=event.epsilon * k),
+        enlarged=lambda event, k: grown(event, "epsilon", k),
         envelope=True,
     ),
 )
@@ -62,6 +61,6 @@ register(
         pair=lambda event, adjacency: within(
             event.epsilon, LARGEST, lambda epsilon: _report(epsilon, event.categories)
         ),
-        enlarged=lambda event, k: ev.PureDP(epsilon=event.epsilon * k, adjacency=event.adjacency),
+        enlarged=lambda event, k: grown(ev.PureDP(epsilon=event.epsilon, adjacency=event.adjacency), "epsilon", k),
     ),
 )

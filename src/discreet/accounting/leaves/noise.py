@@ -10,7 +10,7 @@ import numpy as np
 from discreet import events as ev
 from discreet.accounting.atoms import Atoms, DiscreteGaussianShift, binary, too_large
 from discreet.accounting.facts import LARGEST, LARGEST_MU, Facts, half_square, register, within
-from discreet.accounting.outward import inverse, times
+from discreet.accounting.outward import inverse, share, times
 from discreet.accounting.pairs import SMALLEST, LaplaceShift, Pair
 from discreet.errors import UnsupportedEvent
 
@@ -64,7 +64,7 @@ register(
     ev.Gaussian,
     Facts(
         mu=lambda event, adjacency: inverse(event.noise_multiplier),
-        enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
+        enlarged=lambda event, k: replace(event, noise_multiplier=share(event.noise_multiplier, k)),
     ),
 )
 
@@ -74,7 +74,7 @@ register(
         pure=lambda event, adjacency: inverse(event.noise_multiplier),
         quotient=lambda event, adjacency: (1, event.noise_multiplier),
         pair=lambda event, adjacency: within(inverse(event.noise_multiplier), LARGEST, LaplaceShift),
-        enlarged=lambda event, k: replace(event, noise_multiplier=event.noise_multiplier / k),
+        enlarged=lambda event, k: replace(event, noise_multiplier=share(event.noise_multiplier, k)),
     ),
 )
 

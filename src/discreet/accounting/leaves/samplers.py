@@ -1,7 +1,27 @@
 """Facts of samplers: what amplification by a secret sample proves, and under which adjacency.
 
-``sampling`` has the pairs, with a table of the theorems. References: Zhu, Dong and Wang (2022) for Poisson samples;
-Balle, Barthe and Gaboardi (2018) for a fixed size; Chua et al. (2024) for truncated batches.
+A sampler amplifies by mixing two outcomes of one record, "in the sample" and "not in it". What runs inside must be
+proved for the comparison that this makes:
+
+================  ====================  ==========================  ===========================  =======================
+sampler           compares, per record  add-remove                  replace                      zero-out
+================  ====================  ==========================  ===========================  =======================
+Poisson,          in the sample with    amplifies what is proved    Gaussian noise proved under  as replace: a null is
+truncated         absent from it        under add-remove            add-remove: both records     another record in the
+Poisson                                                             against absence; the rest    same place
+                                                                    is refused
+fixed size        in the sample with    refused: the size of the    amplifies what holds under   refused: what holds
+                  another in its place  sample tells that of data   replace                      there may know no nulls
+shuffled          (no amplification)    refused, as above           one event a pass             refused, as above
+balls in bins     (no amplification)    one event a pass            one event a pass             one event a pass
+================  ====================  ==========================  ===========================  =======================
+
+Nothing proved under zero-out is amplified by a Poisson sample. It compares a record with a null *in the sample*: it may
+reveal how many were drawn, as randomized response does, and then a sample without the record looks like neither. An
+event of epsilon 1 at rate 0.01 still costs 1. State it under add-remove, if it protects the size of its input too.
+
+``sampling`` has the pairs. References: Zhu, Dong and Wang (2022) for Poisson samples; Balle, Barthe and Gaboardi (2018)
+for a fixed size; Chua et al. (2024) for truncated batches.
 """
 
 from __future__ import annotations
@@ -37,13 +57,16 @@ def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int
         return _all_or_none(event, count, wanted, group)
     event = _merged(event)
     _refuse_groups(event, wanted, group)
-    inside = set(_proved_under(event.event))
-    if wanted is Adjacency.REPLACE:
-        if inside - {Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT} or not _all_gaussian(event.event):
-            raise refusal(event, wanted, "inside a Poisson sample the replace pair is proved for Gaussian noise only")
-    elif inside - {wanted}:
-        found = ", ".join(sorted(map(repr, map(str, inside))))
-        raise refusal(event, wanted, f"what runs inside was proved under {found}")
+    if others := set(_proved_under(event.event)) - {Adjacency.ADD_REMOVE}:
+        named = ", ".join(sorted(repr(str(relation)) for relation in others))
+        raise refusal(
+            event,
+            wanted,
+            f"what runs inside was proved under {named}, but a Poisson sample compares a record with its absence: only "
+            "what is proved under 'add-remove' is amplified",
+        )
+    if wanted is not Adjacency.ADD_REMOVE and not _all_gaussian(event.event):
+        raise refusal(event, wanted, "inside a Poisson sample that pair is proved for Gaussian noise only")
     return Resolved((Leaf(event, wanted, count),))
 
 
@@ -109,7 +132,7 @@ def _all_gaussian(event: ev.Event) -> bool:
 
 
 def _pure(event: Any, adjacency: Adjacency) -> float:
-    """log(1 + q(e^ε - 1)): Poisson for add/remove, fixed size for replace (Balle, Barthe and Gaboardi 2018)."""
+    """log(1 + q(e^ε - 1)): Poisson for add-remove, fixed size for replace (Balle, Barthe and Gaboardi 2018)."""
     return _amplified(pure_epsilon(event.event, adjacency), event.rate) if event.rate else 0.0
 
 
@@ -130,10 +153,9 @@ def _amplified(epsilon: float, rate: float) -> float:
 
 
 def _poisson_pair(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
-    if adjacency is not Adjacency.REPLACE:
+    if adjacency is Adjacency.ADD_REMOVE:
         return Sampled(computable(event.rate), composed_pair(event.event, adjacency))
-    inside = (leaf.adjacency for leaf in ev.leaves(event.event) if hasattr(leaf, "adjacency"))
-    mu = gaussian_mu(resolve(event.event, next(inside, Adjacency.ADD_REMOVE)).parts)
+    mu = gaussian_mu(resolve(event.event, Adjacency.ADD_REMOVE).parts)
     assert mu is not None  # _poisson admits Gaussians only
     if mu > LARGEST_MU:
         return too_large(event.rate)

@@ -126,7 +126,11 @@ def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], fl
     The true profile is convex and, being that of both directions, continues to the left of ε = 0 by the rule of
     symmetric pairs, whose hull has the same tangents as that with the point (-1, 1). Slopes are Q(L > ε).
     """
-    hull = _hull([(-1.0, 1.0), *((math.exp(e), min(1.0, d * _UP)) for e, d in points)])
+    heights = {-1.0: 1.0}
+    for epsilon, delta in points:  # of points that floats cannot tell apart the lowest holds
+        place = math.exp(epsilon)
+        heights[place] = min(heights.get(place, 1.0), delta * _UP)
+    hull = _hull(sorted(heights.items()))
     x, height = (np.array(column) for column in zip(*hull, strict=True))
     slopes = np.append(np.maximum(-np.diff(height) / np.diff(x), 0.0), 0.0)
     x, q = x[1:], np.maximum(-np.diff(slopes), 0.0)

@@ -40,10 +40,11 @@ def _proved_under(event: ev.ProvedUnder, count: int, wanted: Adjacency, group: i
 def _parallel(event: ev.Parallel, count: int, wanted: Adjacency, group: int) -> Resolved:
     """Under add-remove one part sees the change.
 
-    Under replace the record may stay in its part, or leave one and enter another: the worst of all.
+    Under replace the record may stay in its part, or leave one and enter another: the worst of all. So under zero-out:
+    a null record has lost what said which part it was in, and is counted in any of them.
     """
     parts = list(dict.fromkeys(event.events))
-    crosses = wanted is Adjacency.REPLACE  # the new record may lie in another part
+    crosses = wanted is not Adjacency.ADD_REMOVE
     if len(parts) == 1 and not crosses:
         return resolve(parts[0] * count, wanted, group)
     if group > 1:

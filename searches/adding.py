@@ -1,0 +1,204 @@
+"""Adding an event never lowers a bound, and every question about a legal event has an answer or a refusal, quickly.
+
+Random trees of every kind, with parameters over all of floats (noise from 5e-324 to 1e308, rates to 5e-324, selections
+of shape up to 100, counts and groups up to 10^400). Checked for each: both certified bounds and each accountant's before
+and after something is added, up to 10^36 times; every public question gives a bound, possibly infinite, or a library
+error; no warning of numpy leaks; no bound takes more than two seconds of CPU.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import discreet as dp
+from discreet import events as ev
+from discreet.adjacency import Adjacency
+from discreet.errors import NotCertified
+from searches.event_trees import COUNTS, Grower
+
+__all__ = ["check", "main"]
+
+SECONDS = 4.0  # of one bound: twice what a quiet machine may take
+CLEAN = (dp.UnsupportedEvent, NotCertified)
+EXTREMES = (5e-324, 1e-310, 1e-300, 1e-170, 1e-60, 1e-17, 1e-9, 1e9, 1e17, 1e60, 1e160, 1e300, 1.7e308)
+DELTAS = (0.0, 5e-324, 1e-300, 1e-60, 1e-15, 1e-9, 1e-6, 1e-3, 0.1, 0.6, 0.999, 1.0)
+REPEATS = (*COUNTS, 10**15 + 1, 10**60, 10**400)
+GROUPS = (2, 3, 2**20, 10**9, 10**36, 2**1300, 10**400)
+ACCOUNTANTS = ("pld", "gdp", "rdp", "zcdp", "optimal", "advanced", "basic", None)
+GIVES_WAY = 1e-4  # by how much an end of a certified interval may give way: intervals widen with their parts
+MANY = 5  # times the limit of one, for what asks for some forty bounds: a calibration, a trade-off curve
+
+
+class Violation(AssertionError):
+    """A promise that is broken, with the events that break it."""
+
+
+class Extreme(Grower):
+    """Random trees whose parameters may be anything that is legal."""
+
+    def value(self, usual: tuple[float, float], odd: tuple[float, ...]) -> float:
+        """As usual, or one time in three as far out as floats go, where that is in range."""
+        if self.rng.random() < 1 / 3:
+            return min(self.rng.choice(EXTREMES), 1.0) if usual[1] <= 1 else self.rng.choice(EXTREMES)
+        return super().value(usual, odd)
+
+    def leaf(self) -> ev.Event:
+        """A leaf, perhaps repeated as often as integers allow."""
+        try:
+            leaf = super().leaf()
+        except ValueError:
+            return self.leaf()  # out of a parameter's range
+        return leaf * self.rng.choice(REPEATS) if self.rng.random() < 0.1 else leaf
+
+    def tree(self, depth: int) -> ev.Event:
+        """As other trees, or one of several, or the best of a random number of runs."""
+        tree, rng = super().tree(depth), self.rng
+        if depth and rng.random() < 0.15:
+            return ev.OneOf(events=(tree, self.leaf()))
+        if depth and rng.random() < 0.2:
+            law = rng.choice(("logarithmic", "geometric", "poisson", -0.99, -0.5, 1e-9, 2.5, 100.0))
+            cap = rng.choice((None, None, 1, 10, 10**9))
+            return ev.Selected(event=tree, mean=rng.choice((1, 1 + 1e-9, 2, 30.0, 1e6)), law=law, cap=cap)
+        return tree
+
+
+class Checker:
+    """All promises for the trees of one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.wanted = self.rng.choice(list(Adjacency))
+        grower = (Extreme if seed % 2 else Grower)(self.rng, self.wanted)
+        self.event = grower.tree(self.rng.choice((0, 1, 1, 2, 2, 3)))
+        self.added = grower.leaf() * (self.rng.choice(COUNTS) if self.rng.random() < 0.5 else 1)
+        self.delta = self.rng.choice(DELTAS)
+        self.tried: Counter[str] = Counter()
+
+    def ask(self, what: str, question: Callable[[], Any], bounds: int = 1) -> Any:
+        """The answer, or None for a refusal; anything else is a violation."""
+        started = time.process_time()
+        self.tried[what] += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                answer = question()
+        except CLEAN:
+            self.tried[f"{what}, refused"] += 1
+            answer = None
+        except Exception as error:
+            raise Violation(f"{what} of {self}: {type(error).__name__}: {error}") from error
+        if (spent := time.process_time() - started) > SECONDS * bounds:
+            raise Violation(f"{what} of {self} took {spent:.1f} s")
+        if answer is not None and not all(x >= 0 for x in (answer if isinstance(answer, tuple) else (answer,))):
+            raise Violation(f"{what} of {self}: {answer} is no bound")
+        return answer
+
+    def __str__(self) -> str:
+        return f"{self.event.to_json()} beside {self.added.to_json()} under {self.wanted} at {self.delta}"[:1500]
+
+    def run(self) -> Counter[str]:
+        """The law in both bounds, and one question of another kind."""
+        self.both_bounds()
+        self.one_accountant(self.rng.choice(ACCOUNTANTS))
+        self.rng.choice((self.attacker, self.group, self.profile, self.calibration))()
+        return self.tried
+
+    def both_bounds(self) -> None:
+        """What is added lowers neither the lower nor the upper bound."""
+        alone, more = (
+            self.ask("bounds", lambda event=event: dp.epsilon_bounds(event, self.delta, adjacency=self.wanted))
+            for event in (self.event, self.event + self.added)
+        )
+        if alone is None or more is None:
+            return
+        self.tried["law of both bounds"] += 1
+        if more[1] < alone[0] * (1 - 1e-12):
+            raise Violation(f"{alone} becomes {more}, which cannot both be true, of {self}")
+        if more[1] < alone[1] * (1 - GIVES_WAY):
+            raise Violation(f"the upper bound of {alone} is lowered to {more} of {self}")
+        if more[1] / 2 < more[0] < alone[0] * (1 - GIVES_WAY):  # a wide interval says that little is proved from below
+            raise Violation(f"the lower bound of {alone} is lowered to {more} of {self}")
+
+    def one_accountant(self, view: str | None) -> None:
+        """What is added lowers no account."""
+        alone, more = (
+            self.ask(
+                f"epsilon by {view}",
+                lambda event=event: dp.epsilon(event, self.delta, accountant=view, adjacency=self.wanted),
+            )
+            for event in (self.event, self.event + self.added)
+        )
+        if alone is None or more is None:
+            return
+        self.tried[f"law by {view}"] += 1
+        if more < alone * (1 - GIVES_WAY):
+            raise Violation(f"{alone} is lowered to {more} by {view} of {self}")
+
+    def attacker(self) -> None:
+        """The trade-off curve."""
+        if (one := self.ask("guarantee", lambda: _Quiet(dp.guarantee(self.event, adjacency=self.wanted)))) is not None:
+            self.ask("true-positive rate", lambda: one.whole.tpr_at(self.rng.choice((0.0, 1e-9, 0.01, 1.0))), MANY)
+            self.ask("advantage", one.whole.advantage)
+
+    def group(self) -> None:
+        """A group's guarantee."""
+        size = self.rng.choice(GROUPS)
+        self.ask(f"group of {size:g}" if size < 10**300 else "huge group",
+                 lambda: dp.epsilon(self.event, self.delta, adjacency=self.wanted, group_size=size))  # fmt: skip
+
+    def profile(self) -> None:
+        """Delta at an epsilon."""
+        epsilon = self.rng.choice((0.0, *EXTREMES, 0.1, 1.0, 10.0, 500.0))
+        self.ask("delta", lambda: dp.delta(self.event, epsilon, adjacency=self.wanted))
+
+    def calibration(self) -> None:
+        """The smallest noise, also for a target that nothing meets."""
+        rate, count = self.rng.choice((1.0, 1e-3)), self.rng.choice((1, 1000, 10**36, 10**400))
+        kind = self.rng.choice((ev.Gaussian, ev.Laplace))
+
+        def family(z: float) -> ev.Event:
+            return ev.PoissonSampled(rate=rate, event=kind(noise_multiplier=z)) * count
+
+        target = self.rng.choice((5e-324, 1e-60, 1e-6, 1.0, 40.0, 1e300))
+        try:
+            self.ask("calibrate", lambda: dp.calibrate(family, epsilon=target, delta=self.delta), MANY)
+        except Violation as error:
+            if not isinstance(error.__cause__, ValueError) or "No parameter" not in str(error):
+                raise
+
+
+class _Quiet(float):
+    """A guarantee that passes for a number."""
+
+    def __new__(cls, whole: Any) -> _Quiet:
+        one = super().__new__(cls, 0.0)
+        one.whole = whole
+        return one
+
+    whole: Any
+
+
+def check(seed: int) -> Counter[str]:
+    """All promises for the trees of one seed."""
+    return Checker(seed).run()
+
+
+def main(size: int | None = None, first: int = 0) -> None:
+    """Try so many trees, 10,000 by default."""
+    tried: Counter[str] = Counter()
+    started, broken = time.process_time(), []
+    for seed in range(first, first + (10_000 if size is None else size)):
+        try:
+            tried += check(seed)
+        except Violation as error:
+            broken.append(f"seed {seed}: {error}")
+            print(broken[-1], flush=True)
+    print(f"adding: {seed + 1 - first} trees in {time.process_time() - started:.0f} CPU seconds, {len(broken)} broken")
+    print(", ".join(f"{name}: {count}" for name, count in sorted(tried.items())))
+    if broken:
+        raise Violation(f"{len(broken)} broken promises, the first: {broken[0]}")

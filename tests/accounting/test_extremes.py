@@ -1,0 +1,159 @@
+"""Legal events at the ends of floats and integers: a bound, possibly infinite, or a refusal; and in few questions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import pytest
+
+import discreet as dp
+from discreet import events as ev
+from discreet.accounting import calibrate, guarantee
+from discreet.accounting.pld import PLD
+from discreet.errors import NotCertified
+from discreet.events import Event
+
+
+def laplace(z: float) -> Event:
+    return ev.Laplace(noise_multiplier=z)
+
+
+def gaussian(z: float) -> Event:
+    return ev.Gaussian(noise_multiplier=z)
+
+
+@pytest.mark.parametrize(("ask", "bound"), [
+    (lambda: dp.epsilon(laplace(2.0) + laplace(1e-6) * 2, 1e-9), pytest.approx(2e6, rel=1e-5)),
+    (lambda: dp.delta(laplace(2.0) + sum(ev.ApproxDP(epsilon=e, delta=1.0) for e in (1.0, 2.0)), 1.0), 1.0),
+    (lambda: dp.epsilon((laplace(1.0) * 10**400) | gaussian(1.0), 1e-6), math.inf),
+    (lambda: dp.epsilon(ev.PureDP(epsilon=1e308), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.Exponential(epsilon=1e308), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.ApproxDP(epsilon=1e308, delta=1e-9), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.GDP(mu=1e308), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.RDP(orders=(1.5, 4.0), epsilons=(1e308, 1e308)), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(laplace(5e-324), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(gaussian(5e-324), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.ZCDP(rho=1e308), 1e-6, adjacency="replace"), math.inf),
+    (lambda: dp.epsilon(ev.PureDP(epsilon=1.0), 0, group_size=10**400), math.inf),
+    (lambda: dp.epsilon(ev.PoissonSampled(rate=0.1, event=gaussian(1.0)), 1e-6, group_size=10**400), math.inf),
+    (lambda: dp.epsilon(ev.PureDP(epsilon=1e-300), 0, group_size=10**200), pytest.approx(1e-100)),
+])  # fmt: skip
+def test_a_parameter_beyond_floats_has_a_bound(ask, bound):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ask() == bound
+
+
+@pytest.mark.parametrize("ask", [
+    lambda: dp.epsilon(ev.PoissonSampled(rate=0.1, event=laplace(1.0) * 10**400), 1e-6),
+    lambda: dp.epsilon(ev.Selected(event=gaussian(20.0), mean=1e6, law=-0.99), 1e-3),
+    lambda: dp.epsilon(ev.DiscreteLaplace(scale=1.0), 0, group_size=10**400),
+])  # fmt: skip
+def test_what_cannot_be_computed_is_refused(ask):
+    with pytest.raises((dp.UnsupportedEvent, NotCertified)):
+        ask()
+
+
+def test_a_selection_of_the_largest_shape_has_a_tail():
+    """Its terms leave floats; its logarithms do not."""
+    event = ev.Selected(event=gaussian(20.0), mean=1e6, law=100.0, cap=10**9)
+    assert dp.epsilon(event, 1e-3) == pytest.approx(
+        dp.epsilon(ev.Selected(event=gaussian(20.0), mean=1e6, law=100.0), 1e-3)
+    )
+
+
+# --- lower bounds
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_nothing_is_proved_from_below_of_a_truncated_sample(delta):
+    """Any two batches of one record move a Laplace sum by at most 2: (inf, inf) was certified, and 0.62."""
+    event = ev.TruncatedPoissonSampled(rate=0.5, max_batch_size=1, dataset_size=1000, event=laplace(1.0))
+    low, high = dp.epsilon_bounds(event, delta)
+    assert low == 0 < 2 <= high
+
+
+def test_nothing_is_proved_from_below_of_the_best_of_several_runs():
+    """Scores that do not depend on the data select nothing: the pure price is an upper bound only."""
+    low, high = dp.epsilon_bounds(ev.Selected(event=laplace(1.0), mean=10), 0.0)
+    assert low == 0 < high
+    low, _ = dp.epsilon_bounds(ev.Selected(event=laplace(1.0), mean=10) + laplace(2.0), 0.0)
+    assert low == 0.5
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-15, 1e-6])
+def test_a_part_alone_is_a_lower_bound_of_the_whole(delta):
+    part = ev.DiscreteGaussian(sigma=0.5)
+    low, _ = dp.epsilon_bounds(part, delta)
+    more, _ = dp.epsilon_bounds(part + ev.DiscreteLaplace(scale=1.5), delta)
+    assert more >= low > 0
+
+
+# --- few questions
+
+
+def test_a_tradeoff_curve_and_a_nested_selection_take_few_questions(monkeypatch):
+    """They took a hundred thousand: every line of a curve was sought by sums made of the profile itself."""
+    asked: list[str] = []
+    for name in ("epsilon", "delta"):
+        plain = getattr(PLD, name)
+        monkeypatch.setattr(PLD, name, lambda self, x, plain=plain, name=name: asked.append(name) or plain(self, x))
+    rate = guarantee(ev.Selected(event=gaussian(1.0), mean=10)).tpr_at(0.01)
+    assert rate == pytest.approx(0.4737, abs=1e-3)
+    assert len(asked) < 4_000
+    asked.clear()
+    nested = ev.Selected(event=ev.Selected(event=gaussian(5.0), mean=3), mean=3)
+    assert dp.epsilon(nested, 1e-6) == pytest.approx(1.4015, abs=1e-3)
+    assert len(asked) < 8_000
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_an_impossible_target_is_seen_in_a_few_dozen_questions(delta):
+    asked: list[float] = []
+
+    def family(z: float) -> Event:
+        asked.append(z)
+        step = ev.PoissonSampled(rate=0.01, event=gaussian(z))
+        return step * 1000 if delta == 0 else ev.PureDP(epsilon=2.0)  # a family that does not change
+
+    with pytest.raises(ValueError, match="No parameter"):
+        calibrate(family, epsilon=1.0, delta=delta)
+    assert len(asked) < 40
+
+
+# --- one text
+
+
+def test_equal_events_have_equal_text():
+    """-0.0 equals 0.0; a kind of somebody else's may check nothing."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Unchecked(Event):
+        level: float
+        levels: tuple[float, ...] = ()
+
+    pairs = [
+        (ev.PureDP(epsilon=0.0), ev.PureDP(epsilon=-0.0)),
+        (ev.ApproxDP(epsilon=0.0, delta=0.0), ev.ApproxDP(epsilon=-0.0, delta=-0.0)),
+        (ev.ZCDP(rho=0.0), ev.ZCDP(rho=-0.0)),
+        (ev.GDP(mu=0.0), ev.GDP(mu=-0.0)),
+        (ev.Exponential(epsilon=0.0), ev.Exponential(epsilon=-0.0)),
+        (ev.RandomizedResponse(epsilon=0.0), ev.RandomizedResponse(epsilon=-0.0)),
+        (ev.RDP(orders=(2,), epsilons=(0.0,)), ev.RDP(orders=(2.0,), epsilons=(-0.0,))),
+        (ev.PoissonSampled(rate=0.0, event=gaussian(1.0)), ev.PoissonSampled(rate=-0.0, event=gaussian(1.0))),
+        (ev.FixedSizeSampled(rate=0.0, event=gaussian(1.0)), ev.FixedSizeSampled(rate=-0.0, event=gaussian(1.0))),
+        (ev.Selected(event=gaussian(1.0), mean=2, law=0.0), ev.Selected(event=gaussian(1.0), mean=2.0, law=-0.0)),
+        (Unchecked(level=0.0, levels=(0.0,)), Unchecked(level=-0.0, levels=(-0.0,))),
+    ]
+    for one, other in pairs:
+        assert one == other
+        assert one.to_json() == other.to_json()
+
+
+def test_the_worst_of_several_is_as_sharp_as_each_of_them():
+    """At delta 1e-15 the worst of two was priced above itself with something added."""
+    one = ev.OneOf(events=(laplace(38.0), gaussian(0.4257)))
+    assert dp.epsilon(one, 1e-15) <= dp.epsilon(one + gaussian(80.0), 1e-15)
+    assert dp.epsilon(one, 1e-15) == pytest.approx(dp.epsilon(gaussian(0.4257), 1e-15), rel=1e-6)
