@@ -9,11 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["Engine", "EngineFailed", "UnreadableText", "quietly"]
+__all__ = ["Engine", "EngineFailed", "UnreadableText", "as_columns", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -49,10 +51,21 @@ def quietly(action: Callable[[], T]) -> T:
     )
 
 
+def as_columns(rows: Sequence[Sequence[Any]], width: int) -> list[Any]:
+    """Rows of Python values as columns, masked where nothing is."""
+    columns = []
+    for values in zip(*rows, strict=True) if rows else [()] * width:
+        held = np.empty(len(rows), object)
+        held[:] = values
+        columns.append(np.ma.array(held, mask=[value is None for value in values]))
+    return columns
+
+
 class Engine(ABC):
     """What differs between DuckDB and Spark. Frames are the engine's own."""
 
     adds_in_128_bits: bool
+    half_bits: int  # of the lower half in which large sums are added up, or handed over
 
     @abstractmethod
     def quoted(self, name: str) -> str:
@@ -78,6 +91,10 @@ class Engine(ABC):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         """Select SQL expressions."""
 
+    def kept_apart(self, frame: Any) -> Any:
+        """The frame, whose columns the engine computes once and does not write out again where they are used."""
+        return frame
+
     @abstractmethod
     def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
         """The frame with one more column: whether ``column`` is one of ``values``, all numbers or all text."""
@@ -95,8 +112,8 @@ class Engine(ABC):
         """The pairs of rows for which a condition holds; no column is in both."""
 
     @abstractmethod
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        """Run the query; rows of Python values."""
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
+        """Run the query; its columns as arrays, masked where nothing is."""
 
     def double(self, column: str, *, spelled: bool) -> str:
         """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from discreet.encoding.engines import Engine
+from discreet.encoding.engines import Engine, as_columns
 
 __all__ = ["Spark"]
 
@@ -14,6 +14,7 @@ class Spark(Engine):
     """A Spark session's frames, wherever its cluster is."""
 
     adds_in_128_bits = False
+    half_bits = 15
 
     def quoted(self, name: str) -> str:
         escaped = name.replace("`", "``")
@@ -102,5 +103,5 @@ class Spark(Engine):
 
         return left.join(right, expr(condition), "inner")
 
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in frame.collect()]
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
+        return as_columns([tuple(row) for row in frame.collect()], len(frame.columns))

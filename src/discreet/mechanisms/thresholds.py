@@ -39,4 +39,6 @@ def least_threshold(scale: float, allowed: Fraction) -> int:
 def noise_tail(scale: float, above: int) -> Fraction:
     """An upper bound of Pr[N > above] for discrete Laplace noise of this scale, and a whole number ≥ 0."""
     step = -1 / Fraction(scale)
-    return exp_bounds((above + 1) * step)[1] / (1 + exp_bounds(step)[0])
+    power = (above + 1) * step
+    digits = 40 + min(math.ceil(-power / 3), 1_000)  # a tail of 10^-d takes d digits; no delta is below 10^-324
+    return exp_bounds(power, digits)[1] / (1 + exp_bounds(step)[0])

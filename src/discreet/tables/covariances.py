@@ -14,6 +14,7 @@ from discreet.tables.aggregates import SIZES, Aggregate
 from discreet.tables.confidence import around, half_of_moment
 from discreet.tables.fixed_point import COARSE
 from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.scans import Whole
 
 __all__ = ["Covariance"]
 
@@ -53,7 +54,7 @@ class Covariance(Aggregate):
         one, other = self._tops(rows)
         return rows.limit.rows * (one * other + (one**2 // 4 + other**2 // 4 if self.correlation else 0))
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         one, other = self._tops(rows)
         count, k, l = (  # noqa: E741
             stats.counted(self.left, COARSE),

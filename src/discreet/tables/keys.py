@@ -49,7 +49,7 @@ class KeySelection(Mechanism[dict[Any, int]]):
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10)
-        number("delta", self.delta, low=0, high=1, open_low=True, open_high=True)
+        number("delta", self.delta, low=1e-300, high=1, open_high=True)
         whole("rows", self.rows, low=1)
         whole("groups", self.groups, low=1)
 
@@ -62,7 +62,7 @@ class KeySelection(Mechanism[dict[Any, int]]):
     def threshold(self) -> int:
         """The noisy count that must be exceeded."""
         allowed = Fraction(self.delta) / _SLACK
-        low, high = self.rows - 1, self.rows + max(1, math.ceil(self.scale * math.log(4 * self.groups / self.delta)))
+        low, high = self.rows - 1, self.rows + max(1, math.ceil(self.scale * (math.log(4 * self.groups) - math.log(self.delta))))
         while self._leak(high) > allowed:
             high *= 2
         while high - low > 1:

@@ -41,7 +41,7 @@ Kind: TypeAlias = Literal["number", "truth", "text", "moment"]
 Domain: TypeAlias = tuple[Value, ...] | None  # every value that may come out, in the order of answers; none if unknown
 
 _WHOLE = 2.0**52  # doubles of this size and more are whole numbers
-MOST_VALUES = 100_000  # that are looked at to find a domain
+MOST_VALUES = 1 << 20  # that are looked at to find a domain: as many as groups are answered
 
 
 class Node:
@@ -206,20 +206,34 @@ class Binary(Node):
                     found = left * right
                 case "/":
                     found = left / right
-                case _:
+                case "%":
                     found = math.fmod(left, right)
+                case _:
+                    raise AssertionError(self.sign)
         except (ValueError, OverflowError):
             return None
         return found if found == found else None
 
     def compiled(self, scope: Scope) -> nw.Expr:
         left, right = self.left.compiled(scope), self.right.compiled(scope)
-        if self.sign == "%":
-            return scope.real(scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right))
-        if self.sign == "/":  # a guard, because one engine raises on division by zero and another gives infinity
-            right = scope.let(right)
-            return scope.real(nw.when(right != 0.0).then(left / right))
-        return scope.real(left + right if self.sign == "+" else left - right if self.sign == "-" else left * right)
+        low, high = self.right.bounds(scope.schema)
+        match self.sign:
+            case "+":
+                found = left + right
+            case "-":
+                found = left - right
+            case "*":
+                found = left * right
+            case "%":
+                found = scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
+            case "/" if low > 0 or high < 0:
+                found = left / right
+            case "/":  # a guard, because one engine raises on division by zero and another gives infinity
+                right = scope.let(right)
+                found = nw.when(right != 0.0).then(left / right)
+            case _:
+                raise ValueError(f"{self.sign!r} is no arithmetic.")
+        return found if scope.finite(self.left, self.right) else scope.real(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,19 +282,29 @@ class Function(Node):
                 return float(math.floor(value)) if abs(value) < _WHOLE else float(value)
             case "sqrt":
                 return math.sqrt(value) if value >= 0 else None
-        return math.log(value) if value > 0 else None
+            case "log":
+                return math.log(value) if value > 0 else None
+        raise ValueError(f"{self.name!r} is no function of a number.")
 
     def compiled(self, scope: Scope) -> nw.Expr:
-        inner = scope.let(self.inner.compiled(scope))
+        value, (low, high) = self.inner.compiled(scope), self.inner.bounds(scope.schema)
         match self.name:
             case "abs":
-                return inner.abs()
+                return value.abs()
+            case "floor" if -_WHOLE < low and high < _WHOLE:
+                return value.floor().cast(nw.Float64)
+            case "sqrt" if low >= 0:
+                return value.abs().sqrt()  # the magnitude changes nothing, but is never negative, whatever was rounded
+        inner = scope.let(value)
+        match self.name:
             case "floor":  # within what every engine's whole numbers hold; beyond it nothing is left to cut
                 small = nw.when(inner.abs() < _WHOLE).then(inner).otherwise(0.0)
                 return nw.when(inner.abs() < _WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
             case "sqrt":
                 return nw.when(inner >= 0.0).then(nw.when(inner >= 0.0).then(inner).otherwise(0.0).sqrt())
-        return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
+            case "log":
+                return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
+        raise ValueError(f"{self.name!r} is no function of a number.")
 
 
 def whole_numbers(low: float, high: float) -> Domain:

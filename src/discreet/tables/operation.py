@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from discreet import events
 from discreet.mechanisms.budget import Budget
@@ -20,7 +21,7 @@ from discreet.tables.answers import Totals, framed
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
-from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
+from discreet.tables.passes import GroupedRows, Pass, Progress, Scanned, Stats
 from discreet.tables.together import Measured, measured
 
 __all__ = ["Explanation", "TableOperation"]
@@ -146,24 +147,22 @@ class TableOperation:
 
         return run
 
-    def _answer(self, scans: list[Callable[[Progress | None], dict[tuple[Any, ...], Stats]]], rng: Any) -> Any:
+    def _answer(self, scans: list[Callable[[Progress | None], Scanned]], rng: Any) -> Any:
         rows = self.rows
-        first, *rest = [scan(_part(self.progress, number, len(scans))) for number, scan in enumerate(scans)]
-        found: dict[tuple[Any, ...], Stats] = first
-        for group, stats in chain.from_iterable(scan.items() for scan in rest):
-            found.setdefault(group, Stats()).join(stats)
-        cells: list[tuple[Any, ...]]
+        found = [scan(_part(self.progress, number, len(scans))) for number, scan in enumerate(scans)]
         shown: Mapping[tuple[Any, ...], int] = {}
         if self.selection is None:
             cells = list(rows.cells())
+            stats = found[0].stats
+            for scan in found[1:]:
+                stats.join(scan.stats)
         else:
-            shown = self.selection.release(
-                {group: stats.rows for group, stats in found.items() if stats.rows}, rng
-            ).value
+            names, held = found[0].names or (), found[0].stats.rows.tolist()
+            shown = self.selection.release({name: count for name, count in zip(names, held) if count}, rng).value
             cells = list(shown)
-        groups = [found.get(cell, Stats()) for cell in cells]
+            stats = _of_cells(found, cells)
         noisy = [
-            None if mechanism is None else aggregate.noisy(rows, mechanism, groups, rng)
+            None if mechanism is None else aggregate.noisy(rows, mechanism, stats, rng)
             for aggregate, mechanism in self._measured
         ]
         totals = Totals.of(rows.keys, cells, self.levels)
@@ -238,6 +237,17 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _of_cells(found: Sequence[Scanned], cells: Sequence[tuple[Any, ...]]) -> Stats:
+    """What scans found of some groups, whose set is private."""
+    place = {cell: number for number, cell in enumerate(cells)}
+    out = Stats(len(cells))
+    for number, scan in enumerate(found):
+        places = np.array([place.get(name, -1) for name in scan.names or ()], np.int64)
+        stats = scan.stats.placed(places, len(cells))
+        out.join(stats) if number else out.numbers.update(stats.numbers)
+    return out
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:

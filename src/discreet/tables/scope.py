@@ -7,22 +7,27 @@ from typing import Any
 
 from discreet.encoding.engines import Engine
 from discreet.errors import extra
+from discreet.schema import Schema
 
 with extra("tables"):
     import narwhals as nw
 
 __all__ = ["Scope"]
 
+MOST_COLUMNS = 1_000  # that are made on the way: DuckDB plans as many in ten seconds, and takes the square of them
+LARGEST = 1e300
+
 
 class Scope:
     """A frame that grows. What is used twice becomes a column, so that nested expressions are not written out again and
     again.
 
-    ``column`` gives a declared column as the schema reads it; ``engine`` says what narwhals has no words for.
+    ``column`` gives a declared column as the schema reads it; ``engine`` says what narwhals has no words for;
+    ``schema`` tells which guards are not needed.
     """
 
-    def __init__(self, frame: Any, column: Callable[[str], nw.Expr], engine: Engine) -> None:
-        self.frame, self.column, self.engine = frame, column, engine
+    def __init__(self, frame: Any, column: Callable[[str], nw.Expr], engine: Engine, schema: Schema) -> None:
+        self.frame, self.column, self.engine, self.schema = frame, column, engine, schema
         self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
         self._made = 0
 
@@ -54,7 +59,16 @@ class Scope:
 
     def _name(self) -> str:
         self._made += 1
+        if self._made > MOST_COLUMNS:
+            raise ValueError(
+                f"The query takes more than {MOST_COLUMNS:,} steps for each row, which no engine plans in seconds: ask "
+                "for less at once, or prepare columns in the engine first."
+            )
         return f"t{self._made - 1}"
+
+    def finite(self, *nodes: Any) -> bool:
+        """Whether values are finite, by their bounds: then no sum, difference, product or quotient of them is NaN."""
+        return all(abs(end) <= LARGEST for node in nodes for end in node.bounds(self.schema))
 
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
