@@ -15,7 +15,7 @@ from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["Engine", "EngineFailed", "UnreadableText", "as_columns", "quietly"]
+__all__ = ["Engine", "EngineFailed", "PlanFailed", "UnreadableText", "as_columns", "planned", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -30,6 +30,24 @@ class UnreadableText(EngineFailed):
     """Text in a Parquet file that is no UTF-8, or a time beyond its calendar: DuckDB stops there, but one record must
     not stop a query.
     """
+
+
+class PlanFailed(EngineFailed):
+    """An engine cannot plan a query: said before anything is charged or read, so no record is the reason."""
+
+
+def planned(action: Callable[[], T]) -> T:
+    """What ``action`` gives, which reads nothing; of what an engine raises, our own words."""
+    try:
+        return action()
+    except EngineFailed:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    raise PlanFailed(
+        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, or the "
+        "types of the table, and no row of it: ask for less at once, or prepare columns in the engine first."
+    )
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -99,13 +117,15 @@ class Engine(ABC):
     def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
         """The frame with one more column: whether ``column`` is one of ``values``, all numbers or all text."""
 
-    @abstractmethod
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         """The ``keep`` smallest values of ``order`` for each unit, in a column of that name."""
+        return self.first_rows(frame, unit, order, [order], keep)
 
-    @abstractmethod
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
         """``columns`` of the ``keep`` rows of each unit that come first by ``order``, and then by themselves."""
+        by = ", ".join(dict.fromkeys([order, *columns]))
+        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) AS rank_"
+        return self.project(self.project(frame, ["*", rank]).filter(f"rank_ <= {keep}"), columns)
 
     @abstractmethod
     def joined(self, left: Any, right: Any, condition: str) -> Any:
@@ -114,6 +134,10 @@ class Engine(ABC):
     @abstractmethod
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
         """Run the query; its columns as arrays, masked where nothing is."""
+
+    @abstractmethod
+    def dry_run(self, frame: Any) -> list[Any]:
+        """Plan the query and read nothing: the columns that ``fetch`` would give if there were no rows."""
 
     def double(self, column: str, *, spelled: bool) -> str:
         """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,

@@ -90,18 +90,16 @@ class Spark(Engine):
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
             return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
-        return self.first_rows(frame, unit, order, [order], keep)
-
-    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        rank = (
-            f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
-        )
-        return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
+        return super().smallest(frame, unit, order, keep)
 
     def joined(self, left: Any, right: Any, condition: str) -> Any:
         from pyspark.sql.functions import expr
 
         return left.join(right, expr(condition), "inner")
+
+    def dry_run(self, frame: Any) -> list[Any]:
+        frame._explain_string()  # what explain() prints; the plan is kept for when it is run
+        return as_columns([], len(frame.columns))
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
         return as_columns([tuple(row) for row in frame.collect()], len(frame.columns))

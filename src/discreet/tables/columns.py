@@ -273,7 +273,7 @@ def even_edges(low: float, high: float, count: int) -> tuple[float, ...]:
 
 def _span(declared: Any) -> tuple[int, int] | None:
     values = declared.values
-    if not all(isinstance(value, int) for value in values) or max(values) - min(values) + 1 != len(values):
+    if not {int, bool} >= set(map(type, values)) or max(values) - min(values) + 1 != len(values):
         return None
     return int(min(values)), int(max(values))
 

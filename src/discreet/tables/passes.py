@@ -6,13 +6,12 @@ A pass is described before data is read and says what it will do; ``run`` reads 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import Any, TypeAlias
 
-from discreet.encoding.engines import EngineFailed, UnreadableText, quietly
+from discreet.encoding.engines import UnreadableText, planned, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
@@ -27,10 +26,18 @@ from discreet.tables.scans import Pass, Scanned, Stats, Whole
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["MISREAD", "GroupedRows", "Pass", "Progress", "Scanned", "Stats"]
+__all__ = ["MISREAD", "GroupedRows", "Pass", "Prepared", "Progress", "Scanned", "Stats"]
 
 UNIT = "unit_"
 Progress: TypeAlias = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scan that is planned: what reads the rows, and what it would find if there were none."""
+
+    scan: Callable[[Progress | None], Scanned]
+    empty: Scanned
 
 
 @dataclass(frozen=True)
@@ -95,19 +102,25 @@ class GroupedRows:
         kinds = [self.schema[key] for key in self.keys]
         return math.prod([len(kind.labels) for kind in kinds if isinstance(kind, Categories)])
 
-    def cells(self) -> Iterator[tuple[Value, ...]]:
-        """Every public group, in the order of the declarations."""
-        return product(*(self.schema[key].labels for key in self.keys))  # type: ignore[union-attr]
+    def public_keys(self, size: int) -> dict[str, list[Value]]:
+        """Each key's value in the first public groups: the last key changes fastest, as in the declarations."""
+        columns, inner = dict[str, list[Value]](), 1
+        for key in reversed(self.keys):
+            labels = self.schema[key].labels  # type: ignore[union-attr]
+            once = [label for label in labels[: -(-size // inner)] for _ in range(inner)]
+            columns[key] = (once * -(-size // max(len(once), 1)))[:size]
+            inner *= len(labels)
+        return {key: columns[key] for key in self.keys}
 
     # --- the scan ----------------------------------------------------------------------------------------------------
 
     def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> Scanned:
         """Read the rows, and add up each group."""
-        return self.prepared(wanted, key)(progress)
+        return self.prepared(wanted, key).scan(progress)
 
-    def prepared(self, wanted: Pass, key: SecretKey) -> Callable[[Progress | None], Scanned]:
+    def prepared(self, wanted: Pass, key: SecretKey) -> Prepared:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
-        totals, names = quietly(lambda: self._totals(wanted, key))
+        totals, names = planned(lambda: self._totals(wanted, key))
 
         def scan(progress: Progress | None) -> Scanned:
             try:
@@ -117,7 +130,8 @@ class GroupedRows:
                     raise
                 return replace(self, source=self.source.decoded()).run(wanted, key, progress)
 
-        return scan
+        empty = planned(lambda: gathered(self, wanted, self.source.engine.dry_run(totals), names))
+        return Prepared(scan, empty)
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""
@@ -203,12 +217,13 @@ class GroupedRows:
     def unit_sizes(self, candidates: tuple[int, ...]) -> Callable[[], list[int]]:
         """How many units have more rows than each of some numbers, planned before it is read. Private."""
 
-        def planned() -> Any:
+        def unit_sizes() -> Any:
             sizes = self._select(Pass())[1].group_by(UNIT).agg(nw.len().alias("n"))
             over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
             return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
 
-        plan = quietly(planned)
+        plan = planned(unit_sizes)
+        planned(lambda: self.source.engine.dry_run(plan))
 
         def read() -> list[int]:
             over, units = quietly(lambda: self.source.engine.fetch(plan, None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from discreet.encoding.engines import Engine
+from discreet.encoding.engines import Engine, PlanFailed
 from discreet.errors import extra
 from discreet.schema import Schema
 
@@ -60,7 +60,7 @@ class Scope:
     def _name(self) -> str:
         self._made += 1
         if self._made > MOST_COLUMNS:
-            raise ValueError(
+            raise PlanFailed(
                 f"The query takes more than {MOST_COLUMNS:,} steps for each row, which no engine plans in seconds: ask "
                 "for less at once, or prepare columns in the engine first."
             )
