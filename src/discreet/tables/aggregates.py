@@ -21,7 +21,7 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
-from discreet.tables.confidence import around, half_of_moment, place_of_mean, reach
+from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, of_sample, place_of_mean, reach
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 from discreet.tables.scans import Whole
@@ -285,12 +285,11 @@ class Variance(Aggregate):
         share = np.maximum(noisy, 0.0) / np.maximum(np.maximum(noisy, 0.0).sum(axis=1, keepdims=True), 1.0)
         mean = share[:, 1] / 2 + share[:, 2]  # weights are derivatives, times n: see ``statistics.Variance``
         weights = np.stack([0 * mean, -mean, 1 - 2 * mean], 1) + (2 * mean**2 - share[:, 2])[:, None]
-        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0)
+        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0, POPULATION if self.sample else LEVEL)
         ends = np.clip(around(variance_of_triples(noisy, (0.0, 1.0)), half), 0.0, most)
         ends *= (bounds.high - bounds.low) ** 2
         if self.sample:
-            size = np.maximum(noisy.sum(axis=1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
-            ends *= (size / (size - 1))[:, None]
+            ends = of_sample(ends, noisy, rows.grid(self.column, COARSE).top ** 2, mechanism, cells)
         return np.sqrt(ends) if self.root else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:

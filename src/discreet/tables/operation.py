@@ -182,7 +182,9 @@ class TableOperation:
         ends: dict[str, Any] = {}
         for name, aggregate, read in self._read:
             if (drawn := noisy[read.place]) is None:
-                answers[name] = list(shown.values())
+                assert self.selection is not None
+                answers[name] = np.array(list(shown.values()), np.int64)
+                ends[name] = self.selection.interval(answers[name]) if self.errors else None
                 continue
             numbers, mechanism = totals.added(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)

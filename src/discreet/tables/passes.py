@@ -175,6 +175,7 @@ class GroupedRows:
         scope = columns.scope(self.used(wanted), late - replace(self, keys=()).used(wanted))
         for condition in self.conditions:
             kept = condition.compiled(scope)
+            kept = kept if referred(condition) else scope.let(kept)  # no engine filters by a constant
             scope.frame = scope.frame.filter(kept)
         frame = scope.frame
         for mask in [columns.kept(name, early=early) for name in self.keys]:
