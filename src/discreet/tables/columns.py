@@ -24,12 +24,12 @@ from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.fixed_point import FINE, FixedPoint
-from discreet.tables.scope import Scope
+from discreet.tables.scope import Scope, with_steps
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Bins", "Columns", "even_edges"]
+__all__ = ["Bins", "Columns", "Computed", "even_edges"]
 
 LONG = 1000  # categories
 
@@ -48,6 +48,16 @@ class Bins:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """Rows with derived columns, a scope for what else is computed of them, and derived columns before they were
+    clipped to their bounds."""
+
+    frame: Any
+    scope: Scope
+    unclipped: Mapping[str, nw.Expr]
+
+
+@dataclass(frozen=True)
 class Columns:
     """The declared columns of a source, as expressions of its engine."""
 
@@ -55,32 +65,39 @@ class Columns:
     schema: Schema
     derived: Mapping[str, Expression]
 
-    def scope(self, used: Collection[str], late: Collection[str] = ()) -> Scope:
-        """The source's rows with the derived columns that are ``used``, clipped to their bounds: each a step, as later
-        ones may use it.
+    def computed(self, used: Collection[str], late: Collection[str] = ()) -> Computed:
+        """The source's rows with the derived columns that are ``used``, clipped to their bounds.
 
         A long list of categories is looked up once, as many comparisons would take seconds to plan; that of a ``late``
         column not here.
         """
-        frame, made = self.source.frame, [made for name, made in self.derived.items() if name in used]
-        looked_up = {*used, *(name for expression in made for name in columns(expression))} - set(late)
+        frame, derived = self.source.frame, {name: made for name, made in self.derived.items() if name in used}
+        looked_up = {*used, *(name for made in derived.values() for name in columns(made))} - set(late)
         for name in self.schema:
             if name in looked_up and self._is_looked_up(name):
                 values = _numbers(self.schema[name])  # type: ignore[arg-type]
                 frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
-        scope = Scope(nw.from_native(self._told_apart(frame)), self._operand, self.source.engine, self.schema)
-        for name, expression in self.derived.items():
-            if name not in used:
-                continue
-            declared = self.schema[name]
-            if self._kind(name) == "text":
-                value = scope.text(expression.compiled(scope))
-            else:
-                value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
-                scope.unclipped[name] = value
-                value = value.clip(declared.low, declared.high) if isinstance(declared, Bounded) else value
-            scope.frame = scope.frame.with_columns(value.alias(self._own(name)))
-        return scope
+        frame, scope = nw.from_native(self._told_apart(frame)), Scope(self._operand, self.source.engine, self.schema)
+        unclipped: dict[str, nw.Expr] = {}
+        for level in _levels(derived):  # those that stand on none of each other side by side
+            scopes = [scope.beside() for _ in level]
+            for name, own in zip(level, scopes, strict=True):
+                value = self._derived(name, derived[name], own)
+                if value is not None:
+                    unclipped[name] = value
+            frame = with_steps(frame, scopes)
+        return Computed(frame, scope, unclipped)
+
+    def _derived(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
+        """Note the steps of a derived column; its value before it is clipped, if it is a number."""
+        declared, value = self.schema[name], expression.compiled(scope)
+        if self._kind(name) == "text":
+            scope.let(scope.text(value), self._own(name))
+            return None
+        value = scope.let(value.cast(nw.Float64))  # a condition counts as 0 or 1
+        clipped = value.clip(declared.low, declared.high) if isinstance(declared, Bounded) else value
+        scope.let(clipped, self._own(name))
+        return value
 
     def _told_apart(self, frame: Any) -> Any:
         """In pandas a column of text may hold anything, and was read as the classes of ``values.identity``: expressions
@@ -144,7 +161,7 @@ class Columns:
             return nw.col(f"text_{self._own(name)}")
         return self.read(name) if self._kind(name) == "text" else self.read(name).cast(nw.Float64)
 
-    def odd(self, names: Collection[str], scope: Scope) -> nw.Expr | None:
+    def odd(self, names: Collection[str], unclipped: Mapping[str, nw.Expr]) -> nw.Expr | None:
         """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what
         it was told never says so. None if none of them holds doubles.
         """
@@ -153,7 +170,7 @@ class Columns:
             for name, own in self.source.names.items()
             if name in names and self.source.kinds[name] == "number"
         ]
-        doubles += [value for name, value in scope.unclipped.items() if name in names]
+        doubles += [value for name, value in unclipped.items() if name in names]
         return reduce(operator.or_, [value.is_nan() for value in doubles]) if doubles else None
 
     # --- categories --------------------------------------------------------------------------------------------------
@@ -264,6 +281,14 @@ class Columns:
             inner = [(value >= edge).cast(nw.Int64) for edge in bins.edges[1:-1]]
             number = sum(inner, (value >= value).cast(nw.Int64) - 1)  # from zero, or missing where the value is
         return Field("b", size=bins.count), number
+
+
+def _levels(derived: Mapping[str, Expression]) -> list[list[str]]:
+    """Derived columns in levels: what stands on one is in a later level."""
+    level: dict[str, int] = {}
+    for name, expression in derived.items():
+        level[name] = max((level[part] + 1 for part in columns(expression) if part in level), default=0)
+    return [[name for name, own in level.items() if own == number] for number in sorted(set(level.values()))]
 
 
 def even_edges(low: float, high: float, count: int) -> tuple[float, ...]:

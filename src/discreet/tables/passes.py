@@ -22,6 +22,7 @@ from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.gather import MISREAD, ODD, gathered, verify
 from discreet.tables.scans import Pass, Scanned, Stats, Whole
+from discreet.tables.scope import with_steps
 
 with extra("tables"):
     import narwhals as nw
@@ -172,12 +173,13 @@ class GroupedRows:
         """Filtered rows: the unit, keys and values under names of our own."""
         columns, early = self.columns, self.limit.unit is not None
         late = {name for name in self.keys if columns.kept_late(name) and not early}
-        scope = columns.scope(self.used(wanted), late - replace(self, keys=()).used(wanted))
-        for condition in self.conditions:
-            kept = condition.compiled(scope)
-            kept = kept if referred(condition) else scope.let(kept)  # no engine filters by a constant
-            scope.frame = scope.frame.filter(kept)
-        frame = scope.frame
+        made = columns.computed(self.used(wanted), late - replace(self, keys=()).used(wanted))
+        frame, scopes = made.frame, [made.scope.beside() for _ in self.conditions]
+        held = [condition.compiled(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
+        for place, condition in enumerate(self.conditions):
+            if not referred(condition):  # no engine filters by a constant
+                held[place] = scopes[place].let(held[place])
+        frame = with_steps(frame, scopes).filter(*held) if scopes else frame
         for mask in [columns.kept(name, early=early) for name in self.keys]:
             frame = frame if mask is None else frame.filter(mask)
         # Half as wide is a tenth faster to add up and to verify; packed beside others a number needs its 64 bits.
@@ -186,7 +188,7 @@ class GroupedRows:
         chosen += [columns.steps(number, name, steps, kind) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
-        odd = columns.odd(self.used(wanted), scope)
+        odd = columns.odd(self.used(wanted), made.unclipped)
         if odd is not None:
             chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(kind)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
