@@ -98,7 +98,8 @@ class Spark(Engine):
         return left.join(right, expr(condition), "inner")
 
     def dry_run(self, frame: Any) -> list[Any]:
-        frame._explain_string()  # what explain() prints; the plan is kept for when it is run
+        own = getattr(frame, "_jdf", None)
+        own.queryExecution().executedPlan() if own is not None else frame.schema  # a remote session analyses alone
         return as_columns([], len(frame.columns))
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:

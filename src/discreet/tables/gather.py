@@ -45,9 +45,9 @@ def gathered(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names: Seq
 
 def _whole_numbers(found: Mapping[str, Any], half: int) -> dict[str, Whole]:
     """The sums under their names, of halves where an engine gives those; nothing, of no rows, is zero."""
-    wide = any(len(column) and np.ma.max(column) >= _MANY for name, column in found.items() if name == "rows")
-    kind: Any = object if wide else np.int64
-    plain = {name: np.ma.filled(column, 0).astype(np.int64).astype(kind) for name, column in found.items()}
+    plain: dict[str, Whole] = {name: np.ma.filled(column, 0).astype(np.int64) for name, column in found.items()}
+    if plain["rows"].max(initial=0) >= _MANY:
+        plain = {name: column.astype(object) for name, column in plain.items()}
     out = {name: column for name, column in plain.items() if name[-1] not in "hl"}
     for name in plain:
         if name[-1] == "h":

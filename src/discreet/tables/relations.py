@@ -162,7 +162,7 @@ def _per_unit(tree: exp.Select, base: Relation) -> ValueError | None:
     if len(keys) != 1 or not isinstance(keys[0], exp.Column) or len(inner) != 1 or tree.args.get("having"):
         return None
     key = keys[0].name
-    if unit.lower() not in ("", key.lower()):
+    if unit.lower() != key.lower() if unit else key.lower() in base.names:
         return None
     rest = " ".join(part.sql(dialect="duckdb") for part in (tree.args.get("from_"), tree.args.get("where")) if part)
     opened = "" if unit else f"open the table with unit={key!r}, and "

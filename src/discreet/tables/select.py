@@ -155,7 +155,7 @@ class _Select:
         def placed(part: exp.Expression) -> exp.Expression:
             if _text(part) in self.keys:
                 return exp.column(self.keys[_text(part)], quoted=True)
-            if isinstance(part, exp.Window) and isinstance(part.this, exp.Sum) and clause == "SELECT":
+            if isinstance(part, exp.Window) and isinstance(part.this, exp.Sum) and clause != "HAVING":
                 return exp.column(self._over_all(part), quoted=True)
             if is_aggregate(part):
                 return exp.column(self._noted(part, alias if bare else ""), quoted=True)
