@@ -50,6 +50,42 @@ def test_intervals_cover(size, budget):
             assert held <= stats.binom.isf(FALSE_ALARM, GROUPS, 0.975), name
 
 
+SAMPLES = {"VAR_SAMP(x)": "v", "STDDEV(x)": "s", "COVAR_SAMP(x, x)": "c"}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+@pytest.mark.parametrize("rows", [2, 5, 20])
+def test_intervals_of_samples_hold_what_n_may_be(rows, epsilon):
+    """Values at both bounds, where n/(n - 1) matters most: 49 to 57 of 100 were held where n was taken as known."""
+    groups = 1000
+    one = np.arange(rows) % 2 * 10.0
+    frame = pl.DataFrame({"k": np.repeat(np.arange(groups), rows), "x": np.tile(one, groups)})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Categories(range(groups)), x=dp.Bounded(0, 10)), threads=1)
+    truth = {"v": one.var(ddof=1), "s": one.std(ddof=1), "c": one.var(ddof=1)}
+    for sql, name in SAMPLES.items():
+        found = table.sql(f"SELECT k, {sql} AS {name} FROM t GROUP BY k", epsilon, errors=True, rng=rows).value
+        low, high = found[f"{name}_low"].to_numpy(), found[f"{name}_high"].to_numpy()
+        held = int(((low - 0.02 <= truth[name]) & (truth[name] <= high + 0.02)).sum())
+        assert held >= stats.binom.isf(1 - FALSE_ALARM, groups, 0.95), name
+        answer = found[name].to_numpy()
+        assert np.all((low <= answer + 1e-9) & (answer <= high + 1e-9))
+
+
+@pytest.mark.parametrize("size", [14, 16, 40])
+def test_counts_of_private_groups_have_intervals(size):
+    """Of groups that are shown, of which some are only because of their noise: near the threshold of 14, and above."""
+    groups = 3000
+    frame = pl.DataFrame({"k": np.repeat(np.arange(groups), size)})
+    table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()), threads=1)
+    found = table.group_by("k").count().release(epsilon=1.0, delta=1e-6, errors=True, rng=size).value
+    assert len(found) > 500
+    held = int(found.select(((pl.col("count_low") <= size) & (size <= pl.col("count_high"))).sum()).item())
+    assert held >= stats.binom.isf(1 - FALSE_ALARM, len(found), 0.95)
+    around = int(((found["count"] - size).abs() <= 3).sum())  # what a count of public groups would be given
+    assert size == 40 or around < stats.binom.isf(1 - FALSE_ALARM, len(found), 0.95)
+    assert found["count_low"].min() >= 1
+
+
 def test_the_test_has_power():
     """Intervals of two thirds of the width would be found out."""
     found, truth = answers(400, epsilon=6.0)

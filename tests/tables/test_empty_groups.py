@@ -102,10 +102,13 @@ def test_replay_sees_an_empty_group_that_is_answered_without_noise(monkeypatch):
     """The control: a mean that skips groups without rows."""
     usual = aggregates.Mean.noisy
 
-    def skipping(self, rows, mechanism, groups, rng):
-        held = [stats for stats in groups if stats.rows]
-        found = iter(usual(self, rows, mechanism, held, rng)) if held else iter(())
-        return np.array([next(found) if stats.rows else (0.0, 0.0) for stats in groups])
+    def skipping(self, rows, mechanism, stats, rng):
+        held = np.flatnonzero(stats.rows)
+        places = np.full(stats.size, -1)
+        places[held] = np.arange(len(held))
+        out = np.zeros((stats.size, 2))
+        out[held] = usual(self, rows, mechanism, stats.placed(places, len(held)), rng)
+        return out
 
     monkeypatch.setattr(aggregates.Mean, "noisy", skipping)
     with pytest.raises(ReplayError):

@@ -55,7 +55,7 @@ def test_the_engine_computes_the_same_steps(values, ends):
     from discreet.random import seeded
     from discreet.tables.bounding import SecretKey
 
-    found = rows.run(Pass(sums=(("x", FINE), ("x", COARSE))), SecretKey.draw(seeded(1)))[()]
+    found = rows.run(Pass(sums=(("x", FINE), ("x", COARSE))), SecretKey.draw(seeded(1))).stats
     real = [x for x in values if x == x]
     for steps in (FINE, COARSE):
         grid = FixedPoint(bounds, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -73,3 +74,12 @@ def test_a_public_key_beside_a_private_one_makes_the_pair_private():
     table = dp.table(frame, schema=dp.Schema(name=dp.Unlisted(), k=dp.Categories([1, 2])))
     found = table.group_by("k", "name").count().release(epsilon=2.0, delta=1e-6, rng=1).value
     assert found.select("k", "name").rows() == [(1, "a"), (1, "b"), (2, "a")]
+
+
+@pytest.mark.parametrize("delta", [1e-40, 1e-60, 1e-300])
+def test_a_tiny_delta_has_a_threshold(delta):
+    """Tails were bounded by 10^-40 at best, so that the search for a smaller one never came to an end."""
+    found = KeySelection(epsilon=1.0, delta=delta)
+    assert found.threshold == math.ceil(-math.log(delta * (1 + math.exp(-1.0))))
+    with pytest.raises(ValueError, match="delta"):
+        KeySelection(epsilon=1.0, delta=1e-301)

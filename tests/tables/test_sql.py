@@ -75,7 +75,7 @@ def test_a_select_is_the_same_plan(people, query, methods):
         ("SELECT COUNT(*) FROM t GROUP BY 1e5", "GROUP BY 1e5 is not supported"),
         ("SELECT COUNT(*) FROM t LIMIT 1e400", "A number of the query is inf"),
         ("SELECT AVG(x) FROM t WHERE x BETWEEN SYMMETRIC 9 AND 1", "not supported with SYMMETRIC"),
-        ("SELECT AVG(x) FROM t WHERE 1 = 1", "does not look at any column"),
+        ("SELECT AVG(x) FROM t WHERE '1' = 1", "compares a text with a number"),
         ("SELECT AVG(x) FROM t WHERE x < FLOOR(2 * @)", "without what it works on"),
         ("SELECT AVG(x) FROM t WHERE sex = 'x'", "not among the categories"),
         ("SELECT AVG(x) FROM t WHERE sex > 3", "'sex' is text"),

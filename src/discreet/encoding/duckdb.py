@@ -6,15 +6,19 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from discreet.encoding.engines import Engine
+from discreet.encoding.engines import Engine, as_columns
 
 __all__ = ["DuckDB"]
+
+FEW = 8  # rows of a unit: up to as many, room is set aside for each unit, beyond rows are sorted, which takes no more
+_AS_ARRAYS = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"}  # others might be rounded
 
 
 class DuckDB(Engine):
     """Embedded; the default for files and for frames in memory."""
 
     adds_in_128_bits = True
+    half_bits = 32
 
     def __init__(self, connection: Any = None) -> None:
         # our own; a user's relation brings a connection that cannot be asked for progress
@@ -81,6 +85,12 @@ class DuckDB(Engine):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
 
+    def kept_apart(self, frame: Any) -> Any:
+        # Above a join, which a list of values is too, it would move aggregates below the join, and for that write every
+        # column out in terms of the columns below: one that stands on others, which are named twice, grows with 2 to
+        # the power of its depth. It moves nothing over a column that may differ from row to row.
+        return frame.project("*, current_query_id() AS apart_").project(", ".join(frame.columns))
+
     def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
         textual = isinstance(values[0], str)
         told = list(values) if textual else [repr(float(value)) for value in values]
@@ -96,9 +106,13 @@ class DuckDB(Engine):
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
             return frame.aggregate(f"min({order}) AS {order}", unit)
+        if keep > FEW:
+            return super().smallest(frame, unit, order, keep)
         return frame.aggregate(f"unnest(min({order}, {keep})) AS {order}", unit)
 
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
+        if keep > FEW:
+            return super().first_rows(frame, unit, order, columns, keep)
         packed = f"struct_pack({', '.join(f'{name} := {name}' for name in dict.fromkeys([order, *columns]))})"
         found = f"min({packed})" if keep == 1 else f"unnest(min({packed}, {keep}))"
         chosen = frame.aggregate(f"{found} AS row_", unit)
@@ -107,9 +121,16 @@ class DuckDB(Engine):
     def joined(self, left: Any, right: Any, condition: str) -> Any:
         return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
 
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
+    def dry_run(self, frame: Any) -> list[Any]:
+        try:
+            frame.explain(format="json")  # half the price of the drawing, which a notebook would show
+        except TypeError:  # of an older DuckDB
+            frame.explain()
+        return as_columns([], len(frame.columns))
+
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
         if progress is None or self._connection is None:
-            return list(frame.fetchall())
+            return _columns(frame)
         # it counts, and prints nothing
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self._connection.execute(f"SET {setting}")
@@ -117,11 +138,17 @@ class DuckDB(Engine):
         watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
         watcher.start()
         try:
-            return list(frame.fetchall())
+            return _columns(frame)
         finally:
             done.set()
             watcher.join()
             progress(1.0)
+
+
+def _columns(frame: Any) -> list[Any]:
+    if all(str(kind) in _AS_ARRAYS for kind in frame.types):
+        return list(frame.fetchnumpy().values())
+    return as_columns(frame.fetchall(), len(frame.columns))
 
 
 def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:

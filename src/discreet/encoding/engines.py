@@ -9,11 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+
 from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["Engine", "EngineFailed", "quietly"]
+__all__ = ["Engine", "EngineFailed", "PlanFailed", "as_columns", "planned", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -21,6 +23,24 @@ _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
 
 class EngineFailed(DiscreetError):
     """An engine could not finish. Its own message is withheld, because it may quote private values."""
+
+
+class PlanFailed(EngineFailed):
+    """An engine cannot plan a query: said before anything is charged or read, so no record is the reason."""
+
+
+def planned(action: Callable[[], T]) -> T:
+    """What ``action`` gives, which reads nothing; of what an engine raises, our own words."""
+    try:
+        return action()
+    except EngineFailed:
+        raise
+    except Exception as error:
+        kind = type(error).__name__
+    raise PlanFailed(
+        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, or the "
+        "types of the table, and no row of it: ask for less at once, or prepare columns in the engine first."
+    )
 
 
 def quietly(action: Callable[[], T]) -> T:
@@ -41,10 +61,21 @@ def quietly(action: Callable[[], T]) -> T:
     )
 
 
+def as_columns(rows: Sequence[Sequence[Any]], width: int) -> list[Any]:
+    """Rows of Python values as columns, masked where nothing is."""
+    columns = []
+    for values in zip(*rows, strict=True) if rows else [()] * width:
+        held = np.empty(len(rows), object)
+        held[:] = values
+        columns.append(np.ma.array(held, mask=[value is None for value in values]))
+    return columns
+
+
 class Engine(ABC):
     """What differs between DuckDB and Spark. Frames are the engine's own."""
 
     adds_in_128_bits: bool
+    half_bits: int  # of the lower half in which large sums are added up, or handed over
 
     @abstractmethod
     def quoted(self, name: str) -> str:
@@ -70,25 +101,35 @@ class Engine(ABC):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         """Select SQL expressions."""
 
+    def kept_apart(self, frame: Any) -> Any:
+        """The frame, whose columns the engine computes once and does not write out again where they are used."""
+        return frame
+
     @abstractmethod
     def among(self, frame: Any, column: str, values: Sequence[Any], name: str) -> Any:
         """The frame with one more column: whether ``column`` is one of ``values``, all numbers or all text."""
 
-    @abstractmethod
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         """The ``keep`` smallest values of ``order`` for each unit, in a column of that name."""
+        return self.first_rows(frame, unit, order, [order], keep)
 
-    @abstractmethod
     def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
         """``columns`` of the ``keep`` rows of each unit that come first by ``order``, and then by themselves."""
+        by = ", ".join(dict.fromkeys([order, *columns]))
+        rank = f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) AS rank_"
+        return self.project(self.project(frame, ["*", rank]).filter(f"rank_ <= {keep}"), columns)
 
     @abstractmethod
     def joined(self, left: Any, right: Any, condition: str) -> Any:
         """The pairs of rows for which a condition holds; no column is in both."""
 
     @abstractmethod
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        """Run the query; rows of Python values."""
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
+        """Run the query; its columns as arrays, masked where nothing is."""
+
+    @abstractmethod
+    def dry_run(self, frame: Any) -> list[Any]:
+        """Plan the query and read nothing: the columns that ``fetch`` would give if there were no rows."""
 
     def double(self, column: str, *, spelled: bool) -> str:
         """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,

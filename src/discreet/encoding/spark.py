@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from discreet.encoding.engines import Engine
+from discreet.encoding.engines import Engine, as_columns
 
 __all__ = ["Spark"]
 
@@ -14,6 +14,7 @@ class Spark(Engine):
     """A Spark session's frames, wherever its cluster is."""
 
     adds_in_128_bits = False
+    half_bits = 15
 
     def quoted(self, name: str) -> str:
         escaped = name.replace("`", "``")
@@ -93,18 +94,17 @@ class Spark(Engine):
     def smallest(self, frame: Any, unit: str, order: str, keep: int) -> Any:
         if keep == 1:
             return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
-        return self.first_rows(frame, unit, order, [order], keep)
-
-    def first_rows(self, frame: Any, unit: str, order: str, columns: Sequence[str], keep: int) -> Any:
-        rank = (
-            f"row_number() OVER (PARTITION BY {unit} ORDER BY {', '.join(dict.fromkeys([order, *columns]))}) AS rank_"
-        )
-        return frame.selectExpr("*", rank).filter(f"rank_ <= {keep}").selectExpr(*columns)
+        return super().smallest(frame, unit, order, keep)
 
     def joined(self, left: Any, right: Any, condition: str) -> Any:
         from pyspark.sql.functions import expr
 
         return left.join(right, expr(condition), "inner")
 
-    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in frame.collect()]
+    def dry_run(self, frame: Any) -> list[Any]:
+        own = getattr(frame, "_jdf", None)
+        own.queryExecution().executedPlan() if own is not None else frame.schema  # a remote session analyses alone
+        return as_columns([], len(frame.columns))
+
+    def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
+        return as_columns([tuple(row) for row in frame.collect()], len(frame.columns))

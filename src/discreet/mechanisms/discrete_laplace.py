@@ -69,7 +69,8 @@ class DiscreteLaplace(Mechanism[Any]):
     def deviation(self) -> float:
         """The standard deviation of the noise on one entry: of variance 2p/(1 - p)² with p = exp(-1/t)."""
         assert self.scale is not None
-        return 1 / (math.sqrt(2) * math.sinh(1 / (2 * self.scale)))
+        # √2·e^(-1/2t) / (1 - e^(-1/t)): as 1/sinh(1/2t) it would overflow where there is next to no noise
+        return math.sqrt(2) * math.exp(-1 / (2 * self.scale)) / -math.expm1(-1 / self.scale)
 
     def error(self, confidence: float = 0.95) -> float:
         """The smallest integer that the noise on one entry stays within, with this confidence."""

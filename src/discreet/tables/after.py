@@ -35,20 +35,24 @@ class Presentation:
     limit: int | None = None
     offset: int = 0
     dated: frozenset[str] = frozenset()  # columns that are computed, and points in time
+    sums: tuple[tuple[str, Node], ...] = ()  # of all groups that are kept, under names that other nodes use
 
     def shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
         """The columns that are shown, of the answers' columns, which have one entry a group."""
         groups = [{name: column[place] for name, column in answers.items()} for place in range(size)]
         kept = [group for group in groups if self.having is None or self.having.value(group) is True]
+        for name, node in self.sums:
+            values = [value for group in kept if (value := node.value(group)) is not None]
+            kept = [{**group, name: sum(values) if values else None} for group in kept]
         for order in reversed(self.order):  # sorting is stable, in reverse too, so the first comes last
             valued = [(order.node.value(group), group) for group in kept]
             missing = [group for value, group in valued if value is None]
-            found = sorted(
+            ranked = sorted(
                 ((value, group) for value, group in valued if value is not None),
                 key=lambda pair: _rank(pair[0]),
                 reverse=order.descending,
             )
-            rest = [group for _, group in found]
+            rest = [group for _, group in ranked]
             kept = missing + rest if order.missing_first else rest + missing
         last = None if self.limit is None else self.offset + self.limit
         lines = [[node.value(group) for node in row] for group in kept for row in self.rows][self.offset : last]

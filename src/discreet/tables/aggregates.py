@@ -21,9 +21,10 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
-from discreet.tables.confidence import around, half_of_moment, place_of_mean, reach
+from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, of_sample, place_of_mean, reach
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.scans import Whole
 
 __all__ = ["Aggregate", "Count", "Mean", "Sum", "UnitTotal", "Variance"]
 
@@ -52,8 +53,8 @@ class Aggregate(ABC):
         """The most that one unit changes ``exact``, in L1."""
 
     @abstractmethod
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Any]:
-        """The whole numbers or fractions of one group that meet noise."""
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
+        """The whole numbers or fractions that meet noise: columns with one entry a group."""
 
     @abstractmethod
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -88,13 +89,10 @@ class Aggregate(ABC):
         """What it costs."""
         return mechanism.event  # type: ignore[no-any-return]
 
-    def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
+    def noisy(self, rows: GroupedRows, mechanism: Any, stats: Stats, rng: Rng) -> NDArray[np.float64]:
         """The numbers of all groups, with noise, one row a group: all that is known of them from here on."""
-        width = len(self.exact(rows, Stats()))
-        exact = np.array([self.exact(rows, stats) for stats in groups], object).reshape(len(groups), width)
-        plain = all(isinstance(x, int) and abs(x) < 2**53 for x in exact.flat)
-        value = exact.astype(np.int64) if plain else exact
-        return np.asarray(mechanism.release(value, rng).value, np.float64).reshape(len(groups), width)
+        exact = np.stack(list(self.exact(rows, stats)), axis=1)
+        return np.asarray(mechanism.release(exact, rng).value, np.float64).reshape(exact.shape)
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Count(Aggregate):
     def whole(self, rows: GroupedRows) -> bool:
         return True
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         return [stats.rows if self.column is None else stats.counted(self.column)]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -148,10 +146,17 @@ class Sum(Aggregate):
     def whole(self, rows: GroupedRows) -> bool:
         return rows.whole(self.column)
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Fraction | int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         grid = rows.grid(self.column)
-        total = stats.counted(self.column) * grid.low + stats.total(self.column) * grid.step
-        return [int(total) if self.whole(rows) else total]
+        below = math.lcm(grid.low.denominator, grid.step.denominator)  # a power of two: doubles have no others
+        low, step = int(grid.low * below), int(grid.step * below)
+        most = int(stats.rows.max(initial=0)) * (abs(low) + grid.top * step)
+        if self.whole(rows) and most < 2**63:
+            return [(stats.counted(self.column) * low + stats.total(self.column) * step) // below]
+        if most < 2**53:  # exact in doubles
+            return [(stats.counted(self.column) * low + stats.total(self.column) * step) / below]
+        total = stats.counted(self.column).astype(object) * low + stats.total(self.column).astype(object) * step
+        return [total // below if self.whole(rows) else total * Fraction(1, below)]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return noisy[:, 0]
@@ -211,7 +216,7 @@ class Mean(Aggregate):
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column).top
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         total, most = stats.total(self.column), stats.counted(self.column) * rows.grid(self.column).top
         return [total, most - total]
 
@@ -256,7 +261,7 @@ class Variance(Aggregate):
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column, COARSE).top ** 2
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         top = rows.grid(self.column, COARSE).top
         count, total, squares = (
             stats.counted(self.column, COARSE),
@@ -280,12 +285,11 @@ class Variance(Aggregate):
         share = np.maximum(noisy, 0.0) / np.maximum(np.maximum(noisy, 0.0).sum(axis=1, keepdims=True), 1.0)
         mean = share[:, 1] / 2 + share[:, 2]  # weights are derivatives, times n: see ``statistics.Variance``
         weights = np.stack([0 * mean, -mean, 1 - 2 * mean], 1) + (2 * mean**2 - share[:, 2])[:, None]
-        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0)
+        half = half_of_moment(noisy, weights, mechanism, cells, most, 1.0, POPULATION if self.sample else LEVEL)
         ends = np.clip(around(variance_of_triples(noisy, (0.0, 1.0)), half), 0.0, most)
         ends *= (bounds.high - bounds.low) ** 2
         if self.sample:
-            size = np.maximum(noisy.sum(axis=1) / rows.grid(self.column, COARSE).top ** 2, 2.0)
-            ends *= (size / (size - 1))[:, None]
+            ends = of_sample(ends, noisy, rows.grid(self.column, COARSE).top ** 2, mechanism, cells)
         return np.sqrt(ends) if self.root else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:

@@ -20,44 +20,42 @@ from discreet.tables.passes import GroupedRows
 
 __all__ = ["Totals", "as_table", "framed"]
 
-Cell = tuple[Any, ...]
-
 
 @dataclass(frozen=True)
 class Totals:
     """Groups, and totals over some of their keys, which are added up of the groups' noisy numbers."""
 
-    cells: list[Cell]
+    size: int
+    keys: Mapping[str, list[Any]]  # a key's value in each line
     places: tuple[NDArray[np.int64], ...] = ()  # for each level, where each group's numbers are added
 
     @classmethod
-    def of(cls, keys: Sequence[str], cells: list[Cell], levels: Sequence[Sequence[str]]) -> Totals:
+    def of(cls, size: int, keys: Mapping[str, list[Any]], levels: Sequence[Sequence[str]]) -> Totals:
         """The groups of every level, in the order of the levels; without levels, the groups."""
         if not levels:
-            return cls(cells)
-        found: list[Cell] = []
+            return cls(size, keys)
+        found: list[tuple[Any, ...]] = []
         places = []
         for level in levels:
-            kept = [
-                tuple(entry if key in level else None for key, entry in zip(keys, cell, strict=True)) for cell in cells
-            ]
+            kept = list(zip(*(held if key in level else [None] * size for key, held in keys.items()), strict=True))
             first = {cell: len(found) + number for number, cell in enumerate(dict.fromkeys(kept))}
             places.append(np.array([first[cell] for cell in kept], np.int64))
             found += list(first)
-        return cls(found, tuple(places))
+        columns = zip(*found, strict=True)
+        return cls(len(found), dict(zip(keys, map(list, columns), strict=True)), tuple(places))
 
     @property
     def sizes(self) -> NDArray[np.float64]:
         """How many groups' noise each line holds."""
         if not self.places:
-            return np.ones(len(self.cells))
-        return np.asarray(sum(np.bincount(places, minlength=len(self.cells)) for places in self.places), np.float64)
+            return np.ones(self.size)
+        return np.asarray(sum(np.bincount(places, minlength=self.size) for places in self.places), np.float64)
 
     def added(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noisy numbers of every group and total."""
         if not self.places:
             return noisy
-        out = np.zeros((len(self.cells), noisy.shape[1]))
+        out = np.zeros((self.size, noisy.shape[1]))
         for places in self.places:
             np.add.at(out, places, noisy)
         return out
@@ -65,7 +63,7 @@ class Totals:
 
 def framed(
     rows: GroupedRows,
-    cells: list[Cell],
+    totals: Totals,
     answers: Mapping[str, Any],
     after: Presentation | None = None,
     ends: Mapping[str, NDArray[np.float64]] | None = None,
@@ -76,21 +74,24 @@ def framed(
     """
     pandas = rows.source.answers == "pandas"
     unlisted = {key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived}
-    columns: dict[str, list[Any]] = {key: [cell[number] for cell in cells] for number, key in enumerate(rows.keys)}
+    columns: dict[str, Any] = dict(totals.keys)
     if pandas:
         columns |= {key: [shown(found) for found in columns[key]] for key in unlisted}
     columns |= {
-        name: [list(map(_plain, entry)) for entry in values] if getattr(values, "ndim", 1) == 2 else list(values)
-        for name, values in answers.items()
+        name: values.tolist() if getattr(values, "ndim", 1) == 2 else values for name, values in answers.items()
     }
     for name, found in (ends or {}).items():
-        columns |= {f"{name}_low": found[:, 0].tolist(), f"{name}_high": found[:, 1].tolist()}
+        columns |= {f"{name}_low": found[:, 0], f"{name}_high": found[:, 1]}
     if ends:
         names = (*rows.keys, *answers)
         after = (after or Presentation(names, (tuple(map(Column, names)),))).with_ends(tuple(ends))
     moments: set[str] = set(rows.moments)
     if after is not None:
-        columns, moments = after.shown(columns, len(cells)), after.moments(rows.moments)
+        plain = {
+            name: column if isinstance(column, list) else np.asarray(column).tolist()
+            for name, column in columns.items()
+        }
+        columns, moments = after.shown(plain, totals.size), after.moments(rows.moments)
     columns |= {name: _moments(columns[name]) for name in moments}
     with extra("tables"):
         if pandas:
@@ -106,10 +107,6 @@ def as_table(facts: Mapping[str, str]) -> str:
     """Public facts as a table of HTML, for notebooks."""
     lines = [f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()]
     return f"<table>{''.join(lines)}</table>"
-
-
-def _plain(value: Any) -> Any:
-    return int(value) if isinstance(value, np.integer) else float(value)
 
 
 def _moments(values: list[float | None]) -> list[Any]:

@@ -21,6 +21,7 @@ from discreet.statistics.ranks import UNIT, RankChoice, counted
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.columns import Bins, even_edges
 from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.scans import Whole
 
 __all__ = ["CountDistinct", "Histogram", "Quantile", "Quantiles"]
 
@@ -58,7 +59,7 @@ class CountDistinct(Aggregate):
     def whole(self, rows: GroupedRows) -> bool:
         return True
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         return [stats.distinct(self.column)]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -98,8 +99,8 @@ class Histogram(Aggregate):
     def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
         return None  # one width for all bins, which explain() says
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
-        return stats.bins(self.cut(rows))
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
+        return list(np.array(list(stats.bins(self.cut(rows))), np.int64).reshape(stats.size, -1).T)
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy).astype(np.int64)
@@ -158,8 +159,8 @@ class Quantile(Aggregate):
     def event(self, rows: GroupedRows, mechanism: RankChoice) -> events.Event:
         return mechanism.event if rows.limit.rows == 1 else events.PureDP(epsilon=mechanism.event.epsilon)
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
-        return stats.bins(self.cut(rows))
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
+        return list(stats.bins(self.cut(rows)))  # of a group each: there is a choice for each, and no noise
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         edges, chosen = np.asarray(self.cut(rows).edges), noisy[:, 0].astype(int)
@@ -168,8 +169,8 @@ class Quantile(Aggregate):
     def interval(self, rows: GroupedRows, mechanism: Any, noisy: Any, cells: Any) -> None:
         return None  # what is stated is a rank: which values have it is not released
 
-    def noisy(self, rows: GroupedRows, mechanism: RankChoice, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
-        chosen = [mechanism.choose(counted(np.array(self.exact(rows, stats), np.int64)), rng) for stats in groups]
+    def noisy(self, rows: GroupedRows, mechanism: RankChoice, stats: Stats, rng: Rng) -> NDArray[np.float64]:
+        chosen = [mechanism.choose(counted(counts), rng) for counts in stats.bins(self.cut(rows))]
         return np.array(chosen, np.float64).reshape(-1, 1)
 
     def describe_error(self, rows: GroupedRows, mechanism: RankChoice) -> str:
@@ -209,10 +210,9 @@ class Quantiles(Quantile):
         columns = [Quantile.estimate(self, rows, noisy[:, [at]]) for at in range(noisy.shape[1])]
         return np.stack(columns, axis=1)
 
-    def noisy(self, rows: GroupedRows, mechanism: Any, groups: Sequence[Stats], rng: Rng) -> NDArray[np.float64]:
-        found = [spread(counted(np.array(self.exact(rows, stats), np.int64)), _FINER) for stats in groups]
-        chosen = [mechanism.choose(one, rng) for one in found]
-        return np.array(chosen, np.float64).reshape(len(groups), len(self.q)) // (1 << _FINER)
+    def noisy(self, rows: GroupedRows, mechanism: Any, stats: Stats, rng: Rng) -> NDArray[np.float64]:
+        chosen = [mechanism.choose(spread(counted(counts), _FINER), rng) for counts in stats.bins(self.cut(rows))]
+        return np.array(chosen, np.float64).reshape(stats.size, len(self.q)) // (1 << _FINER)
 
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
         return f"each: {Quantile.describe_error(self, rows, mechanism)}, and 1 in {1 << _FINER:,} of the rows of a bin"

@@ -160,8 +160,7 @@ class ChoosingOperation:
         rows, mechanism = self.query.rows, self._counted
         one = replace(rows, keys=(), limit=ContributionLimit(rows.limit.unit))
         bins = Bins(name, EDGES)
-        found = one.run(Pass(bins=bins), SecretKey.draw(rng)).get(())
-        counts = np.array(found.bins(bins) if found else [0] * bins.count, np.int64)
+        counts = next(one.run(Pass(bins=bins), SecretKey.draw(rng)).stats.bins(bins))
         noisy = np.asarray(mechanism.release(counts, rng).value, np.float64)
         return bounds_of_counts(noisy, EDGES, mechanism.error(1 - 0.05 / bins.count))
 

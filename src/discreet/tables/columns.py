@@ -8,10 +8,13 @@ the table must never stand where a clipped one is meant.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.encoding.sources import Kind, Source
 from discreet.encoding.values import KINDS
@@ -21,12 +24,12 @@ from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.fixed_point import FINE, FixedPoint
-from discreet.tables.scope import Scope
+from discreet.tables.scope import Scope, with_steps
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Bins", "Columns", "even_edges"]
+__all__ = ["Bins", "Columns", "Computed", "even_edges"]
 
 LONG = 1000  # categories
 
@@ -45,6 +48,16 @@ class Bins:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """Rows with derived columns, a scope for what else is computed of them, and derived columns before they were
+    clipped to their bounds."""
+
+    frame: Any
+    scope: Scope
+    unclipped: Mapping[str, nw.Expr]
+
+
+@dataclass(frozen=True)
 class Columns:
     """The declared columns of a source, as expressions of its engine."""
 
@@ -52,27 +65,39 @@ class Columns:
     schema: Schema
     derived: Mapping[str, Expression]
 
-    def scope(self, used: Collection[str]) -> Scope:
-        """The source's rows with the derived columns, clipped to their bounds: each a step, as later ones may use it.
+    def computed(self, used: Collection[str], late: Collection[str] = ()) -> Computed:
+        """The source's rows with the derived columns that are ``used``, clipped to their bounds.
 
-        A long list of categories that is ``used`` is looked up once: as many comparisons would take seconds to plan.
+        A long list of categories is looked up once, as many comparisons would take seconds to plan; that of a ``late``
+        column not here.
         """
-        frame = self.source.frame
-        for name in {*used, *(part for expression in self.derived.values() for part in columns(expression))}:
-            if self._long(name):
+        frame, derived = self.source.frame, {name: made for name, made in self.derived.items() if name in used}
+        looked_up = {*used, *(name for made in derived.values() for name in columns(made))} - set(late)
+        for name in self.schema:
+            if name in looked_up and self._is_looked_up(name):
                 values = _numbers(self.schema[name])  # type: ignore[arg-type]
                 frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
-        scope = Scope(nw.from_native(self._told_apart(frame)), self._operand, self.source.engine)
-        for name, expression in self.derived.items():
-            declared = self.schema[name]
-            if self._kind(name) == "text":
-                value = scope.text(expression.compiled(scope))
-            else:
-                value = scope.let(expression.compiled(scope).cast(nw.Float64))  # a condition counts as 0 or 1
-                scope.unclipped[name] = value
-                value = value.clip(declared.low, declared.high) if isinstance(declared, Bounded) else value
-            scope.frame = scope.frame.with_columns(value.alias(self._own(name)))
-        return scope
+        frame, scope = nw.from_native(self._told_apart(frame)), Scope(self._operand, self.source.engine, self.schema)
+        unclipped: dict[str, nw.Expr] = {}
+        for level in _levels(derived):  # those that stand on none of each other side by side
+            scopes = [scope.beside() for _ in level]
+            for name, own in zip(level, scopes, strict=True):
+                value = self._derived(name, derived[name], own)
+                if value is not None:
+                    unclipped[name] = value
+            frame = with_steps(frame, scopes)
+        return Computed(frame, scope, unclipped)
+
+    def _derived(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
+        """Note the steps of a derived column; its value before it is clipped, if it is a number."""
+        declared, value = self.schema[name], expression.compiled(scope)
+        if self._kind(name) == "text":
+            scope.let(scope.text(value), self._own(name))
+            return None
+        value = scope.let(value.cast(nw.Float64))  # a condition counts as 0 or 1
+        clipped = value.clip(declared.low, declared.high) if isinstance(declared, Bounded) else value
+        scope.let(clipped, self._own(name))
+        return value
 
     def _told_apart(self, frame: Any) -> Any:
         """In pandas a column of text may hold anything, and was read as the classes of ``values.identity``: expressions
@@ -97,9 +122,19 @@ class Columns:
             else "number"
         )
 
-    def _long(self, name: str) -> bool:
+    def _is_looked_up(self, name: str) -> bool:
+        """Whether a column's categories are too many to be written out. One that is derived has no others."""
         declared = self.schema.get(name)
-        return isinstance(declared, Categories) and len(declared.values) > LONG and _span(declared) is None
+        listed = isinstance(declared, Categories) and name not in self.derived
+        return listed and len(declared.values) > LONG and self._span(name) is None  # type: ignore[union-attr]
+
+    def _span(self, name: str) -> tuple[int, int] | None:
+        """First and last of categories that are consecutive whole numbers: such a key is its own code."""
+        return self._spans.setdefault(name, _span(self.schema[name])) if name not in self._spans else self._spans[name]
+
+    @cached_property
+    def _spans(self) -> dict[str, tuple[int, int] | None]:
+        return {}
 
     def _own(self, name: str) -> str:
         return f"z{list(self.derived).index(name)}" if name in self.derived else self.source.names[name]
@@ -115,7 +150,7 @@ class Columns:
             clipped = raw.clip(declared.low, declared.high)
             clipped = (clipped + 0.5).floor().cast(nw.Float64) if declared.whole else clipped
             return clipped if declared.missing == "drop" else clipped.fill_null(declared.missing)
-        if isinstance(declared, Categories):
+        if isinstance(declared, Categories) and name not in self.derived:
             return nw.when(self.known(name)).then(raw)
         if isinstance(declared, (Dates, Times)):
             return nw.when((raw >= declared.low) & (raw <= declared.high)).then(raw)
@@ -127,7 +162,7 @@ class Columns:
             return nw.col(f"text_{self._own(name)}")
         return self.read(name) if self._kind(name) == "text" else self.read(name).cast(nw.Float64)
 
-    def odd(self, names: Collection[str], scope: Scope) -> nw.Expr | None:
+    def odd(self, names: Collection[str], unclipped: Mapping[str, nw.Expr]) -> nw.Expr | None:
         """Whether a row has a NaN among these columns, which were read as numbers or missing: an engine that does what
         it was told never says so. None if none of them holds doubles.
         """
@@ -136,65 +171,83 @@ class Columns:
             for name, own in self.source.names.items()
             if name in names and self.source.kinds[name] == "number"
         ]
-        doubles += [value for name, value in scope.unclipped.items() if name in names]
+        doubles += [value for name, value in unclipped.items() if name in names]
         return reduce(operator.or_, [value.is_nan() for value in doubles]) if doubles else None
 
     # --- categories --------------------------------------------------------------------------------------------------
 
     def known(self, name: str) -> nw.Expr:
-        """Whether a row's category is one of those declared."""
+        """Whether a row's category is one of those declared: of a derived column, whether it has one."""
         declared = self.schema[name]
         assert isinstance(declared, Categories)
         raw = self.raw(name)
-        if self._long(name):
+        if name in self.derived:
+            return ~raw.is_null()
+        if self._is_looked_up(name):
             return nw.col(f"in_{self._own(name)}")
-        if span := _span(declared):
+        if span := self._span(name):
             if self._kind(name) == "integer":
                 return (raw >= span[0]) & (raw <= span[1])
             return raw.clip(float(span[0]), float(span[1])).floor() == raw  # the floor of a huge number fails in Spark
         return raw.is_in(_numbers(declared))
 
+    def kept_late(self, name: str) -> bool:
+        """Whether rows of unknown categories may be dropped after the groups are formed, which is cheaper."""
+        declared = self.schema[name]
+        listed = isinstance(declared, Categories) and declared.other is None and name not in self.derived
+        return listed and self._span(name) is None
+
     def kept(self, name: str, *, early: bool) -> nw.Expr | None:
         """The rows that have a group by this key; none if that is seen later: ``other`` takes all, or unless ``early``
-        unknown categories are dropped after the groups are formed, which is cheaper."""
+        unknown categories are dropped after the groups are formed."""
         declared = self.schema[name]
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        later = _span(declared) is None and not early and not self._long(name)
-        return None if declared.other is not None or later else self.known(name)
+        return None if declared.other is not None or (self.kept_late(name) and not early) else self.known(name)
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
         declared, field = self.schema[name], f"k{number}"
-        if isinstance(declared, Categories) and (span := _span(declared)):
+        if isinstance(declared, Categories) and (span := self._span(name)):
             code = self.raw(name).cast(nw.Int64) - span[0]
             code = code if declared.other is None else nw.when(self.known(name)).then(code)
             return Field(field, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
         gathered = isinstance(declared, Categories) and declared.other is not None
         return Field(field, kind=self._kind(name)), self.read(name) if gathered else self.raw(name)
 
-    def late(self, number: int, name: str) -> nw.Expr | None:
-        """The groups of a key that count, where ``kept`` left them all."""
-        declared = self.schema[name]
-        if (
-            isinstance(declared, Categories)
-            and declared.other is None
-            and _span(declared) is None
-            and not self._long(name)
-        ):
-            return nw.col(f"k{number}").is_in(_numbers(declared))
-        return None
+    def late(self, number: int, name: str, totals: Any) -> Any:
+        """The groups of a key that count, of the engine's own frame of all groups, where ``kept`` left them all."""
+        if not self.kept_late(name):
+            return totals
+        engine, declared, key = self.source.engine, self.schema[name], f"k{number}"
+        assert isinstance(declared, Categories)
+        found = engine.among(totals, key, _numbers(declared), f"in_{key}")
+        return found.filter(f"in_{key}")
 
-    def labels(self, name: str) -> Callable[[Any], Value | None]:
-        """The category that a group's value means, or none."""
+    def codes(self, name: str, found: Any) -> NDArray[np.int64]:
+        """The place that each of a key's values has among the labels of its column; -1 for one that has none."""
         declared = self.schema[name]
-        if not isinstance(declared, Categories):
-            # one of -0.0 and 0.0, which are equal
-            return lambda found: found + 0.0 if isinstance(found, float) else found
-        span = _span(declared)
-        names = {value - span[0] if span else value: value for value in declared.values}  # type: ignore[operator]
-        return lambda found: declared.other if found is None else names.get(found)
+        assert isinstance(declared, Categories)
+        missing, held = np.ma.getmaskarray(found), np.ma.getdata(found)
+        if span := self._span(name):
+            places = np.empty(span[1] - span[0] + 1, np.int64)
+            places[np.array(declared.values, np.int64) - span[0]] = np.arange(len(places))
+            code = np.where(missing, 0, held).astype(np.int64)
+            known = (code >= 0) & (code < len(places))
+            code = np.where(known, places[np.where(known, code, 0)], -1)
+        else:
+            place = {label: number for number, label in enumerate(declared.values)}
+            code = np.fromiter((place.get(value, -1) for value in held.tolist()), np.int64, len(held))
+        return np.where(missing, -1 if declared.other is None else len(declared.values), code)
+
+    def labels(self, name: str, found: Any) -> list[Any]:
+        """What each of a key's values is called in answers; none for one that is in no group."""
+        declared = self.schema[name]
+        if isinstance(declared, Categories):
+            return [None if code < 0 else declared.labels[code] for code in self.codes(name, found).tolist()]
+        # one of -0.0 and 0.0, which are equal
+        return [value + 0.0 if isinstance(value, float) else value for value in found.tolist()]
 
     def identity(self, name: str) -> tuple[Field, nw.Expr]:
         """A column whose different values are counted."""
@@ -231,17 +284,24 @@ class Columns:
         return Field("b", size=bins.count), number
 
 
+def _levels(derived: Mapping[str, Expression]) -> list[list[str]]:
+    """Derived columns in levels: what stands on one is in a later level."""
+    level: dict[str, int] = {}
+    for name, expression in derived.items():
+        level[name] = max((level[part] + 1 for part in columns(expression) if part in level), default=0)
+    return [[name for name, own in level.items() if own == number] for number in sorted(set(level.values()))]
+
+
 def even_edges(low: float, high: float, count: int) -> tuple[float, ...]:
     """``count`` bins of one width."""
     return (*(low + (high - low) * i / count for i in range(count)), high)
 
 
-def _span(declared: Categories) -> tuple[int, int] | None:
-    """First and last of categories that are consecutive whole numbers: such a key is its own code."""
-    whole = [value for value in declared.values if isinstance(value, int)]
-    if len(whole) < len(declared.values) or max(whole) - min(whole) + 1 != len(whole):
+def _span(declared: Any) -> tuple[int, int] | None:
+    values = declared.values
+    if not {int, bool} >= set(map(type, values)) or max(values) - min(values) + 1 != len(values):
         return None
-    return int(min(whole)), int(max(whole))
+    return int(min(values)), int(max(values))
 
 
 def _numbers(declared: Categories) -> list[Value]:

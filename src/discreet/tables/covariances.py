@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.tables.aggregates import SIZES, Aggregate
-from discreet.tables.confidence import around, half_of_moment
+from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, of_sample
 from discreet.tables.fixed_point import COARSE
 from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.scans import Whole
 
 __all__ = ["Covariance"]
 
@@ -53,7 +54,7 @@ class Covariance(Aggregate):
         one, other = self._tops(rows)
         return rows.limit.rows * (one * other + (one**2 // 4 + other**2 // 4 if self.correlation else 0))
 
-    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[int]:
+    def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         one, other = self._tops(rows)
         count, k, l = (  # noqa: E741
             stats.counted(self.left, COARSE),
@@ -98,8 +99,10 @@ class Covariance(Aggregate):
         t, s = share[:, 0] + share[:, 1], share[:, 0] + share[:, 2]
         slopes = np.stack([(1 - t) * (1 - s), -s * (1 - t), -t * (1 - s), t * s], 1)
         weights = slopes - (share[:, 0] - t * s)[:, None]
-        half = half_of_moment(noisy, weights, mechanism, cells, 0.5, 1.25) * self._scale(rows)
-        return around(self.estimate(rows, noisy), half)
+        half = half_of_moment(noisy, weights, mechanism, cells, 0.5, 1.25, POPULATION if self.sample else LEVEL)
+        ends = np.clip(around(share[:, 0] - t * s, half), -0.25, 0.25) * self._scale(rows)
+        one, other = self._tops(rows)
+        return of_sample(ends, noisy, one * other, mechanism, cells) if self.sample else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         if self.correlation:

@@ -38,23 +38,13 @@ def _one(make: Callable[[Node], Node]) -> Read:
     return read
 
 
-def _rounded(inner: Node) -> Node:
-    return Function("floor", Binary("+", inner, Number(0.5)))
-
-
 def _round(reader: Reader, node: exp.Round) -> Node:
     only(node, "this", "decimals")
     inner = reader.node(node.this)
     if node.args.get("decimals") is None:
-        return _rounded(inner)
+        return Function("round", inner)
     scale = Number(10.0 ** reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
-    return Binary("/", _rounded(Binary("*", inner, scale)), scale)
-
-
-def _truncate(inner: Node) -> Node:
-    """Towards zero."""
-    up = Binary("-", Number(0.0), Function("floor", Binary("-", Number(0.0), inner)))
-    return Case((Compare("<", inner, Number(0.0)),), (up,), Function("floor", inner))
+    return Binary("/", Function("round", Binary("*", inner, scale)), scale)
 
 
 def _sign(inner: Node) -> Node:
@@ -93,7 +83,7 @@ def _cast(reader: Reader, node: exp.Cast) -> Node:
         return Number(found, moment=True)
     inner = reader.node(node.this)
     if kind in _WHOLE:
-        return _rounded(AsNumber(inner))
+        return Function("rint", AsNumber(inner))
     if kind in _REAL:
         return AsNumber(inner)
     if kind == "DATE":
@@ -208,11 +198,11 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Ln: _one(lambda inner: Function("log", inner)),
     exp.Log: _log,
     exp.Round: _round,
-    exp.Trunc: _one(_truncate),
+    exp.Trunc: _one(lambda inner: Function("trunc", inner)),
     exp.Sign: _one(_sign),
     exp.Pow: _power,
     exp.IntDiv: lambda reader, node: Function(
-        "floor", Binary("/", reader.node(node.this), reader.node(node.expression))
+        "trunc", Binary("/", reader.node(node.this), reader.node(node.expression))
     ),
     exp.Cast: _cast,
     exp.TryCast: _cast,

@@ -5,13 +5,36 @@ clips to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-__all__ = ["ANYTHING", "TRUTH", "Interval", "arithmetic", "function"]
+__all__ = ["ANYTHING", "ROUNDED", "TRUTH", "WHOLE", "Interval", "arithmetic", "function"]
 
 Interval: TypeAlias = tuple[float, float]
 ANYTHING: Interval = (-math.inf, math.inf)
 TRUTH: Interval = (0.0, 1.0)
+WHOLE = 2.0**52  # doubles of this size and more are whole numbers
+
+
+def _half_away(value: float) -> float:
+    floor = math.floor(abs(value))
+    return math.copysign(floor + (abs(value) - floor >= 0.5), value)
+
+
+_NEAR: Mapping[str, Callable[[float], float]] = {
+    "floor": math.floor,
+    "trunc": math.trunc,
+    "round": _half_away,  # SQL's ROUND
+    "rint": round,  # halves to the even one, as SQL's CAST of a double
+}
+
+
+def _rounding(near: Callable[[float], float]) -> Callable[[float], float]:
+    # floats again: products of whole numbers have no end, and none of floats is beyond infinity; of zeros one
+    return lambda value: float(near(value)) + 0.0 if abs(value) < WHOLE else value
+
+
+ROUNDED: Mapping[str, Callable[[float], float]] = {name: _rounding(near) for name, near in _NEAR.items()}
 
 
 def arithmetic(sign: str, left: Interval, right: Interval) -> Interval:
@@ -63,10 +86,10 @@ def function(name: str, inner: Interval) -> Interval:
     match name:
         case "abs":
             return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
-        case "floor":
-            # floats again: products of whole numbers have no end, and none of floats is beyond infinity
-            ends = (float(math.floor(end)) if math.isfinite(end) else end for end in inner)
-            return next(ends), next(ends)
+        case _ if name in ROUNDED:
+            return ROUNDED[name](low), ROUNDED[name](high)
         case "sqrt":
             return 0.0, math.sqrt(max(high, 0.0))
-    return (math.log(low) if low > 0 else -math.inf), (math.log(high) if high > 0 else math.inf)
+        case "log":
+            return (math.log(low) if low > 0 else -math.inf), (math.log(high) if high > 0 else math.inf)
+    raise ValueError(f"{name!r} is no function of a number.")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.errors import number, whole
@@ -50,7 +53,7 @@ class KeySelection(Mechanism[dict[Any, int]]):
 
     def __post_init__(self) -> None:
         number("epsilon", self.epsilon, low=2.0**-40, high=2.0**10)
-        number("delta", self.delta, low=0, high=1, open_low=True, open_high=True)
+        number("delta", self.delta, low=1e-300, high=1, open_high=True)
         whole("rows", self.rows, low=1)
         whole("groups", self.groups, low=1)
 
@@ -63,7 +66,10 @@ class KeySelection(Mechanism[dict[Any, int]]):
     def threshold(self) -> int:
         """The noisy count that must be exceeded."""
         allowed = Fraction(self.delta) / _SLACK
-        low, high = self.rows - 1, self.rows + max(1, math.ceil(self.scale * math.log(4 * self.groups / self.delta)))
+        low, high = (
+            self.rows - 1,
+            self.rows + max(1, math.ceil(self.scale * (math.log(4 * self.groups) - math.log(self.delta)))),
+        )
         while self._leak(high) > allowed:
             high *= 2
         while high - low > 1:
@@ -95,6 +101,31 @@ class KeySelection(Mechanism[dict[Any, int]]):
         if isinstance(data, type) or not callable(getattr(data, "items", None)) or hasattr(type(data), "columns"):
             raise ValueError(f"counts is a {type(data).__name__}, but must be a mapping from each group to its count.")
 
+    def interval(self, counts: NDArray[np.int64], confidence: float = 0.95) -> NDArray[np.float64]:
+        """Ends between which the counts without noise of groups that are shown lie, each with this confidence.
+
+        That a group is shown tells of its noise: of one whose count is at most the threshold, the noisy count is beyond
+        it by a number that does not depend on the count at all. So m is within if of the noisy counts of a group of m
+        rows *that is shown*, no fewer than (1 - confidence)/2 are as large, and as small, as the one that was seen.
+        """
+        seen, half = np.asarray(counts, np.float64), (1 - confidence) / 2
+        reach = math.ceil(self.scale * (4 - math.log(half)))  # further than either end
+
+        def beyond(x: NDArray[np.float64]) -> NDArray[np.float64]:  # Pr[N > x]
+            tail = np.exp(-(np.maximum(x, -1 - x) + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
+            return np.where(x >= 0, tail, 1 - tail)
+
+        def as_large(m: NDArray[np.float64]) -> NDArray[np.bool_]:
+            return np.asarray(beyond(seen - 1 - m) >= half * beyond(self.threshold - m))
+
+        def as_small(m: NDArray[np.float64]) -> NDArray[np.bool_]:
+            shown = beyond(self.threshold - m)
+            return np.asarray(shown - beyond(seen - m) >= half * shown)
+
+        low = _first(as_large, np.maximum(seen - reach, 0.0), seen)
+        high = _first(lambda m: ~as_small(m), seen, seen + reach + self.threshold) - 1
+        return np.stack([np.where(as_large(np.ones_like(seen)), 1.0, np.maximum(low, 1.0)), high], axis=1)
+
     def draw(self, data: Mapping[Any, int], rng: random.Rng) -> dict[Any, int]:
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
         # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one
@@ -103,6 +134,18 @@ class KeySelection(Mechanism[dict[Any, int]]):
         counts = dict(sorted(exact.items(), key=lambda item: repr(item[0])))
 
         return noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))
+
+
+def _first(
+    holds: Callable[[NDArray[np.float64]], NDArray[np.bool_]], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The first whole numbers above ``low`` for which something holds, that holds from some number up to ``high``."""
+    low, high = low.copy(), high.copy()
+    while np.any(high - low > 1):
+        middle = np.floor((low + high) / 2)
+        held = holds(middle)
+        high, low = np.where(held, middle, high), np.where(held, low, middle)
+    return high
 
 
 def _some(most: int) -> range:

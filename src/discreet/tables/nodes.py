@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from discreet.errors import extra
 from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
-from discreet.tables.intervals import ANYTHING, Interval, arithmetic, function
+from discreet.tables.intervals import ANYTHING, ROUNDED, WHOLE, Interval, arithmetic, function
 from discreet.tables.scope import Scope
 
 with extra("tables"):
@@ -40,8 +40,7 @@ __all__ = [
 Kind: TypeAlias = Literal["number", "truth", "text", "moment"]
 Domain: TypeAlias = tuple[Value, ...] | None  # every value that may come out, in the order of answers; none if unknown
 
-_WHOLE = 2.0**52  # doubles of this size and more are whole numbers
-MOST_VALUES = 100_000  # that are looked at to find a domain
+MOST_VALUES = 1 << 20  # that are looked at to find a domain: as many as groups are answered
 
 
 class Node:
@@ -206,20 +205,34 @@ class Binary(Node):
                     found = left * right
                 case "/":
                     found = left / right
-                case _:
+                case "%":
                     found = math.fmod(left, right)
+                case _:
+                    raise AssertionError(self.sign)
         except (ValueError, OverflowError):
             return None
         return found if found == found else None
 
     def compiled(self, scope: Scope) -> nw.Expr:
         left, right = self.left.compiled(scope), self.right.compiled(scope)
-        if self.sign == "%":
-            return scope.real(scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right))
-        if self.sign == "/":  # a guard, because one engine raises on division by zero and another gives infinity
-            right = scope.let(right)
-            return scope.real(nw.when(right != 0.0).then(left / right))
-        return scope.real(left + right if self.sign == "+" else left - right if self.sign == "-" else left * right)
+        low, high = self.right.bounds(scope.schema)
+        match self.sign:
+            case "+":
+                found = left + right
+            case "-":
+                found = left - right
+            case "*":
+                found = left * right
+            case "%":
+                found = scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
+            case "/" if low > 0 or high < 0:
+                found = left / right
+            case "/":  # a guard, because one engine raises on division by zero and another gives infinity
+                right = scope.let(right)
+                found = nw.when(right != 0.0).then(left / right)
+            case _:
+                raise ValueError(f"{self.sign!r} is no arithmetic.")
+        return found if scope.finite(self.left, self.right) else scope.real(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +256,7 @@ class Clip(Node):
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """A magnitude, a floor, a root or a logarithm."""
+    """A magnitude, a whole number near by (``ROUNDED``), a root or a logarithm."""
 
     name: str
     inner: Node
@@ -255,7 +268,7 @@ class Function(Node):
         if self.name == "log":  # engines round it in their own ways
             return None
         found = Node.domain(self, schema)
-        return whole_numbers(*self.bounds(schema)) if found is None and self.name == "floor" else found
+        return whole_numbers(*self.bounds(schema)) if found is None and self.name in ROUNDED else found
 
     def applied(self, *values: Any) -> float | None:
         (value,) = values
@@ -264,23 +277,55 @@ class Function(Node):
         match self.name:
             case "abs":
                 return float(abs(value))
-            case "floor":
-                return float(math.floor(value)) if abs(value) < _WHOLE else float(value)
+            case name if name in ROUNDED:
+                return ROUNDED[name](float(value))
             case "sqrt":
                 return math.sqrt(value) if value >= 0 else None
-        return math.log(value) if value > 0 else None
+            case "log":
+                return math.log(value) if value > 0 else None
+        raise ValueError(f"{self.name!r} is no function of a number.")
 
     def compiled(self, scope: Scope) -> nw.Expr:
-        inner = scope.let(self.inner.compiled(scope))
+        value, (low, high) = self.inner.compiled(scope), self.inner.bounds(scope.schema)
         match self.name:
             case "abs":
-                return inner.abs()
+                return value.abs()
+            case "floor" if -WHOLE < low and high < WHOLE:
+                return value.floor().cast(nw.Float64)
+            case "trunc" | "round" | "rint":
+                return self._rounded(scope, value, negative=low < 0)
+            case "sqrt" if low >= 0:
+                return value.abs().sqrt()  # the magnitude changes nothing, but is never negative, whatever was rounded
+        inner = scope.let(value)
+        match self.name:
             case "floor":  # within what every engine's whole numbers hold; beyond it nothing is left to cut
-                small = nw.when(inner.abs() < _WHOLE).then(inner).otherwise(0.0)
-                return nw.when(inner.abs() < _WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
+                small = nw.when(inner.abs() < WHOLE).then(inner).otherwise(0.0)
+                return nw.when(inner.abs() < WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
             case "sqrt":
                 return nw.when(inner >= 0.0).then(nw.when(inner >= 0.0).then(inner).otherwise(0.0).sqrt())
-        return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
+            case "log":
+                return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
+        raise ValueError(f"{self.name!r} is no function of a number.")
+
+    def _rounded(self, scope: Scope, value: nw.Expr, *, negative: bool) -> nw.Expr:
+        """By floors and exact differences of magnitudes, which every engine computes alike."""
+        value = scope.let(value)
+        size = scope.let(value.abs())
+        floor = scope.let(nw.when(size < WHOLE).then(size).otherwise(0.0).floor().cast(nw.Float64))
+        rest = size - floor
+        match self.name:
+            case "trunc":
+                whole = floor
+            case "round":
+                whole = nw.when(rest >= 0.5).then(floor + 1.0).otherwise(floor)
+            case "rint":
+                odd = floor - (floor / 2.0).floor().cast(nw.Float64) * 2.0 == 1.0
+                whole = nw.when((rest > 0.5) | ((rest == 0.5) & odd)).then(floor + 1.0).otherwise(floor)
+            case _:
+                raise ValueError(f"{self.name!r} is no rounding.")
+        whole = scope.let(whole)
+        signed = nw.when(value < 0.0).then(0.0 - whole).otherwise(whole) if negative else whole
+        return nw.when(size < WHOLE).then(signed).otherwise(value)
 
 
 def whole_numbers(low: float, high: float) -> Domain:
@@ -295,7 +340,7 @@ def integral(node: Node) -> bool:
     match node:
         case Number(constant=constant):
             return constant.is_integer()
-        case Function(name="floor"):
+        case Function(name=name) if name in ROUNDED:
             return True
         case Binary(sign=sign, left=left, right=right) if sign in "+-*%":
             return integral(left) and integral(right)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from discreet import events
 from discreet.mechanisms.budget import Budget
-from discreet.random import RngLike, as_rng
+from discreet.random import RngLike, as_rng, seeded
+from discreet.random.tap import unheard
 from discreet.release import Release
 from discreet.tables.after import Presentation
 from discreet.tables.aggregates import Aggregate, Count
@@ -20,7 +22,7 @@ from discreet.tables.answers import Totals, framed
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
-from discreet.tables.passes import GroupedRows, Pass, Progress, Stats
+from discreet.tables.passes import GroupedRows, Pass, Progress, Scanned, Stats
 from discreet.tables.together import Measured, measured
 
 __all__ = ["Explanation", "TableOperation"]
@@ -133,10 +135,13 @@ class TableOperation:
         source = as_rng(rng)
         key = SecretKey.draw(source)
         scans, told = [self.rows.prepared(scan, key) for scan in self.scans()], self.explain()
+        self._rehearse([prepared.empty for prepared in scans])
 
         def run() -> Release[Any]:
+            parts = [_part(self.progress, number, len(scans)) for number in range(len(scans))]
+            found = [prepared.scan(part) for prepared, part in zip(scans, parts, strict=True)]
             return Release(
-                self._answer(scans, source),
+                self._answer(found, source),
                 told.event,
                 reproducible=source.reproducible,
                 label=self.label,
@@ -146,38 +151,46 @@ class TableOperation:
 
         return run
 
-    def _answer(self, scans: list[Callable[[Progress | None], dict[tuple[Any, ...], Stats]]], rng: Any) -> Any:
+    def _rehearse(self, empty: list[Scanned]) -> None:
+        """Answer for the first groups as if there were no rows, with noise that nobody sees: what is made of the
+        engine's sums must not fail after the charge."""
+        first = np.full(empty[0].stats.size, -1)
+        first[:2] = np.arange(len(first[:2]))
+        few = [Scanned(scan.names, scan.stats.placed(first, len(first[:2]))) for scan in empty]
+        with unheard():
+            self._answer(few, seeded(0))
+
+    def _answer(self, found: list[Scanned], rng: Any) -> Any:
         rows = self.rows
-        first, *rest = [scan(_part(self.progress, number, len(scans))) for number, scan in enumerate(scans)]
-        found: dict[tuple[Any, ...], Stats] = first
-        for group, stats in chain.from_iterable(scan.items() for scan in rest):
-            found.setdefault(group, Stats()).join(stats)
-        cells: list[tuple[Any, ...]]
         shown: Mapping[tuple[Any, ...], int] = {}
         if self.selection is None:
-            cells = list(rows.cells())
+            stats = found[0].stats
+            keys = rows.public_keys(stats.size)
+            for scan in found[1:]:
+                stats.join(scan.stats)
         else:
-            shown = self.selection.release(
-                {group: stats.rows for group, stats in found.items() if stats.rows}, rng
-            ).value
-            cells = list(shown)
-        groups = [found.get(cell, Stats()) for cell in cells]
+            names, held = found[0].names or (), found[0].stats.rows.tolist()
+            shown = self.selection.release({name: count for name, count in zip(names, held) if count}, rng).value
+            stats = _of_cells(found, list(shown))
+            keys = {key: [cell[number] for cell in shown] for number, key in enumerate(rows.keys)}
         noisy = [
-            None if mechanism is None else aggregate.noisy(rows, mechanism, groups, rng)
+            None if mechanism is None else aggregate.noisy(rows, mechanism, stats, rng)
             for aggregate, mechanism in self._measured
         ]
-        totals = Totals.of(rows.keys, cells, self.levels)
+        totals = Totals.of(stats.size, keys, self.levels)
         answers: dict[str, Any] = {}
         ends: dict[str, Any] = {}
         for name, aggregate, read in self._read:
             if (drawn := noisy[read.place]) is None:
-                answers[name] = [shown[cell] for cell in cells]
+                assert self.selection is not None
+                answers[name] = np.array(list(shown.values()), np.int64)
+                ends[name] = self.selection.interval(answers[name]) if self.errors else None
                 continue
             numbers, mechanism = totals.added(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
             ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
         known = {name: found for name, found in ends.items() if found is not None}
-        return framed(rows, totals.cells, answers, self.after, known)
+        return framed(rows, totals, answers, self.after, known)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
@@ -238,6 +251,17 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _of_cells(found: Sequence[Scanned], cells: Sequence[tuple[Any, ...]]) -> Stats:
+    """What scans found of some groups, whose set is private."""
+    place = {cell: number for number, cell in enumerate(cells)}
+    out = Stats(len(cells))
+    for number, scan in enumerate(found):
+        places = np.array([place.get(name, -1) for name in scan.names or ()], np.int64)
+        stats = scan.stats.placed(places, len(cells))
+        out.join(stats) if number else out.numbers.update(stats.numbers)
+    return out
 
 
 def _part(progress: Progress | None, number: int, count: int) -> Progress | None:

@@ -6,14 +6,12 @@ A pass is described before data is read and says what it will do; ``run`` reads 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import Any, TypeAlias
 
-from discreet.encoding.engines import EngineFailed, quietly
+from discreet.encoding.engines import planned, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
@@ -22,20 +20,25 @@ from discreet.tables.columns import Columns
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
-from discreet.tables.scans import Pass, Stats
+from discreet.tables.gather import MISREAD, ODD, gathered, verify
+from discreet.tables.scans import Pass, Scanned, Stats, Whole
+from discreet.tables.scope import with_steps
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["GroupedRows", "Pass", "Progress", "Stats"]
+__all__ = ["MISREAD", "GroupedRows", "Pass", "Prepared", "Progress", "Scanned", "Stats"]
 
-UNIT, ODD = "unit_", "odd_"
+UNIT = "unit_"
 Progress: TypeAlias = Callable[[float], None]
-MISREAD = (
-    "The engine did not read the rows as it was told to, so nothing is released. With an engine that does, this cannot "
-    "happen, whatever the rows hold: report it, with the engine's version."
-)
-_LOW_HALF = (1 << 15) - 1
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scan that is planned: what reads the rows, and what it would find if there were none."""
+
+    scan: Callable[[Progress | None], Scanned]
+    empty: Scanned
 
 
 @dataclass(frozen=True)
@@ -100,24 +103,31 @@ class GroupedRows:
         kinds = [self.schema[key] for key in self.keys]
         return math.prod([len(kind.labels) for kind in kinds if isinstance(kind, Categories)])
 
-    def cells(self) -> Iterator[tuple[Value, ...]]:
-        """Every public group, in the order of the declarations."""
-        return product(*(self.schema[key].labels for key in self.keys))  # type: ignore[union-attr]
+    def public_keys(self, size: int) -> dict[str, list[Value]]:
+        """Each key's value in the first public groups: the last key changes fastest, as in the declarations."""
+        columns, inner = dict[str, list[Value]](), 1
+        for key in reversed(self.keys):
+            labels = self.schema[key].labels  # type: ignore[union-attr]
+            once = [label for label in labels[: -(-size // inner)] for _ in range(inner)]
+            columns[key] = (once * -(-size // max(len(once), 1)))[:size]
+            inner *= len(labels)
+        return {key: columns[key] for key in self.keys}
 
     # --- the scan ----------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> dict[tuple[Any, ...], Stats]:
+    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> Scanned:
         """Read the rows, and add up each group."""
-        return self.prepared(wanted, key)(progress)
+        return self.prepared(wanted, key).scan(progress)
 
-    def prepared(self, wanted: Pass, key: SecretKey) -> Callable[[Progress | None], dict[tuple[Any, ...], Stats]]:
+    def prepared(self, wanted: Pass, key: SecretKey) -> Prepared:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
-        totals, names = quietly(lambda: self._totals(wanted, key))
+        totals, names = planned(lambda: self._totals(wanted, key))
 
-        def scan(progress: Progress | None) -> dict[tuple[Any, ...], Stats]:
-            return quietly(lambda: self._gathered(wanted, self.source.engine.fetch(totals, progress), names))
+        def scan(progress: Progress | None) -> Scanned:
+            return quietly(lambda: gathered(self, wanted, self.source.engine.fetch(totals, progress), names))
 
-        return scan
+        empty = planned(lambda: gathered(self, wanted, self.source.engine.dry_run(totals), names))
+        return Prepared(scan, empty)
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""
@@ -138,16 +148,45 @@ class GroupedRows:
         frame, reductions = self._reductions(wanted, frame)
         grouping = [*keys, *(["b"] if wanted.bins else [])]
         totals = frame.group_by(grouping).agg(*reductions.values()) if grouping else frame.select(*reductions.values())
-        return self._without_unknown(totals).select(*grouping, *reductions).to_native(), list(reductions)
+        native = totals.to_native()
+        for number, name in enumerate(self.keys if self.limit.unit is None else ()):
+            native = self.columns.late(number, name, native)
+        native = nw.from_native(native).select(*grouping, *reductions).to_native()
+        return self._in_halves(native, grouping, list(reductions))
+
+    def _in_halves(self, totals: Any, grouping: list[str], names: list[str]) -> tuple[Any, list[str]]:
+        """Sums in two columns of 64 bits each, which engines hand over as such, and the names of all columns."""
+        engine = self.source.engine
+        if not engine.adds_in_128_bits:  # then they were added up so
+            return totals, names
+        halves = {
+            name: f"({name} >> {engine.half_bits}), {name} & {(1 << engine.half_bits) - 1}".split(", ")
+            for name in names
+            if name.startswith(("sum", "squares", "product"))
+        }
+        kept = [name for name in names if name not in halves]
+        made = [
+            f"CAST({part} AS BIGINT) AS {name}{end}"
+            for name, parts in halves.items()
+            for part, end in zip(parts, "hl", strict=True)
+        ]
+        return engine.project(totals, [*grouping, *kept, *made]), [
+            *kept,
+            *(f"{name}{end}" for name in halves for end in "hl"),
+        ]
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
-        columns, scope = self.columns, self.columns.scope(self.used(wanted))
-        for condition in self.conditions:
-            kept = condition.compiled(scope)
-            scope.frame = scope.frame.filter(kept)
-        frame = scope.frame
-        for mask in [columns.kept(name, early=self.limit.unit is not None) for name in self.keys]:
+        columns, early = self.columns, self.limit.unit is not None
+        late = {name for name in self.keys if columns.kept_late(name) and not early}
+        made = columns.computed(self.used(wanted), late - replace(self, keys=()).used(wanted))
+        frame, scopes = made.frame, [made.scope.beside() for _ in self.conditions]
+        held = [condition.compiled(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
+        for place, condition in enumerate(self.conditions):
+            if not referred(condition):  # no engine filters by a constant
+                held[place] = scopes[place].let(held[place])
+        frame = with_steps(frame, scopes).filter(*held) if scopes else frame
+        for mask in [columns.kept(name, early=early) for name in self.keys]:
             frame = frame if mask is None else frame.filter(mask)
         # Half as wide is a tenth faster to add up and to verify; packed beside others a number needs its 64 bits.
         kind = nw.Int32 if self.limit.unit is None else nw.Int64
@@ -155,14 +194,15 @@ class GroupedRows:
         chosen += [columns.steps(number, name, steps, kind) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
-        odd = columns.odd(self.used(wanted), scope)
+        odd = columns.odd(self.used(wanted), made.unclipped)
         if odd is not None:
             chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(kind)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
         unit = [] if self.limit.unit is None else [nw.col(self.source.names[self.limit.unit]).alias(UNIT)]
         frame = frame.with_columns(*unit, *(expression.alias(field.name) for field, expression in chosen))
         fields = [field for field, _ in chosen]
-        return fields, frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
+        frame = frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
+        return fields, nw.from_native(self.source.engine.kept_apart(frame.to_native()))
 
     def _unit_totals(self, wanted: Pass, keys: list[str]) -> tuple[list[Field], Any]:
         """A row for each unit and group, which holds the unit's total there, clipped to its own bounds."""
@@ -186,16 +226,17 @@ class GroupedRows:
     def unit_sizes(self, candidates: tuple[int, ...]) -> Callable[[], list[int]]:
         """How many units have more rows than each of some numbers, planned before it is read. Private."""
 
-        def planned() -> Any:
+        def unit_sizes() -> Any:
             sizes = self._select(Pass())[1].group_by(UNIT).agg(nw.len().alias("n"))
             over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
             return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
 
-        plan = quietly(planned)
+        plan = planned(unit_sizes)
+        planned(lambda: self.source.engine.dry_run(plan))
 
         def read() -> list[int]:
-            found = Counter({int(b): int(n) for b, n in quietly(lambda: self.source.engine.fetch(plan, None))})
-            return [sum(n for b, n in found.items() if b > place) for place in range(len(candidates))]
+            over, units = quietly(lambda: self.source.engine.fetch(plan, None))
+            return [int(units[over > place].sum()) for place in range(len(candidates))]
 
         return read
 
@@ -213,14 +254,9 @@ class GroupedRows:
             names |= referred(expression) if name in names else set()
         return names
 
-    def _without_unknown(self, totals: Any) -> Any:
-        for mask in [self.columns.late(number, name) for number, name in enumerate(self.keys)]:
-            totals = totals if mask is None else totals.filter(mask)
-        return totals
-
     def _reductions(self, wanted: Pass, frame: Any) -> tuple[Any, dict[str, nw.Expr]]:
         """Sums under names of our own; an engine without 128 bits adds halves."""
-        wide = self.source.engine.adds_in_128_bits
+        wide, bits = self.source.engine.adds_in_128_bits, self.source.engine.half_bits
         out = {"rows": nw.len()}
         halves: list[str] = []
         for number, (_, steps) in enumerate(wanted.sums):
@@ -235,12 +271,12 @@ class GroupedRows:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
                 parts.append((f"q{number}", "squares"))
             for part, kind in parts:
-                halves += _summed(out, f"{kind}{number}", part, wide)
+                halves += _summed(out, f"{kind}{number}", part, wide, bits)
         places = {name: number for number, (name, steps) in enumerate(wanted.sums) if steps == COARSE}
         for number, (left, right) in enumerate(wanted.products):
             factors = nw.col(f"v{places[left]}"), nw.col(f"v{places[right]}")
             frame = frame.with_columns((factors[0] * factors[1]).alias(f"p{number}"))
-            halves += _summed(out, f"product{number}", f"p{number}", wide)
+            halves += _summed(out, f"product{number}", f"p{number}", wide, bits)
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
         if ODD in frame.collect_schema().names():
@@ -249,67 +285,14 @@ class GroupedRows:
             out["different"], out["present"] = nw.col("d").n_unique(), nw.col("d").count()
         return frame, {name: expression.alias(name) for name, expression in out.items()}
 
-    def _gathered(self, wanted: Pass, rows: list[tuple[Any, ...]], names: list[str]) -> dict[tuple[Any, ...], Stats]:
-        groups: dict[tuple[Any, ...], Stats] = {}
-        meaning = [self.columns.labels(key) for key in self.keys]
-        for row in rows:
-            labels = tuple(means(found) for means, found in zip(meaning, row, strict=False))
-            if None in labels:
-                continue
-            rest = row[len(self.keys) :]
-            bin_number, values = (rest[0], rest[1:]) if wanted.bins else (None, rest)
-            found = {name: int(value or 0) for name, value in zip(names, values, strict=True)}
-            stats = groups.setdefault(labels, Stats())
-            _add(stats.numbers, wanted, found)
-            self._verify(wanted, found, bin_number)
-            if wanted.bins and bin_number is not None:
-                stats.binned.setdefault(wanted.bins, Counter())[int(bin_number)] += found["rows"]
-        return groups
-
-    def _verify(self, wanted: Pass, found: Mapping[str, int], bin_number: int | None) -> None:
-        """Refuse sums of values that are not what the engine was told to add up: clipped, on the grid, not NaN.
-
-        Optimisers rewrite queries by what they believe of the data. What is added up is therefore looked at where it is
-        added up. This cannot fail with an engine that does what it is told, whatever the rows hold.
-        """
-        sound = not found.get(ODD) and (
-            bin_number is None or (wanted.bins is not None and 0 <= bin_number < wanted.bins.count)
-        )
-        for number, (column, steps) in enumerate(wanted.sums):
-            top, count = self.grid(column, steps).top, found[f"count{number}"]
-            sound &= found[f"least{number}"] >= 0 and found[f"most{number}"] <= top and count <= found["rows"]
-            sound &= 0 <= _whole(found, "sum", number) <= count * top
-        for number, (left, right) in enumerate(wanted.products):
-            most = found["rows"] * self.grid(left, COARSE).top * self.grid(right, COARSE).top
-            sound &= 0 <= _whole(found, "product", number) <= most
-        if not sound:
-            raise EngineFailed(MISREAD)
+    def _verify(self, wanted: Pass, found: Mapping[str, Whole], bins: Any) -> None:
+        verify(self, wanted, found, bins)
 
 
-def _summed(out: dict[str, nw.Expr], name: str, part: str, wide: bool) -> list[str]:
+def _summed(out: dict[str, nw.Expr], name: str, part: str, wide: bool, bits: int) -> list[str]:
     """The sum of a column of whole numbers below 2^30, or of its halves, which are then to be made."""
     if wide:
         out[name] = nw.col(part).sum()
         return []
     out[f"{name}h"], out[f"{name}l"] = nw.col(f"{part}h").sum(), nw.col(f"{part}l").sum()
-    return [f"shiftright({part}, 15) AS {part}h", f"{part} & {_LOW_HALF} AS {part}l"]
-
-
-def _whole(found: Mapping[str, int], kind: str, number: int) -> int:
-    """A sum, which an engine without 128 bits gives in halves."""
-    name = f"{kind}{number}"
-    return found[name] if name in found else (found[f"{name}h"] << 15) + found[f"{name}l"]
-
-
-def _add(numbers: Counter[Any], wanted: Pass, found: Mapping[str, int]) -> None:
-    numbers["rows"] += found["rows"]
-    for number, (column, steps) in enumerate(wanted.sums):
-        numbers["count", column, steps] += found[f"count{number}"]
-        numbers["sum", column, steps] += _whole(found, "sum", number)
-        if steps == COARSE:
-            numbers["squares", column, steps] += _whole(found, "squares", number)
-    for number, (left, right) in enumerate(wanted.products):
-        numbers["product", left, right] += _whole(found, "product", number)
-    if wanted.distinct:
-        missing = found["rows"] > found["present"]  # the engines count a missing value as one more
-        numbers["distinct", wanted.distinct] += found["different"] - missing
+    return [f"shiftright({part}, {bits}) AS {part}h", f"{part} & {(1 << bits) - 1} AS {part}l"]

@@ -135,15 +135,14 @@ def projected(
         raise ValueError(f"{type(tree).__name__.upper()} is not supported inside: {FORM}")
     for clause, words in {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}.items():
         if tree.args.get(clause):
-            raise ValueError(_INNER.format(words))
+            raise _per_unit(tree, base) or ValueError(_INNER.format(words))
     nothing_else(tree, _READ)
     found = relation(tree, base, inner, public)
     names: dict[str, str] = {}
     for item in tree.expressions:
         alias, node = (item.alias, item.this) if isinstance(item, exp.Alias) else (item.name, item)
-        if isinstance(node, exp.Star):
-            only(node)
-            names |= found.names
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            names |= _all_columns(node, found)
         elif is_aggregate(node) or any(is_aggregate(part) for part in node.walk()):
             raise ValueError(_INNER.format(node.sql()))
         elif isinstance(node, exp.Column):
@@ -153,6 +152,39 @@ def projected(
                 table, own = found.computed(alias or node.sql(), found.reader.expression(node))
             found, names[(alias or node.sql()).lower()] = replace(found, table=table), own
     return replace(found, names=names)
+
+
+def _per_unit(tree: exp.Select, base: Relation) -> ValueError | None:
+    """What to write instead of an aggregate of each unit, of which the outer SELECT takes the average."""
+    unit, group = base.table.limit.unit or "", tree.args.get("group")
+    keys = [] if group is None else group.expressions
+    inner = [item.unalias() for item in tree.expressions if isinstance(item.unalias(), (exp.Count, exp.Sum))]
+    if len(keys) != 1 or not isinstance(keys[0], exp.Column) or len(inner) != 1 or tree.args.get("having"):
+        return None
+    key = keys[0].name
+    if unit.lower() != key.lower() if unit else key.lower() in base.names:
+        return None
+    rest = " ".join(part.sql(dialect="duckdb") for part in (tree.args.get("from_"), tree.args.get("where")) if part)
+    opened = "" if unit else f"open the table with unit={key!r}, and "
+    return ValueError(
+        f"An inner SELECT with GROUP BY {key} is not supported, because a row of it is all of one {key}. For the "
+        f"average of them, {opened}write SELECT {inner[0].sql(dialect='duckdb')} / COUNT(DISTINCT {key}) {rest.strip()}; "
+        "max_rows_per_unit must be as large as what one may have."
+    )
+
+
+def _all_columns(node: exp.Expression, found: Relation) -> Mapping[str, str]:
+    """What * stands for, or v.* where there is nothing but v."""
+    if isinstance(node, exp.Column):
+        only(node, "this", "table")
+        if found.aliases != {node.table.lower()}:
+            raise ValueError(
+                f"{node.sql(dialect='duckdb')} is not supported here, where FROM names {' and '.join(sorted(found.aliases))}: "
+                "write *, or the columns."
+            )
+        node = node.this
+    only(node)
+    return found.names
 
 
 # --- joins with what is public -------------------------------------------------------------------------------------

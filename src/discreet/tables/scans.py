@@ -1,16 +1,20 @@
-"""What a scan of the table is asked for, and what it finds of each group: exact whole numbers."""
+"""What a scan of the table is asked for, and what it finds of all groups: exact whole numbers, a column each."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.tables.columns import Bins
 from discreet.tables.fixed_point import COARSE, FINE
 
-__all__ = ["Pass", "Stats"]
+__all__ = ["Pass", "Scanned", "Stats", "Whole"]
+
+Whole: TypeAlias = NDArray[Any]  # whole numbers, one a group: of 64 bits, or Python's where those might not do
 
 
 @dataclass(frozen=True)
@@ -31,45 +35,79 @@ class Pass:
 
 @dataclass
 class Stats:
-    """Exact whole numbers of one group."""
+    """Exact whole numbers of ``size`` groups: every column has one entry a group."""
 
-    numbers: Counter[Any] = field(default_factory=Counter)
-    binned: dict[Bins, Counter[int]] = field(default_factory=dict)
+    size: int
+    numbers: dict[Any, Whole] = field(default_factory=dict)
+    binned: dict[Bins, tuple[Whole, Whole, Whole]] = field(default_factory=dict)  # group, bin, rows: rising by group
+
+    def _column(self, *name: Any) -> Whole:
+        return self.numbers.get(name, np.zeros(self.size, np.int64))
 
     @property
-    def rows(self) -> int:
-        """How many rows the group has."""
-        return self.numbers["rows"]
+    def rows(self) -> Whole:
+        """How many rows each group has."""
+        return self._column("rows")
 
-    def counted(self, column: str, steps: int = FINE) -> int:
+    def counted(self, column: str, steps: int = FINE) -> Whole:
         """How many of them have a value there."""
-        return self.numbers["count", column, steps]
+        return self._column("count", column, steps)
 
-    def total(self, column: str, steps: int = FINE) -> int:
+    def total(self, column: str, steps: int = FINE) -> Whole:
         """The sum of k."""
-        return self.numbers["sum", column, steps]
+        return self._column("sum", column, steps)
 
-    def squares(self, column: str) -> int:
+    def squares(self, column: str) -> Whole:
         """The sum of k², on the coarse grid."""
-        return self.numbers["squares", column, COARSE]
+        return self._column("squares", column, COARSE)
 
-    def product(self, left: str, right: str) -> int:
+    def product(self, left: str, right: str) -> Whole:
         """The sum of k·l, on the coarse grids."""
-        return self.numbers["product", left, right]
+        return self._column("product", left, right)
 
-    def bins(self, bins: Bins) -> list[int]:
-        """How many rows fall in each bin."""
-        found: Mapping[int, int] = self.binned.get(bins, {})
-        return [found.get(number, 0) for number in range(bins.count)]
-
-    def distinct(self, column: str) -> int:
+    def distinct(self, column: str) -> Whole:
         """How many different values there are."""
-        return self.numbers["distinct", column]
+        return self._column("distinct", column)
+
+    def bins(self, bins: Bins) -> Iterator[Whole]:
+        """How many rows fall in each bin, group by group: all bins of all groups need not fit in memory."""
+        none = np.zeros(0, np.int64)
+        groups, numbers, rows = self.binned.get(bins, (none, none, none))
+        starts = np.searchsorted(groups, np.arange(self.size + 1))
+        for group in range(self.size):
+            counts, held = np.zeros(bins.count, np.int64), slice(starts[group], starts[group + 1])
+            np.add.at(counts, numbers[held], rows[held])
+            yield counts
 
     def join(self, other: Stats) -> None:
-        """Take over what a further scan found of the same group, but its count of rows.
+        """Take over what a further scan found of the same groups, but its count of rows.
 
         A unit's rows are chosen anew in each scan, perhaps of another group: counted by two scans it would count twice.
         """
-        self.numbers |= {name: value for name, value in other.numbers.items() if name != "rows"}
+        self.numbers |= {name: column for name, column in other.numbers.items() if name != ("rows",)}
         self.binned |= other.binned
+
+    def placed(self, places: NDArray[np.int64], size: int) -> Stats:
+        """The same numbers where group i is one of ``size``, at ``places[i]``; of a place that several have, the sum;
+        what has place -1 is left out."""
+        out = Stats(size)
+        kept = places >= 0
+        for name, column in self.numbers.items():
+            added = np.zeros(size, column.dtype)
+            np.add.at(added, places[kept], column[kept])
+            out.numbers[name] = added
+        for bins, (groups, numbers, rows) in self.binned.items():
+            moved = places[groups]
+            order = np.argsort(moved, kind="stable")
+            order = order[moved[order] >= 0]
+            out.binned[bins] = moved[order], numbers[order], rows[order]
+        return out
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What a scan found: the ``names`` of the groups in the order of ``stats``, where their set is private; none where
+    they are all public groups, in the order of the declarations."""
+
+    names: tuple[tuple[Any, ...], ...] | None
+    stats: Stats

@@ -3,41 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count, zip_longest
 from typing import Any
 
-from discreet.encoding.engines import Engine
+from discreet.encoding.engines import Engine, PlanFailed
 from discreet.errors import extra
+from discreet.schema import Schema
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Scope"]
+__all__ = ["Scope", "with_steps"]
+
+MOST_STEPS = 1_000  # that DuckDB plans in some ten seconds
+LARGEST = 1e300
+
+
+@dataclass(frozen=True)
+class Let:
+    """A column that holds a value."""
+
+    name: str
+    value: nw.Expr
+
+
+@dataclass(frozen=True)
+class Said:
+    """A column that the engine makes of SQL."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Among:
+    """A column that says whether another holds one of some values."""
+
+    name: str
+    column: str
+    values: Sequence[Any]
 
 
 class Scope:
-    """A frame that grows. What is used twice becomes a column, so that nested expressions are not written out again and
-    again.
+    """What is used twice becomes a column, so that nested expressions are not written out again and again.
 
-    ``column`` gives a declared column as the schema reads it; ``engine`` says what narwhals has no words for.
+    Columns are noted as steps first, and made of a frame by ``with_steps``, those of several scopes side by side: an
+    engine plans as many steps as the longest of them has. ``column`` gives a declared column as the schema reads it;
+    ``engine`` says what narwhals has no words for; ``schema`` tells which guards are not needed.
     """
 
-    def __init__(self, frame: Any, column: Callable[[str], nw.Expr], engine: Engine) -> None:
-        self.frame, self.column, self.engine = frame, column, engine
-        self.unclipped: dict[str, nw.Expr] = {}  # derived columns before they were clipped to their bounds
-        self._made = 0
+    def __init__(self, column: Callable[[str], nw.Expr], engine: Engine, schema: Schema) -> None:
+        self.column, self.engine, self.schema = column, engine, schema
+        self._steps: list[Let | Said | Among] = []
+        self._numbers = count()
 
-    def let(self, value: nw.Expr) -> nw.Expr:
+    def beside(self) -> Scope:
+        """A scope of the same columns, whose steps may be taken side by side with these."""
+        other = Scope(self.column, self.engine, self.schema)
+        other._numbers = self._numbers
+        return other
+
+    def let(self, value: nw.Expr, name: str = "") -> nw.Expr:
         """The value, as a column of its own."""
-        name = self._name()
-        self.frame = self.frame.with_columns(value.alias(name))
-        return nw.col(name)
+        self._steps.append(Let(name or self._name(), value))
+        return nw.col(self._steps[-1].name)
 
     def said(self, sql: Callable[..., str], *values: nw.Expr) -> nw.Expr:
         """What the engine makes of SQL, which is given the names of columns that hold the values."""
-        names, made = [self._name() for _ in values], self._name()
-        frame = self.frame.with_columns(*(value.alias(name) for value, name in zip(values, names, strict=True)))
-        self.frame = nw.from_native(self.engine.project(frame.to_native(), ["*", f"{sql(*names)} AS {made}"]))
-        return nw.col(made)
+        names = []
+        for value in values:
+            names.append(self._name())
+            self._steps.append(Let(names[-1], value))
+        self._steps.append(Said(self._name(), sql(*names)))
+        return nw.col(self._steps[-1].name)
 
     def text(self, value: nw.Expr) -> nw.Expr:
         """The text, compared byte by byte from here on, whatever collation the engine prefers."""
@@ -47,17 +86,41 @@ class Scope:
         """Whether the value is one of many; missing where it is missing. Long lists are looked up,
         not compared one by one.
         """
-        column, found = self._name(), self._name()
-        frame = self.frame.with_columns(value.alias(column)).to_native()
-        self.frame = nw.from_native(self.engine.among(frame, column, values, found))
-        return nw.col(found)
+        column = self._name()
+        self._steps += [Let(column, value), Among(self._name(), column, values)]
+        return nw.col(self._steps[-1].name)
 
     def _name(self) -> str:
-        self._made += 1
-        return f"t{self._made - 1}"
+        number = next(self._numbers)
+        if number >= MOST_STEPS:
+            raise PlanFailed(
+                f"The query takes more than {MOST_STEPS:,} steps for each row, which no engine plans in seconds. "
+                "Nothing was read or charged: ask for less at once, or prepare columns in the engine first."
+            )
+        return f"t{number}"
+
+    def finite(self, *nodes: Any) -> bool:
+        """Whether values are finite, by their bounds: then no sum, difference, product or quotient of them is NaN."""
+        return all(abs(end) <= LARGEST for node in nodes for end in node.bounds(self.schema))
 
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
         for _ in range(2):  # twice: see ``Engine.number``
             value = self.said(self.engine.number, value)
         return value
+
+
+def with_steps(frame: Any, scopes: Sequence[Scope]) -> Any:
+    """The frame with the columns of scopes, none of which stands on another's: the first step of all, the second ..."""
+    for level in zip_longest(*(scope._steps for scope in scopes)):
+        steps = [step for step in level if step is not None]
+        if lets := [step.value.alias(step.name) for step in steps if isinstance(step, Let)]:
+            frame = frame.with_columns(*lets)
+        native, engine = frame.to_native(), scopes[0].engine
+        if told := [f"{step.sql} AS {step.name}" for step in steps if isinstance(step, Said)]:
+            native = engine.project(native, ["*", *told])
+        for step in steps:
+            if isinstance(step, Among):
+                native = engine.among(native, step.column, step.values, step.name)
+        frame = nw.from_native(native)
+    return frame

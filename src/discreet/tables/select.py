@@ -40,6 +40,7 @@ class _Select:
     measures: Measures = field(init=False)
     keys: dict[str, str] = field(default_factory=dict)  # a key's text, to its column
     added: dict[str, tuple[str, Add]] = field(default_factory=dict)  # an aggregate's text, to its name in the answer
+    over: dict[str, Node] = field(default_factory=dict)  # sums over all groups, by their text
     levels: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -70,6 +71,8 @@ class _Select:
         query = self.measures.table.group_by(*self.keys.values())
         for name, add in self.added.values():
             query = add(query, name)
+        if self.levels and self.over:
+            raise ValueError(f"{next(iter(self.over))} is not supported beside ROLLUP, which has that total as a row.")
         if self.levels:
             query = self._totals(query)
         if len({name for name, _ in shown}) < len(shown):
@@ -152,6 +155,8 @@ class _Select:
         def placed(part: exp.Expression) -> exp.Expression:
             if _text(part) in self.keys:
                 return exp.column(self.keys[_text(part)], quoted=True)
+            if isinstance(part, exp.Window) and isinstance(part.this, exp.Sum) and clause != "HAVING":
+                return exp.column(self._over_all(part), quoted=True)
             if is_aggregate(part):
                 return exp.column(self._noted(part, alias if bare else ""), quoted=True)
             if isinstance(part, exp.Column):
@@ -166,8 +171,19 @@ class _Select:
             return part
 
         found = node.copy().transform(placed)
-        names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()))}
+        names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()), *self.over)}
         return Reader(names, self.relation.reader.lists).node(found)
+
+    def _over_all(self, node: exp.Window) -> str:
+        """The sum of an answer over all groups that are shown, which is made of what was released."""
+        text = node.sql(dialect="duckdb")
+        if not any(is_aggregate(part) for part in node.this.this.walk()) or any(
+            node.args.get(part) for part in ("partition_by", "order", "spec", "alias", "first")
+        ):
+            raise ValueError(f"{text} is not supported: there is SUM(COUNT(*)) OVER (), the total of all groups.")
+        if text not in self.over:
+            self.over[text] = self._after(node.this.this, "SELECT")
+        return text
 
     def _numeric(self, node: exp.Column) -> bool:
         return isinstance(self.measures.table.schema.get(self.relation.reader.column(node)), Bounded)
@@ -190,7 +206,9 @@ class _Select:
         named = {alias.lower(): item for alias, item in self.items if alias}
 
         def meant(part: exp.Expression) -> exp.Expression:
-            plain = isinstance(part, exp.Column) and not part.table
+            # inside of an aggregate a name is a column's
+            inside = part.find_ancestor(exp.AggFunc, exp.Filter, exp.WithinGroup)
+            plain = isinstance(part, exp.Column) and not part.table and not inside
             return named[part.name.lower()].copy() if plain and part.name.lower() in named else part
 
         return node.copy().transform(meant)
@@ -222,6 +240,8 @@ class _Select:
         if shown == plain and kept is None and not orders and limit is None and offset is None:
             return query
         schema = _answered(query)
+        sums = tuple((name, self._fitted(node, schema)) for name, node in self.over.items())
+        schema = Schema({**schema, **dict.fromkeys(self.over, _ANY)})
         _refuse_lists(query, [node for _, node in shown] + [node for node, _ in orders] + ([kept] if kept else []))
         fitted = tuple(self._fitted(node, schema) for _, node in shown)
         held = None if kept is None else self._fitted(kept, schema, condition=True)
@@ -231,7 +251,7 @@ class _Select:
         )
         names = tuple(name for name, _ in shown)
         dated = frozenset(name for name, node in zip(names, fitted, strict=True) if _dated(node, schema))
-        after = Presentation(names, (fitted,), held, order, limit, offset or 0, dated)
+        after = Presentation(names, (fitted,), held, order, limit, offset or 0, dated, sums)
         return replace(query, after=after)
 
     def _fitted(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
@@ -241,8 +261,12 @@ class _Select:
         found = self.tree.args.get(clause)
         if found is None:
             return None
+        options = found.args.get("limit_options")
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            raise ValueError(f"{found.sql(dialect='duckdb').strip()} is not supported: write LIMIT and a whole number.")
+        count = found.args.get("count") or exp.Literal.number(1) if isinstance(found, exp.Fetch) else found.expression
         with at(clause.upper()):
-            value = self.relation.reader.number(found.expression)
+            value = self.relation.reader.number(count)
         if not value.is_integer() or value < 0:
             raise ValueError(f"{clause.upper()} {value:g} is not supported: give a whole number.")
         return int(value)

@@ -187,11 +187,16 @@ class Reader:
         right = self.node(node.expression)
         if type(node) in _ARITHMETIC and isinstance(left, Number) and isinstance(right, Number):
             return _folded(_ARITHMETIC[type(node)], left, right, node)
-        if all(isinstance(side, (Number, Text)) for side in (left, right)):
-            raise ValueError(f"{node.sql()} does not look at any column.")
         if type(node) in _ARITHMETIC:
+            if isinstance(left, Text) and isinstance(right, Text):
+                raise ValueError(f"{node.sql()} does not look at any column.")
             return Binary(_ARITHMETIC[type(node)], left, right)
-        return Compare(_COMPARED.get(type(node), "=="), left, right)
+        compared = Compare(_COMPARED.get(type(node), "=="), left, right)
+        if isinstance(left, (Number, Text)) and isinstance(right, (Number, Text)):  # as 1 = 1, to which AND is added
+            if isinstance(left, Text) != isinstance(right, Text):
+                raise ValueError(f"{node.sql(dialect='duckdb')} compares a text with a number: write both alike.")
+            return Number(float(bool(compared.applied(left.constant, right.constant))))
+        return compared
 
 
 def _folded(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
