@@ -154,6 +154,8 @@ def spoil(path: Path) -> None:
 
 
 def _pandas(rows: Any) -> pd.DataFrame:
+    if any(pa.types.is_decimal(kind) for kind in _arrow(rows).schema.types):
+        raise TypeError("to pandas decimals are objects, whose type the writer infers from the records")
     return rows.to_pandas() if isinstance(rows, pa.Table) else rows.df()
 
 

@@ -21,19 +21,20 @@ def plain_field(field: Any) -> Any:
     """A column in a type that DuckDB takes; one that it does not take is refused by name.
 
     Times are instants of UTC without their zone, for DuckDB stops at a zoned one that is beyond its calendar. Halves
-    are floats, exactly. Dictionaries, whose words are as private as the rows, are what their words are.
+    are floats, exactly. A dictionary is what its words are.
     """
     kind = field.type
     if isinstance(kind, pa.UuidType):
         return field
-    while isinstance(kind, (pa.BaseExtensionType, pa.DictionaryType, pa.RunEndEncodedType)):
+    if isinstance(kind, pa.DictionaryType):
+        plain_field(field.with_type(kind.value_type))
+        return field
+    while isinstance(kind, (pa.BaseExtensionType, pa.RunEndEncodedType)):
         kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind.value_type
     if pa.types.is_timestamp(kind):
         kind = pa.timestamp(kind.unit)
     elif pa.types.is_float16(kind):
         kind = pa.float32()
-    elif pa.types.is_string_view(kind):
-        kind = pa.large_string()
     elif pa.types.is_decimal(kind) and not pa.types.is_decimal128(kind):
         kind = pa.decimal128(kind.precision, kind.scale) if kind.precision <= _MOST_DIGITS else kind
     if not any(takes(kind) for takes in _TAKEN):
@@ -53,6 +54,7 @@ _TAKEN = (
     pa.types.is_decimal128,
     pa.types.is_string,
     pa.types.is_large_string,
+    pa.types.is_string_view,
     pa.types.is_date,
     pa.types.is_timestamp,
 )

@@ -105,8 +105,7 @@ def _column(series: Any, column: Column | None) -> Any:
     kept = pa.array(series, from_pandas=True) if _kept_by_arrow(series.dtype) else None
     if isinstance(kept, pa.ChunkedArray):
         kept = kept.combine_chunks()
-    if kept is not None and (plain := plain_field(pa.field("", kept.type)).type) != kept.type:
-        kept = kept.cast(plain)  # of a dictionary, say: which words it has, records decide
+    kept = None if kept is None else _plain_array(kept)
     named = column is None or isinstance(column, Unlisted)
     if named or (isinstance(column, Categories) and column.textual):
         write, mark = (identity, NUMBERS) if named else (label, "")
@@ -118,6 +117,15 @@ def _column(series: Any, column: Column | None) -> Any:
     if kept is not None and _textual(kept):
         return kept  # read by the engine, by the same grammar
     return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
+
+
+def _plain_array(array: Any) -> Any:
+    """An Arrow column in a type on which Arrow computes; of a dictionary, whose words records decide, its entries."""
+    if isinstance(array, pa.DictionaryArray):
+        words = _plain_array(array.dictionary)
+        return pa.DictionaryArray.from_arrays(array.indices, words).dictionary_decode()
+    kind = pa.large_string() if pa.types.is_string_view(array.type) else plain_field(pa.field("", array.type)).type
+    return array if kind == array.type else array.cast(kind)
 
 
 def _of_arrow(dtype: Any) -> Any:
