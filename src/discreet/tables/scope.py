@@ -80,7 +80,7 @@ class Scope:
 
     def text(self, value: nw.Expr) -> nw.Expr:
         """The text, compared byte by byte from here on, whatever collation the engine prefers."""
-        return self.said(self.engine.text, value)
+        return self.said(lambda name: self.engine.text(name, spelled=False), value)  # its bytes were mended when read
 
     def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
         """Whether the value is one of many; missing where it is missing. Long lists are looked up,
