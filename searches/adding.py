@@ -198,6 +198,8 @@ def main(size: int | None = None, first: int = 0) -> None:
         except Violation as error:
             broken.append(f"seed {seed}: {error}")
             print(broken[-1], flush=True)
+        if seed % 250 == 249:
+            print(f"adding: seed {seed}, {time.process_time() - started:.0f} CPU seconds", flush=True)
     print(f"adding: {seed + 1 - first} trees in {time.process_time() - started:.0f} CPU seconds, {len(broken)} broken")
     print(", ".join(f"{name}: {count}" for name, count in sorted(tried.items())))
     if broken:
