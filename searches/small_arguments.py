@@ -29,9 +29,10 @@ from discreet.accounting.grid import _profile_bounds
 from discreet.accounting.leaves.choices import _report
 from discreet.accounting.leaves.samplers import _amplified
 from discreet.accounting.outward import FLOOR, growth, times
-from discreet.accounting.pairs import LaplaceShift, Pair
+from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
 from discreet.accounting.parts import Leaf
 from discreet.accounting.rdp import leaf_curve
+from discreet.accounting.replaced import ReplaceSampledGaussian
 from discreet.accounting.sampling import Sampled
 from discreet.accounting.selection import Runs
 from discreet.accounting.transforms import Transform
@@ -217,23 +218,59 @@ def samples(rng: random.Random) -> None:
 
 
 def profiles(rng: random.Random) -> None:
-    """delta(epsilon) of one pair from its tails, sampled or not, is held by its bounds."""
+    """delta(epsilon) of one pair from its tails, sampled or not, in both directions, is held by its bounds."""
     e, q = _loss(rng), rng.choice((1.0, _log_uniform(rng, -50, -0.01)))
-    inner = rng.choice((LaplaceShift(e), BoundedRange(e), binary(e)))
+    inner = rng.choice((LaplaceShift(e), BoundedRange(e), binary(e), GaussianShift(min(e, 300.0))))
     pair: Pair = inner if q == 1 else Sampled(q, inner)
-    at = pair.highest * rng.choice((0.0, rng.random(), _log_uniform(rng, -20, 0)))
-    x = mpf(e)
-    level = 1 + mpmath.expm1(mpf(at)) / mpf(q)  # e^l of the loss inside that the sampled one stems from
-    inside = mpmath.log(level)
-    delta = {
-        LaplaceShift: lambda: -mpmath.expm1((inside - x) / 2),
-        BoundedRange: lambda: (mpmath.exp(x / 2) - mpmath.exp(inside / 2)) ** 2 / mpmath.expm1(x),
-        Atoms: lambda: (mpmath.exp(x) - mpmath.exp(inside)) / (1 + mpmath.exp(x)),
-    }[type(inner)]()
-    low, high = _profile_bounds(pair, at)
-    true = mpf(q) * max(delta, mpf(0)) if inside <= x else mpf(0)
-    if not mpf(low) <= true * (1 + mpf(2) ** -45) + mpf(FLOOR) or not true <= mpf(high) * (1 + mpf(2) ** -45):
-        raise Violation(f"{pair} at {at!r}: {mpmath.nstr(true, 17)} is not in {low, high}")
+    back = q < 1 and rng.random() < 0.4
+    pair = reverse(pair) if back else pair
+    top = pair.highest if math.isfinite(pair.highest) else 5 * q * inner.mu  # type: ignore[union-attr]
+    at = top * rng.choice((0.0, rng.random(), _log_uniform(rng, -20, 0)))
+    grown = mpmath.exp(mpf(at))
+    level = 1 + (1 / grown - 1 if back else grown - 1) / mpf(q)  # e^l of the loss inside
+    if level <= 0:
+        true = mpf(0)
+    elif back:  # Q(L < l) - e^ε((1-q)Q(L < l) + q·P(L < l))
+        p, r = (_heads(inner, mpmath.log(level), law) for law in (0, 1))
+        true = r - grown * ((1 - mpf(q)) * r + mpf(q) * p)
+    else:
+        p, r = (_heads(inner, mpmath.log(level), law) for law in (0, 1))
+        true = mpf(q) * ((1 - p) - level * (1 - r))
+    _within(f"{pair} at {at!r}", _profile_bounds(pair, at), max(true, mpf(0)))
+
+
+def _heads(pair: Pair, loss: mpf, law: int) -> mpf:
+    """P(L ≤ l), or Q(L ≤ l), of a closed pair."""
+    if isinstance(pair, GaussianShift):
+        return mpmath.ncdf(loss / mpf(pair.mu) + (mpf(pair.mu) / 2 if law else -mpf(pair.mu) / 2))
+    x = mpf(pair.highest)
+    if not -x <= loss < x:
+        return mpf(loss >= x)
+    if isinstance(pair, LaplaceShift):
+        return 1 - mpmath.exp(-(x + loss) / 2) / 2 if law else mpmath.exp(-(x - loss) / 2) / 2
+    if isinstance(pair, BoundedRange):
+        heads = mpmath.expm1((x + loss) / 2) / mpmath.expm1(x)
+        return mpmath.expm1(-(x + loss) / 2) / mpmath.expm1(-x) if law else heads
+    return 1 / (1 + mpmath.exp(-x if law else x))  # the loss -x of two
+
+
+def _within(what: str, bounds: tuple[float, float], true: mpf) -> None:
+    low, high = (mpf(bound) for bound in bounds)
+    if not low <= true * (1 + mpf(2) ** -45) + mpf(FLOOR) or not true <= high * (1 + mpf(2) ** -45):
+        raise Violation(f"{what}: {mpmath.nstr(true, 17)} is not in {bounds}")
+
+
+def replacements(rng: random.Random) -> None:
+    """The same of a record that is replaced in a Poisson sample of Gaussian noise: a quadratic in exp(x/σ²)."""
+    q, sigma = _log_uniform(rng, -50, -0.01), _log_uniform(rng, -1, 8)
+    epsilon = rng.choice((0.0, _log_uniform(rng, -20, 1), q / sigma * _log_uniform(rng, -2, 1)))
+    a, b, c = mpf(q) * mpmath.exp(-1 / (2 * mpf(sigma) ** 2)), (1 - mpf(q)) * mpmath.expm1(mpf(epsilon)), mpf(epsilon)
+    y = (b + mpmath.sqrt(b * b + 4 * a * a * mpmath.exp(c))) / (2 * a)
+    x = mpmath.log(y) * mpf(sigma)  # in units of the noise
+    middle, shift = (1 - mpf(q)) * mpmath.ncdf(-x), 1 / mpf(sigma)
+    p, r = (middle + mpf(q) * mpmath.ncdf(side * shift - x) for side in (1, -1))
+    pair = ReplaceSampledGaussian(q, sigma)
+    _within(f"{pair} at {epsilon!r}", _profile_bounds(pair, epsilon), p - mpmath.exp(c) * r)
 
 
 # --- one number ------------------------------------------------------------------------------------------------------
@@ -314,8 +351,8 @@ def selections(rng: random.Random) -> None:
         raise Violation(f"{runs} at {chance!r}: {claimed!r} for {mpmath.nstr(some, 17)}")
 
 
-CHECKS = (transforms, transforms, transforms, curves, curves, samples, profiles, gaussian, amplification, conversions,
-          groups, selections)  # fmt: skip
+CHECKS = (transforms, transforms, transforms, curves, curves, samples, profiles, profiles, replacements, gaussian,
+          amplification, conversions, groups, selections)  # fmt: skip
 
 
 def check(seed: int) -> str:

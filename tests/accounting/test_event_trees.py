@@ -59,6 +59,17 @@ def test_the_oracle_attains_much_of_what_a_cut_gaussian_leaks():
     assert attained > 0.99 * dp.delta(ev.GDP(mu=1.0), 1.0)
 
 
+def test_the_oracle_tells_the_number_of_records_where_that_is_public():
+    """A null record in the sample is not absence: more is attained than log(1 + q(e - 1)), which was the price."""
+    event = ev.PoissonSampled(rate=0.01, event=ev.PureDP(epsilon=1.0, adjacency="zero-out"))
+    with mpmath.workdps(60):
+        laws = [law(event, Draw(random.Random(seed), Adjacency.ZERO_OUT)) for seed in range(4)]
+        attained = max(lower_delta(one, 0.9, sides(Adjacency.ZERO_OUT)) for one in laws)
+    assert attained > 1e-4
+    with pytest.raises(dp.UnsupportedEvent, match="absence"):
+        dp.delta(event, 0.9, adjacency="zero-out")
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_price_that_was_wrong_is_found(seed, monkeypatch):
     """Power: the amplification that once refunded is put back, and the same checks tell."""

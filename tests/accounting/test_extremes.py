@@ -83,6 +83,12 @@ def test_nothing_is_proved_from_below_of_the_best_of_several_runs():
     assert low == 0.5
 
 
+def test_a_report_that_is_replaced_costs_its_own_odds_once():
+    """It was taken for two changes, and twice its epsilon for attained."""
+    response = ev.RandomizedResponse(epsilon=1.0, categories=3, adjacency="zero-out")
+    assert dp.epsilon_bounds(response, 0.0, adjacency="replace") == (1.0, 1.0)
+
+
 @pytest.mark.parametrize("delta", [1e-300, 1e-15, 1e-6])
 def test_a_part_alone_is_a_lower_bound_of_the_whole(delta):
     part = ev.DiscreteGaussian(sigma=0.5)

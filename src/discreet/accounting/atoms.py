@@ -22,7 +22,8 @@ _BLOCK = 4096  # losses at a time: what bounds the memory
 class Atoms(Pair):
     """Finitely many losses, in increasing order, with their P-probabilities (the Q-probabilities are P·exp(-l)).
 
-    ``mirrored`` is said by who made them of a symmetric mechanism.
+    ``mirrored`` is said by who made them of a symmetric mechanism: to every loss there is the opposite one, and the
+    Q-probability of the one is the P-probability of the other.
     """
 
     losses: Array
@@ -57,7 +58,9 @@ class Atoms(Pair):
 
     @cached_property
     def q_masses(self) -> Array:
-        """Q-probabilities."""
+        """Q-probabilities: those of P in the other order, where the two are mirror images, though some round to zero."""
+        if self.mirrored:
+            return self.masses[::-1]
         with np.errstate(divide="ignore", under="ignore"):
             return np.asarray(np.exp(np.minimum(np.log(self.masses) - self.losses, 0.0)))
 

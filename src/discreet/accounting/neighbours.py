@@ -18,7 +18,7 @@ from discreet.accounting.parts import Leaf, Part, Resolved
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
-__all__ = ["enlarged", "refusal", "resolve"]
+__all__ = ["enlarged", "refusal", "resolve", "restate"]
 
 
 def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resolved:
@@ -27,13 +27,14 @@ def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resol
     parts: list[Part] = []
     slack = 0.0
     for leaf, count in ev.leaves(event).items():
-        restated = (facts_of(leaf).restated or _plain)(leaf, count, Adjacency(adjacency), group)
+        restated = (facts_of(leaf).restated or restate)(leaf, count, Adjacency(adjacency), group)
         parts.extend(restated.ideal)
         slack += restated.slack
     return Resolved(tuple(parts), slack)
 
 
-def _plain(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
+def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
+    """An event that states its own adjacency, for another one, by as many changes as that takes."""
     stated = getattr(leaf, "adjacency", None)
     if stated is None:
         raise UnsupportedEvent(f"No accountant can price {leaf.tag}: it states no adjacency that it was proved under.")

@@ -64,7 +64,7 @@ class Optimal:
             return math.inf
         share, _ = division
         epsilons = [leaf_epsilon(leaf, share) for leaf in self._leaves]
-        if not all(map(math.isfinite, epsilons)):
+        if not all(times(e, leaf.count) < math.inf for e, leaf in zip(epsilons, self._leaves, strict=True)):
             return math.inf
         if delta <= 0:
             return sum(times(e, leaf.count) for e, leaf in zip(epsilons, self._leaves, strict=True))

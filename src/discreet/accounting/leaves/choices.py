@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from discreet import events as ev
 from discreet.accounting.atoms import Atoms
 from discreet.accounting.bounded_range import BoundedRange
 from discreet.accounting.facts import LARGEST, Facts, grown, register, within
+from discreet.accounting.neighbours import restate
 from discreet.accounting.outward import product
 from discreet.accounting.pairs import Pair
+from discreet.accounting.parts import Resolved
 from discreet.adjacency import Adjacency
 
 __all__ = ["epsilon_itself", "epsilon_over_one"]
@@ -37,7 +40,7 @@ def _report(epsilon: float, categories: int) -> Pair:
     others = min(categories - 2, _MANY)  # more of them lose less
     masses = np.array([lie, others * lie, 1.0])
     losses = np.array([-epsilon, 0.0, epsilon])
-    keep = masses > 0
+    keep = np.array([True, others > 0, True])  # what rounds to zero under one law does not under the other
     return Atoms(losses[keep], (masses / masses.sum())[keep], mirrored=True)
 
 
@@ -53,9 +56,16 @@ register(
     ),
 )
 
+
+def _reported(event: ev.RandomizedResponse, count: int, wanted: Adjacency, group: int) -> Resolved:
+    """Truth has these odds against any other category, whatever a blank record reports: replacing one is one change."""
+    return restate(replace(event, adjacency=wanted) if wanted is Adjacency.REPLACE else event, count, wanted, group)
+
+
 register(
     ev.RandomizedResponse,
     Facts(
+        restated=_reported,
         pure=epsilon_itself,
         quotient=epsilon_over_one,
         pair=lambda event, adjacency: within(

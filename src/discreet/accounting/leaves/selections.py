@@ -138,7 +138,7 @@ def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], fl
     centre = losses == 0
     masses = np.concatenate([q[~centre][::-1], 2 * q[centre], p[~centre]])
     losses = np.concatenate([-losses[~centre][::-1], losses[centre], losses[~centre]])
-    infinite, kept = float(height[-1]), masses > 0
+    infinite, kept = float(height[-1]), (masses > 0) | (masses[::-1] > 0)
     if not kept.any():
         return too_large()
     return Profiled(losses[kept], masses[kept] * ((1 - infinite) / masses.sum()), infinite, mirrored=True, exact=exact)
