@@ -163,7 +163,7 @@ def counts(histogram: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     array = numbers(histogram)
     if array.dtype.kind == "f":
         limit = 2.0**53
-        return np.floor(np.clip(array, -limit, limit)).astype(np.int64)
+        return np.asarray(np.floor(np.clip(array, -limit, limit)).astype(np.int64))
     if array.dtype.kind in "iub" and array.dtype != np.uint64:
         return array.astype(np.int64)
     exact = np.empty(array.size, object)
