@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 __all__ = ["MARK", "SQL_TYPES", "TYPES", "WRITERS", "as_polars", "spark_writers", "spoil", "sql_table", "table"]
 
 ROWS = 6
+TIMES = "%Y-%m-%d %H:%M:%S"  # or pandas would write all times as days, unless one of them is none
 MARK, SPOILED = b"QQQQ", b"\xff\xfeQ\xc3"  # what is written, and what becomes of it in the file
 
 
@@ -202,9 +203,12 @@ WRITERS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {  # what a file i
     ),
     "Feather by polars": ("t.arrow", lambda rows, path: as_polars(rows).write_ipc(path, compression="uncompressed")),
     "CSV by polars": ("t.csv", lambda rows, path: as_polars(rows).write_csv(path)),
-    "CSV by pandas": ("t.csv", lambda rows, path: _pandas(rows).to_csv(path)),
+    "CSV by pandas": ("t.csv", lambda rows, path: _pandas(rows).to_csv(path, date_format=TIMES)),
     "CSV by duckdb": ("t.csv", lambda rows, path: _relation(rows).write_csv(str(path), header=True)),
-    "tabs by pandas": ("t.tsv", lambda rows, path: _pandas(rows).to_csv(path, sep="\t", index=False)),
+    "tabs by pandas": (
+        "t.tsv",
+        lambda rows, path: _pandas(rows).to_csv(path, sep="\t", index=False, date_format=TIMES),
+    ),
     "JSON by polars": ("t.jsonl", lambda rows, path: as_polars(rows).write_ndjson(path)),
     "JSON by pandas": ("t.jsonl", lambda rows, path: _pandas(rows).to_json(path, orient="records", lines=True)),
 }

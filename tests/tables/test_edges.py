@@ -88,7 +88,7 @@ def test_text_that_is_no_number_is_missing(tmp_path):
 @pytest.mark.parametrize("text", ["", "\n1\n", "x,x\n1,2\n"])
 def test_a_text_file_needs_a_line_of_names(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(ValueError, match="first line of distinct column names"):
+    with pytest.raises(ValueError, match="no first line of column names|Two columns are called 'x'"):
         dp.table(tmp_path / "a.csv", schema=dp.Schema(x=dp.Bounded(0, 1)))
 
 
@@ -160,7 +160,7 @@ def test_extreme_bounds_and_values_give_finite_answers():
         (__file__, ValueError, "no known ending"),
         ([1, 2], ValueError, "source is a list, but must be a path, a pandas"),
         (pl.DataFrame({"y": [1]}), ValueError, "There is no column 'x'. The table has: y."),
-        (pl.DataFrame({"x": [[1]]}), ValueError, "Column 'x' has type List"),
+        (pl.DataFrame({"x": [[1]]}), ValueError, "Column 'x' has type large_list"),
         (pl.DataFrame({"x": ["2020-01-01"]}).with_columns(pl.col("x").str.to_date()), ValueError, "cast it first"),
     ],
 )

@@ -23,7 +23,7 @@ GROUPS = 10_000
 
 def noise(epsilon, make=lambda t: t.count(), **budget):
     """The noise on the counts of groups without rows, and what was stated of it."""
-    schema = dp.Schema(k=dp.Categories(range(GROUPS)), x=dp.Bounded(0, 1))
+    schema = dp.Schema(k=dp.Categories(range(GROUPS)), x=dp.Bounded(0, 1, whole=True))
     query = make(dp.table(pl.DataFrame({"k": [0], "x": [0]}).clear(), schema=schema).group_by("k"))
     (name,) = query.explain(epsilon, **budget).errors
     stated = float(query.explain(epsilon, **budget).errors[name].lstrip("±"))
@@ -50,15 +50,18 @@ def test_a_count_has_the_error_of_the_geometric_mechanism(epsilon, expected, rou
         assert dp.epsilon(event, delta=0) <= epsilon
 
 
-def test_a_sum_of_fractions_keeps_continuous_noise_and_of_whole_numbers_has_whole_noise():
-    """By the type of the column, the bounds, and what missing counts as: public facts."""
-    frame = pl.DataFrame({"whole": [1, 2], "half": [0.5, 2.0]})
-    kinds = {"whole": dp.Bounded(0, 10), "half": dp.Bounded(0, 10)}
-    table = dp.table(frame, schema=dp.Schema(kinds)).derive(big=dp.tables.col("half") > 1)
-    leaves = {name: type(table.sum(name).operation(1.0).event).__name__ for name in ("whole", "half", "big")}
-    assert leaves == {"whole": "DiscreteLaplace", "half": "Laplace", "big": "DiscreteLaplace"}
+def test_a_sum_of_fractions_keeps_continuous_noise_and_of_whole_numbers_has_whole_noise(tmp_path):
+    """By the type that a file declares, or the schema, the bounds, and what missing counts as: public facts."""
+    frame = pl.DataFrame({"whole": [1, 2], "half": [0.5, 2.0], "told": [1.0, 2.0]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    kinds = {"whole": dp.Bounded(0, 10), "half": dp.Bounded(0, 10), "told": dp.Bounded(0, 10, whole=True)}
+    for source, of_type in ((tmp_path / "t.parquet", "DiscreteLaplace"), (frame, "Laplace")):
+        table = dp.table(source, schema=dp.Schema(kinds)).derive(big=dp.tables.col("half") > 1)
+        names = ("whole", "half", "told", "big")
+        leaves = {name: type(table.sum(name).operation(1.0).event).__name__ for name in names}
+        assert leaves == {"whole": of_type, "half": "Laplace", "told": "DiscreteLaplace", "big": "DiscreteLaplace"}
     for declared in (dp.Bounded(0, 10.5), dp.Bounded(0, 10, missing=0.5), dp.Bounded(0, 2.0**31)):
-        event = dp.table(frame, schema=dp.Schema(whole=declared)).sum("whole").operation(1.0).event
+        event = dp.table(tmp_path / "t.parquet", schema=dp.Schema(whole=declared)).sum("whole").operation(1.0).event
         assert isinstance(event, events.Laplace)
     found = table.sum("whole").sum("big").release(epsilon=1e4, rng=1).value
     assert found.row(0) == (3.0, 1.0)

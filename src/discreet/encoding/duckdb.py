@@ -71,7 +71,7 @@ class DuckDB(Engine):
         time = f"TRY_CAST({value} AS {'TIMESTAMPTZ' if kind == 'zoned' else 'TIMESTAMP'})"
         return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
 
-    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
+    def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:
         value = self.as_text(self.quoted(column))
         if spelled:
             # File statistics are about the bytes as they were, and DuckDB would look a mended text up in them, unless a

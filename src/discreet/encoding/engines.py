@@ -198,7 +198,7 @@ class Engine(ABC):
         """Whether all of a text matches a pattern of SQL's LIKE, in which no sign escapes another."""
 
     @abstractmethod
-    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
+    def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:
         """A column as text that is compared byte by byte, whatever collation it or its engine has. Of one that is text
         already (``spelled``), bytes that are no UTF-8 become question marks, unless who read it has ``mended`` it.
         """

@@ -74,7 +74,7 @@ class Spark(Engine):
             f"+ CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT))"
         )
 
-    def text(self, column: str, *, spelled: bool, mended: bool = False) -> str:
+    def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:
         value = self.as_text(self.quoted(column))
         if spelled and not mended:
             mark = self.literal("\ufffd")  # what Spark puts in the place of bytes that are none
