@@ -20,6 +20,7 @@ from discreet.tables.passes import GroupedRows
 
 __all__ = ["Totals", "as_table", "framed"]
 
+
 @dataclass(frozen=True)
 class Totals:
     """Groups, and totals over some of their keys, which are added up of the groups' noisy numbers."""
@@ -76,7 +77,9 @@ def framed(
     columns: dict[str, Any] = dict(totals.keys)
     if pandas:
         columns |= {key: [shown(found) for found in columns[key]] for key in unlisted}
-    columns |= {name: values.tolist() if getattr(values, "ndim", 1) == 2 else values for name, values in answers.items()}
+    columns |= {
+        name: values.tolist() if getattr(values, "ndim", 1) == 2 else values for name, values in answers.items()
+    }
     for name, found in (ends or {}).items():
         columns |= {f"{name}_low": found[:, 0], f"{name}_high": found[:, 1]}
     if ends:
@@ -84,7 +87,10 @@ def framed(
         after = (after or Presentation(names, (tuple(map(Column, names)),))).with_ends(tuple(ends))
     moments: set[str] = set(rows.moments)
     if after is not None:
-        plain = {name: column if isinstance(column, list) else np.asarray(column).tolist() for name, column in columns.items()}
+        plain = {
+            name: column if isinstance(column, list) else np.asarray(column).tolist()
+            for name, column in columns.items()
+        }
         columns, moments = after.shown(plain, totals.size), after.moments(rows.moments)
     columns |= {name: _moments(columns[name]) for name in moments}
     with extra("tables"):

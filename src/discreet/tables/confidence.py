@@ -63,7 +63,9 @@ def half_of_moment(
     sizes = np.where(whole > 0, whole, 1.0)
     near = one * np.linalg.norm(weights, axis=1) * (1 + np.sqrt(noisy.shape[1]) * one / sizes)
     least = whole - np.sqrt(noisy.shape[1]) * reach(mechanism, cells, 1 - 0.4 * (1 - level))
-    far = np.where(least > 0, factor * reach(mechanism, cells, 1 - 0.6 * (1 - level)) / np.where(least > 0, least, 1.0), most)
+    far = np.where(
+        least > 0, factor * reach(mechanism, cells, 1 - 0.6 * (1 - level)) / np.where(least > 0, least, 1.0), most
+    )
     return np.asarray(np.minimum(np.where(large, near / sizes, far), most))
 
 

@@ -65,7 +65,10 @@ class KeySelection(Mechanism[dict[Any, int]]):
     def threshold(self) -> int:
         """The noisy count that must be exceeded."""
         allowed = Fraction(self.delta) / _SLACK
-        low, high = self.rows - 1, self.rows + max(1, math.ceil(self.scale * (math.log(4 * self.groups) - math.log(self.delta))))
+        low, high = (
+            self.rows - 1,
+            self.rows + max(1, math.ceil(self.scale * (math.log(4 * self.groups) - math.log(self.delta)))),
+        )
         while self._leak(high) > allowed:
             high *= 2
         while high - low > 1:

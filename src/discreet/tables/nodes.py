@@ -290,7 +290,7 @@ class Function(Node):
         match self.name:
             case "abs":
                 return value.abs()
-            case "floor" if -WHOLE < low and high < WHOLE:
+            case "floor" if max(-low, high) < WHOLE:
                 return value.floor().cast(nw.Float64)
             case "trunc" | "round" | "rint":
                 return self._rounded(scope, value, negative=low < 0)
@@ -306,7 +306,6 @@ class Function(Node):
             case "log":
                 return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
         raise ValueError(f"{self.name!r} is no function of a number.")
-
 
     def _rounded(self, scope: Scope, value: nw.Expr, *, negative: bool) -> nw.Expr:
         """By floors and exact differences of magnitudes, which every engine computes alike."""

@@ -164,10 +164,21 @@ class GroupedRows:
         engine = self.source.engine
         if not engine.adds_in_128_bits:  # then they were added up so
             return totals, names
-        halves = {name: f"({name} >> {engine.half_bits}), {name} & {(1 << engine.half_bits) - 1}".split(", ") for name in names if name.startswith(("sum", "squares", "product"))}
+        halves = {
+            name: f"({name} >> {engine.half_bits}), {name} & {(1 << engine.half_bits) - 1}".split(", ")
+            for name in names
+            if name.startswith(("sum", "squares", "product"))
+        }
         kept = [name for name in names if name not in halves]
-        made = [f"CAST({part} AS BIGINT) AS {name}{end}" for name, parts in halves.items() for part, end in zip(parts, "hl", strict=True)]
-        return engine.project(totals, [*grouping, *kept, *made]), [*kept, *(f"{name}{end}" for name in halves for end in "hl")]
+        made = [
+            f"CAST({part} AS BIGINT) AS {name}{end}"
+            for name, parts in halves.items()
+            for part, end in zip(parts, "hl", strict=True)
+        ]
+        return engine.project(totals, [*grouping, *kept, *made]), [
+            *kept,
+            *(f"{name}{end}" for name in halves for end in "hl"),
+        ]
 
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
