@@ -181,7 +181,7 @@ def _all_columns(node: exp.Expression, found: Relation) -> Mapping[str, str]:
         if found.aliases != {node.table.lower()}:
             named = " and ".join(sorted(found.aliases))
             raise ValueError(
-                f"{node.sql(dialect='duckdb')} is not supported here, where FROM names {named}: write *, or the columns."
+                f"{node.sql(dialect='duckdb')} is not supported where FROM names {named}: write *, or the columns."
             )
         node = node.this
     only(node)
