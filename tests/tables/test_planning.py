@@ -50,7 +50,7 @@ def test_nesting_over_categories_is_planned(depth):
     assert dp.table(FEW_ROWS, schema=SCHEMA).sql(query, epsilon=1e6).value["a"][0] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("column", ["x", "x / (x - 9)"])
+@pytest.mark.parametrize("column", ["x", "x / x * x"])
 def test_nesting_over_a_join_of_the_users_own_is_planned(column):
     """In a connection whose settings are not ours; also where each step needs a guard against what is no number."""
     connection = duckdb.connect()
