@@ -45,7 +45,7 @@ ANSWERED = [
     "SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY sex DESC FETCH NEXT ROW ONLY",
     "WITH a AS (SELECT v.* FROM people v WHERE age > 90) SELECT AVG(income) FROM a",
     "SELECT sex, AVG(income) AS income FROM people GROUP BY sex HAVING SUM(income) > 5 ORDER BY SUM(income) DESC",
-    "SELECT sex, AVG(income) AS income FROM people GROUP BY sex HAVING COUNT(*) FILTER (WHERE income > 3) > 5 ORDER BY 1",
+    "SELECT sex, AVG(income) AS income FROM people GROUP BY 1 HAVING COUNT(*) FILTER (WHERE income > 3) > 5 ORDER BY 1",
     "SELECT AVG(-age // 7), AVG((50 - age) // 7) FROM people",
     "SELECT AVG(ROUND(-age / 2)), AVG(ROUND((50 - age) / 4)), AVG(ROUND((50 - age) / 40, 1)) FROM people",
     "SELECT AVG(TRUNC((50 - age) / 4)), AVG(FLOOR((50 - age) / 4)), AVG(CEIL((50 - age) / 4)) FROM people",

@@ -126,7 +126,7 @@ class Columns:
         """Whether a column's categories are too many to be written out. One that is derived has no others."""
         declared = self.schema.get(name)
         listed = isinstance(declared, Categories) and name not in self.derived
-        return listed and len(declared.values) > LONG and self._span(name) is None  # type: ignore[union-attr]
+        return listed and len(declared.values) > LONG and self._span(name) is None
 
     def _span(self, name: str) -> tuple[int, int] | None:
         """First and last of categories that are consecutive whole numbers: such a key is its own code."""

@@ -290,7 +290,7 @@ class Function(Node):
         match self.name:
             case "abs":
                 return value.abs()
-            case "floor" if -WHOLE < low and high < WHOLE:
+            case "floor" if max(-low, high) < WHOLE:
                 return value.floor().cast(nw.Float64)
             case "trunc" | "round" | "rint":
                 return self._rounded(scope, value, negative=low < 0)

@@ -170,7 +170,9 @@ class TableOperation:
                 stats.join(scan.stats)
         else:
             names, held = found[0].names or (), found[0].stats.rows.tolist()
-            shown = self.selection.release({name: count for name, count in zip(names, held) if count}, rng).value
+            shown = self.selection.release(
+                {name: count for name, count in zip(names, held, strict=True) if count}, rng
+            ).value
             stats = _of_cells(found, list(shown))
             keys = {key: [cell[number] for cell in shown] for number, key in enumerate(rows.keys)}
         noisy = [

@@ -168,7 +168,8 @@ def _per_unit(tree: exp.Select, base: Relation) -> ValueError | None:
     opened = "" if unit else f"open the table with unit={key!r}, and "
     return ValueError(
         f"An inner SELECT with GROUP BY {key} is not supported, because a row of it is all of one {key}. For the "
-        f"average of them, {opened}write SELECT {inner[0].sql(dialect='duckdb')} / COUNT(DISTINCT {key}) {rest.strip()}; "
+        f"average of them, {opened}write SELECT {inner[0].sql(dialect='duckdb')} / COUNT(DISTINCT {key}) "
+        f"{rest.strip()}; "
         "max_rows_per_unit must be as large as what one may have."
     )
 
@@ -178,9 +179,9 @@ def _all_columns(node: exp.Expression, found: Relation) -> Mapping[str, str]:
     if isinstance(node, exp.Column):
         only(node, "this", "table")
         if found.aliases != {node.table.lower()}:
+            named = " and ".join(sorted(found.aliases))
             raise ValueError(
-                f"{node.sql(dialect='duckdb')} is not supported here, where FROM names {' and '.join(sorted(found.aliases))}: "
-                "write *, or the columns."
+                f"{node.sql(dialect='duckdb')} is not supported where FROM names {named}: write *, or the columns."
             )
         node = node.this
     only(node)
