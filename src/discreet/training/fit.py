@@ -119,9 +119,7 @@ class Training(Generic[Model]):
         def trained() -> Release[Model]:
             start(run)
             model.train()
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(streams.public(1).word())  # dropout and the like
-                quietly(lambda: self._train(run, batches))
+            quietly(lambda: self._train(run, batches))
             seeded = streams.reproducible or self._debug  # neither is private
             return Release(model, self.event, reproducible=seeded, unit=self.unit)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,7 +20,7 @@ from discreet.training.gradients.trees import tensors
 from discreet.training.pieces import PLACEHOLDER, dealt
 from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
 from discreet.training.run import Batch, Run
-from discreet.training.sampling import Indices, TruncatedPoisson
+from discreet.training.sampling import Indices
 
 with extra("torch"):
     import torch
@@ -30,6 +31,7 @@ with extra("torch"):
 __all__ = ["PrivateLoader", "checked"]
 
 COMPARED = 16  # records that ranks compare
+_OVER = object()
 
 
 class _Filled(Dataset[Any]):
@@ -113,8 +115,6 @@ class PrivateLoader:
         self._tried = False  # whether the collate function was
         self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
-        if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
-            self.records = min(self.records, self.sampler.dataset_size)
         if placeholder is None and not self.records:
             raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
 
@@ -133,10 +133,17 @@ class PrivateLoader:
     def __iter__(self) -> Iterator[Any]:
         self._refuse_other_records()
         steps = self.run.begin_pass()
+        loop = self.run.loop
+        batches = self._batches(steps, loop)
         try:
-            yield from self._batches(steps, self.run.loop)
+            while True:
+                self.run.begin_fetch()
+                batch = next(batches, _OVER)
+                if batch is _OVER:
+                    return
+                yield batch
         finally:
-            self.run.leave_pass()  # also when the loop is left early
+            self.run.leave_pass(loop)  # also when the loop is left early
 
     def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
@@ -155,16 +162,19 @@ class PrivateLoader:
             self._tried = True
             some = [self.dataset[i] for i in range(min(FEW, self.records))]
             refuse_mixing(self.collate_fn, some, self.placeholder, unverified=self.run.unverified)
+            self.run.begin_fetch()  # anew, so that a run that is resumed here, and tries it again, draws the same
         batches = DataLoader(
             _Filled(self.dataset, self.placeholder),
             batch_sampler=drawn,
             collate_fn=self.collate_fn,
             num_workers=self.num_workers,
             pin_memory=self._loader.pin_memory,
-            worker_init_fn=self._loader.worker_init_fn,
+            worker_init_fn=replace(self.run.chance.for_workers(steps.start), then=self._loader.worker_init_fn),
             timeout=self._loader.timeout,
         )
-        for batch in batches:
+        fetched = iter(batches)  # draws a seed for its workers
+        self.run.begin_fetch()
+        for batch in fetched:
             handed = waiting.popleft()
             alone = None if self.collate_fn is default_collate else partial(self._alone, handed.indices, tensors(batch))
             self.run.hand_out(handed, batch, loop, alone)

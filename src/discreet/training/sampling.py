@@ -140,7 +140,10 @@ class Poisson(Sampler):
 class TruncatedPoisson(Sampler):
     """Poisson batches cut to ``max_batch_size`` and, with ``padded``, filled up to it: every batch has the same shape.
 
-    The chance of a cut is charged (Chua et al. 2024). By default the limit is six standard deviations above the mean.
+    The chance of a cut is charged (Chua et al. 2024), for at most ``dataset_size`` records: a public bound on their
+    number. More are refused. To leave some out would not do, by whatever rule: where one of the others leaves, one of
+    them comes in, and two records change where one is paid for. By default the limit is six standard deviations above
+    the mean.
     """
 
     max_batch_size: int | None = None
@@ -162,6 +165,14 @@ class TruncatedPoisson(Sampler):
     def participation(self) -> Participation:
         """Coins, and the chance of a cut."""
         return TruncatedPoissonSampling(self.rate, self.limit, self.dataset_size)
+
+    def check(self, records: int) -> None:
+        """No more records than the chance of a cut is charged for."""
+        if records > self.dataset_size:
+            raise ValueError(
+                f"dataset_size is {self.dataset_size}, but there are more records: {type(self).__name__} batches are "
+                "priced for at most so many. Declare a public number that is never exceeded."
+            )
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins, and where there are too many heads a uniform choice among them."""
