@@ -3,8 +3,8 @@
 Users' code draws from them (dropout, augmentation, a bootstrap), and whoever knows their seed knows what it drew. Where
 that code meets private records, they are given states that nobody knows, and afterwards those they had.
 
-Torch is looked after once it is imported; this room does not import it. A generator that users' code made for itself
-(``np.random.default_rng(0)``, ``torch.Generator()``) is not one of the process's.
+Torch is looked after once it is imported; this room does not import it. Generators that users' code made for itself
+(``np.random.default_rng(0)``, ``torch.Generator()``) are not the process's: see ``held``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.random.source import Rng
 
-__all__ = ["States", "draw_from", "key_all", "was_seeded"]
+__all__ = ["States", "draw_from", "key_all", "twister", "was_seeded"]
 
 _WORDS = 624  # of a Mersenne twister's state, 32 bits each
 _KEY = 4  # words of 64 bits, for generators that spread a seed over their state by themselves
@@ -100,19 +100,19 @@ def key_all(rng: Rng) -> int:
     All of a state is drawn where a generator would take 32 bits for a seed, which can be tried out one by one.
     """
     global _ours
-    words = rng.words(_WORDS // 2 + 2 * _KEY + 1)
+    words = rng.words(2 * _KEY)
     random.seed(int.from_bytes(words[:_KEY].tobytes()))
     if _ours is None:
         _ours = np.random.MT19937(0)
     np.random.set_bit_generator(_ours)
-    np.random.seed(words[_KEY : 2 * _KEY].view(np.uint32))  # noqa: NPY002
-    tag = int(words[2 * _KEY]) >> 1
-    for each in _torch_generators():
-        if each.device.type == "cpu":
-            each.set_state(_twister(tag, words[2 * _KEY + 1 :].view(np.uint32)))
-        else:
-            each.manual_seed(rng.word() >> 1)  # counter-based: the seed is all of its key
-    return tag
+    np.random.seed(words[_KEY:].view(np.uint32))  # noqa: NPY002
+    processor, *others = _torch_generators() or [None]
+    if processor is None:
+        return 0
+    processor.set_state(twister(rng))
+    for each in others:
+        each.manual_seed(rng.word() >> 1)  # counter-based: the seed is all of its key
+    return int(processor.initial_seed())
 
 
 def was_seeded(tag: int) -> bool:
@@ -128,12 +128,13 @@ def _torch_generators() -> list[Any]:
     return [torch.default_generator, *(torch.cuda.default_generators if torch.cuda.is_initialized() else ())]
 
 
-def _twister(seed: int, words: NDArray[np.uint32]) -> Any:
-    """A state of torch's generator on the processor: its seed, one word left and seeded, the next, the words, and no
-    normal number in store."""
+def twister(rng: Rng) -> Any:
+    """A state of a generator of torch's on the processor: a name that stands for its seed, one word left and seeded,
+    the next, the words, and no normal number in store."""
+    words: NDArray[np.uint64] = rng.words(1 + _WORDS // 2)
     state = np.zeros(8 + _WORDS, np.uint64)
-    state[0], state[1] = seed, 1 | 1 << 32
-    state[3 : 3 + _WORDS] = words
+    state[0], state[1] = words[0], 1 | 1 << 32
+    state[3 : 3 + _WORDS] = words[1:].view(np.uint32)
     return sys.modules["torch"].from_numpy(state.view(np.uint8))
 
 

@@ -17,9 +17,10 @@ Q. (For Poisson batches the same holds given the coins, for the sensitivity of e
 has a chance of its own.)
 
 It needs what verification asks of a model in any case: that a record's gradient does not depend on the others, or on
-its row. Not covered is what draws from a generator of its own (``np.random.default_rng(0)`` in a dataset), or makes a
-record's chance from its number (``random.Random(index)``): numbers shift when a record leaves. A generator that torch
-or NumPy key from ours is not cryptographic, but nobody sees what it draws without noise.
+its row. Generators that dataset, collate function and model hold (``self.rng = np.random.default_rng(0)``) are
+keyed too, where they are found (``random.held``). Not covered is what makes a record's chance from its number
+(``random.Random(index)``), for numbers shift when a record leaves. The generators of torch, NumPy and Python are not
+cryptographic, but all of their state is secret, and nobody sees what they draw without noise.
 
 Under ``rng=`` a pass draws from the seed's stream of its step and piece, so that a run that is resumed draws the same;
 without it, a run that is resumed draws anew, which changes no law.
@@ -30,11 +31,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import extra
 from discreet.random import Rng, Streams, system
+from discreet.random.held import generators_in, key_each
 from discreet.random.process import States, key_all, was_seeded
 from discreet.training.refusals import PrivateTrainingError
 
@@ -61,6 +64,8 @@ class Chance:
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
         self._left: States | None = None  # of the user's generators, when a loop was left with a batch out
+        self._held: list[Any] = []  # generators that the user's objects hold
+        self._put_back: Callable[[], None] = lambda: None
 
     @property
     def secret(self) -> bool:
@@ -69,21 +74,34 @@ class Chance:
 
     def begin(self, step: int, piece: int) -> None:
         """A piece of a batch is about to be fetched: from now on chance is the run's."""
-        self._left = None
-        _GENERATORS.take(self, self._streams.chance(step, piece))
+        self.end_held()
+        self._left, rng = None, self._streams.chance(step, piece)
+        _GENERATORS.take(self, rng)
+        if self._held:
+            self._put_back = key_each(self._held, rng)
+
+    def look_into(self, *holders: Any) -> None:
+        """Find the generators of these objects, to be keyed in every pass."""
+        self._held = generators_in(*holders)
 
     def end(self) -> None:
         """The piece had its step, or will have none."""
+        self.end_held()
         _GENERATORS.give_back(self)
+
+    def end_held(self) -> None:
+        """Generators of the user's objects go on where they were."""
+        self._put_back()
+        self._put_back = lambda: None
 
     def leave(self) -> None:
         """The loop is left, and its last batch may yet have its step: then nothing may have been drawn since."""
         self.end()
         self._left = States.now()
 
-    def for_workers(self, step: int) -> WorkerChance:
-        """That of the processes that fetch the records of a loop."""
-        return WorkerChance(None if self.secret else self._streams.chance(step, 0, 1).word())
+    def for_workers(self, step: int, then: Callable[[int], None] | None, *holders: Any) -> WorkerChance:
+        """That of the processes that fetch the records of a loop, by what these objects do."""
+        return WorkerChance(None if self.secret else self._streams.chance(step, 0, 1).word(), then, holders)
 
     @property
     def users_state(self) -> Tensor:
@@ -112,13 +130,16 @@ class WorkerChance:
     secret, and what users call there may give it a seed."""
 
     key: int | None
-    then: Callable[[int], None] | None = None
+    then: Callable[[int], None] | None
+    holders: tuple[Any, ...]
 
     def __call__(self, worker: int) -> None:
         """In the process of this number."""
         if self.then is not None:
             self.then(worker)
-        key_all(system() if self.key is None else Rng(np.random.SeedSequence(self.key, spawn_key=(worker,))))
+        rng = system() if self.key is None else Rng(np.random.SeedSequence(self.key, spawn_key=(worker,)))
+        key_all(rng)
+        key_each(generators_in(*self.holders), rng)
 
 
 class _Generators:

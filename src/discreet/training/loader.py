@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from discreet.random import Rng
 from discreet.training.collating import FEW, collated_alone, fingerprint, refuse_mixing, zeroed
 from discreet.training.distributed import digest
 from discreet.training.gradients.trees import tensors
-from discreet.training.pieces import PLACEHOLDER, dealt
+from discreet.training.pieces import PLACEHOLDER, dealt, enough
 from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices
@@ -107,12 +106,19 @@ class PrivateLoader:
     ``max_physical_batch_size``."""
 
     def __init__(
-        self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None, placeholder: Any = None
+        self,
+        loader: DataLoader[Any],
+        run: Run,
+        *,
+        max_physical_batch_size: int | None = None,
+        placeholder: Any = None,
+        pieces_are_met: bool = True,
     ) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, run.plan.sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
         self._tried = False  # whether the collate function was
+        self._pieces_are_met = pieces_are_met  # by the user's loop, which may count them
         self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
         if placeholder is None and not self.records:
@@ -125,6 +131,14 @@ class PrivateLoader:
         return f"PrivateLoader({self.sampler!r})"
 
     @cached_property
+    def pieces_per_batch(self) -> int | None:
+        """The public number of pieces that a loop meets for every batch; none where nobody counts them."""
+        units = self.sampler.largest
+        if units is None or not self._pieces_are_met:
+            return None
+        return enough(units, self.sampler.rows_per_unit, self._piece, self.run.ranks.count)
+
+    @cached_property
     def placeholder(self) -> Any:
         """The record of weight zero: as given, or the form of the first record. Not read before the plan was
         charged."""
@@ -134,6 +148,7 @@ class PrivateLoader:
         self._refuse_other_records()
         steps = self.run.begin_pass()
         loop = self.run.loop
+        self.run.chance.look_into(self.dataset, self.collate_fn, self.run.model)
         batches = self._batches(steps, loop)
         try:
             while True:
@@ -169,7 +184,9 @@ class PrivateLoader:
             collate_fn=self.collate_fn,
             num_workers=self.num_workers,
             pin_memory=self._loader.pin_memory,
-            worker_init_fn=replace(self.run.chance.for_workers(steps.start), then=self._loader.worker_init_fn),
+            worker_init_fn=self.run.chance.for_workers(
+                steps.start, self._loader.worker_init_fn, self.dataset, self.collate_fn
+            ),
             timeout=self._loader.timeout,
         )
         fetched = iter(batches)  # draws a seed for its workers
@@ -236,7 +253,8 @@ class _Drawn:
         sampler, ranks = self.loader.sampler, self.loader.run.ranks
         owners = sampler.owners(drawn)
         whose = None if owners is None else owners.tolist()
-        cut = dealt(drawn.tolist(), whose, sampler.static_size or 0, self.loader._piece, ranks.rank, ranks.count)
+        static, size, number = sampler.static_size or 0, self.loader._piece, self.loader.pieces_per_batch
+        cut = dealt(drawn.tolist(), whose, static, size, ranks.rank, ranks.count, number)
         sample = digest((drawn.tolist(), whose)) if ranks.count > 1 else 0
         for number, piece in enumerate(cut):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])

@@ -87,6 +87,16 @@ class Sampler(ABC):
         return None
 
     @property
+    def largest(self) -> int | None:
+        """A number of units that a batch hardly ever exceeds, by public facts; none where sizes are public anyway."""
+        return _hardly_exceeded(self.expected, self.dataset_size)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most records that a unit brings to a batch."""
+        return 1
+
+    @property
     @abstractmethod
     def participation(self) -> Participation:
         """How records take part in steps: what noise is priced for."""
@@ -110,6 +120,11 @@ class Sampler(ABC):
     def owners(self, drawn: Indices) -> Indices | None:
         """Whose each record of a draw is, those of one unit after another; none where each is a unit by itself."""
         return None
+
+
+def _hardly_exceeded(mean: float, most: int) -> int:
+    """Six standard deviations above the mean of independent coins."""
+    return min(most, math.ceil(mean + 6 * math.sqrt(mean) + 1))
 
 
 def _bins(keys: Sequence[object], count: int, rng: Rng) -> Indices:
@@ -154,7 +169,12 @@ class TruncatedPoisson(Sampler):
         """The largest batch."""
         if self.max_batch_size is not None:
             return self.max_batch_size
-        return min(self.dataset_size, math.ceil(self.expected + 6 * math.sqrt(self.expected) + 1))
+        return _hardly_exceeded(self.expected, self.dataset_size)
+
+    @property
+    def largest(self) -> int:
+        """The limit."""
+        return self.limit
 
     @property
     def static_size(self) -> int | None:
@@ -185,6 +205,8 @@ class TruncatedPoisson(Sampler):
 @dataclass(frozen=True, kw_only=True)
 class FixedSize(Sampler):
     """A uniform choice of exactly ``batch_size`` records, without replacement; the number of records is public."""
+
+    largest = None
 
     @property
     def participation(self) -> Participation:
@@ -226,7 +248,7 @@ class BallsInBins(Sampler):
 class Shuffled(Sampler):
     """Each pass goes through all records in a random order; the number of records is public."""
 
-    passes = True
+    passes, largest = True, None
 
     @property
     def participation(self) -> Participation:
