@@ -33,7 +33,10 @@ _untouched = b""  # the state of the user's, when we last put it back without a 
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states of all generators at one moment, which can be put back."""
+    """The states of all generators at one moment, which can be put back once ``key_all`` has given them others.
+
+    NumPy's global functions draw from a bit generator of the user's, which is set aside, not copied.
+    """
 
     python: Any
     numpy: tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]  # the last where the first two are not all

@@ -1,15 +1,14 @@
 """Named streams: one source for each purpose and place of an adaptive run.
 
 A run draws for four purposes. *Public* choices (an initial guess, an order that anyone may know) protect nobody.
-*Sampling* decides which records a step sees, and must stay secret. *Noise* is what is added. *Chance* is
-what users' code draws by itself while it is given private records (dropout, augmentation), as secret as noise. Each
-purpose has streams
-of its own, one for each index (a step, a round and a candidate, ...), so that drawing more or less in one place moves
-nothing elsewhere: a run resumes from the number of steps alone, and record-and-replay, which forces noisy outputs
+*Sampling* decides which records a step sees, and must stay secret. *Noise* is what is added. *Chance* is what users'
+code draws by itself where it is given private records (dropout, augmentation), and is as secret. Each purpose has
+streams of its own, one for each index (a step, a round and a candidate, ...), so that drawing more or less in one place
+moves nothing elsewhere: a run resumes from the number of steps alone, and record-and-replay, which forces noisy outputs
 instead of drawing them, stays in step with the run it repeats.
 
-Without a seed sampling, noise and chance come from the system's source. Public streams are keyed by it, once, and replay forces
-that key like any other output, so that both of its runs make the same public choices.
+Without a seed sampling, noise and chance come from the system's source. Public streams are keyed by it, once, and
+replay forces that key like any other output, so that both of its runs make the same public choices.
 """
 
 from __future__ import annotations
