@@ -81,7 +81,7 @@ def each_draws(kind):
     """A model, a dataset, a collate function, and what the loop does to inputs: one of them draws."""
     models = {
         "dropout": lambda: By(nn.Dropout(0.5)),
-        "python in forward": lambda: By(lambda h: h * 2 if random.random() < 0.5 else h * (1 + random.random())),
+        "python in forward": lambda: By(lambda h: h * random.uniform(0.5, 2)),
         "numpy in forward": lambda: By(lambda h: h * float(np.random.uniform(0.5, 2))),  # noqa: NPY002
         "gumbel": lambda: By(lambda h: F.gumbel_softmax(h)),
         "vae": lambda: By(lambda h: h + torch.randn_like(h)),
