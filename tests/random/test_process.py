@@ -109,7 +109,7 @@ class Held:
 
     def __init__(self) -> None:
         own = np.random.default_rng(1)
-        self.noise = partial(np.random.RandomState(2).normal, 0.0)  # noqa: NPY002
+        self.noise = partial(np.random.RandomState(2).normal, 0.0)
         self.inside = [{"coin": random.Random(3).random}]
         self.closed = lambda: own.normal()
         self.torch = torch.Generator().manual_seed(4)
@@ -135,4 +135,4 @@ def test_generators_that_objects_hold_are_found_keyed_and_put_back():
 
 
 def test_the_process_s_own_are_not_held():
-    assert generators_in([random, random.random, np.random.rand, torch.default_generator, random.SystemRandom()]) == []  # noqa: NPY002
+    assert generators_in([random, random.random, np.random.rand, torch.default_generator, random.SystemRandom()]) == []

@@ -86,7 +86,11 @@ def each_draws(kind):
         "gumbel": lambda: By(lambda h: F.gumbel_softmax(h)),
         "vae": lambda: By(lambda h: h + torch.randn_like(h)),
     }
-    noises = {"python in data": random.random, "numpy in data": np.random.randn, "torch in data": lambda: torch.randn(())}  # noqa: NPY002
+    noises = {
+        "python in data": random.random,
+        "numpy in data": np.random.randn,
+        "torch in data": lambda: torch.randn(()),
+    }
     torch.manual_seed(3)
     model = models[kind]() if kind in models else network()
     records = Drawing(noises.get(kind) or Own()) if kind in noises or kind == "held by data" else RECORDS
@@ -249,7 +253,7 @@ def test_a_batch_of_a_loop_that_was_left_may_have_its_step_if_nothing_was_drawn(
 
 
 def test_a_loop_that_is_left_before_a_step_gives_the_generators_back():
-    model, optimizer, loader = private(By(nn.Dropout(0.5)), rng=None)
+    model, _, loader = private(By(nn.Dropout(0.5)), rng=None)
     seed_all()
     wanted = draws()
     seed_all()
@@ -260,7 +264,7 @@ def test_a_loop_that_is_left_before_a_step_gives_the_generators_back():
 
 
 def test_after_an_error_and_a_new_seed_the_new_seed_holds():
-    model, optimizer, loader = private(By(nn.Dropout(0.5)), rng=None)
+    model, _, loader = private(By(nn.Dropout(0.5)), rng=None)
     held = []
     try:
         batches = iter(loader)
@@ -321,7 +325,12 @@ def test_an_operation_draws_in_secret_too():
     def sums(rng):
         noise = Heard()
         run = Training(
-            lambda: each_draws("dropout")[0], dataset_size=N, batch_size=N, epochs=1, noise=noise, noise_multiplier=QUIET
+            lambda: each_draws("dropout")[0],
+            dataset_size=N,
+            batch_size=N,
+            epochs=1,
+            noise=noise,
+            noise_multiplier=QUIET,
         )
         kept, noise_of, public = [], Heard.release, Streams.public
 

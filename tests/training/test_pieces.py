@@ -90,7 +90,10 @@ def test_all_ranks_have_as_many_and_every_record_once(ranks):
 def test_enough_is_enough_for_units_of_any_size(size):
     generator = torch.Generator().manual_seed(size)
     for _ in range(50):
-        units, most = int(torch.randint(1, 12, (), generator=generator)), int(torch.randint(1, 9, (), generator=generator))
+        units, most = (
+            int(torch.randint(1, 12, (), generator=generator)),
+            int(torch.randint(1, 9, (), generator=generator)),
+        )
         owners = [u for u in range(units) for _ in range(int(torch.randint(1, most + 1, (), generator=generator)))]
         pieces = dealt(list(range(len(owners))), owners, 0, size, 0, 1)
         assert len(pieces) <= enough(units, most, size, 1)

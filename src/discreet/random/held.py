@@ -53,7 +53,7 @@ def _is_generator(value: Any) -> bool:
     if torch is not None and isinstance(value, torch.Generator):
         return not any(value is own for own in (torch.default_generator, *torch.cuda.default_generators))
     if isinstance(value, random.Random):
-        return value is not random._inst and not isinstance(value, random.SystemRandom)  # type: ignore[attr-defined]
+        return value is not random._inst and not isinstance(value, random.SystemRandom)
     return isinstance(value, np.random.Generator | np.random.RandomState) and value is not np.random.mtrand._rand
 
 
@@ -119,7 +119,7 @@ def _key(each: Any, rng: Rng) -> Callable[[], None]:
     if isinstance(each, np.random.Generator):
         bits = each.bit_generator
         state = bits.state
-        bits.state = type(bits)(np.random.SeedSequence(secret)).state  # type: ignore[call-arg]
+        bits.state = type(bits)(np.random.SeedSequence(secret)).state
         return partial(setattr, bits, "state", state)
     held = each.get_state()
     each.set_state(twister(rng)) if each.device.type == "cpu" else each.manual_seed(rng.word() >> 1)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random.mtrand import get_bit_generator, set_bit_generator
 from numpy.typing import NDArray
 
 from discreet.random.source import Rng
@@ -52,7 +53,7 @@ class States:
         global _untouched
         random.setstate(self.python)
         bits, _untouched, full = self.numpy
-        np.random.set_bit_generator(bits)
+        set_bit_generator(bits)
         if full is not None:
             np.random.set_state(full)  # noqa: NPY002  (the user's generator, not ours)
             _untouched = b""
@@ -80,7 +81,7 @@ def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
     Normal numbers are made in pairs, and the second of a pair is lost with the bit generator. To ask for it takes
     longer than all else here, so it is not asked where the bit generator has not moved since there was none.
     """
-    bits = np.random.get_bit_generator()
+    bits = get_bit_generator()
     fingerprint = _fingerprint(bits)
     if fingerprint and fingerprint == _untouched and bits is not _ours:
         return bits, fingerprint, None
@@ -107,7 +108,7 @@ def key_all(rng: Rng) -> int:
     random.seed(int.from_bytes(words[:_KEY].tobytes()))
     if _ours is None:
         _ours = np.random.MT19937(0)
-    np.random.set_bit_generator(_ours)
+    set_bit_generator(_ours)
     np.random.seed(words[_KEY:].view(np.uint32))  # noqa: NPY002
     processor, *others = _torch_generators() or [None]
     if processor is None:

@@ -1,7 +1,7 @@
 r"""What a private pass draws by itself: dropout, stochastic depth, augmentation, Gumbel noise, a VAE's sample.
 
 From before a batch is fetched until its step is over, the process's generators have states from the run's stream of
-chance: secret, in no checkpoint, and no seed of the user's. Before and after that they are the user's own, as they were.
+chance: secret, in no checkpoint, and no seed of the user's. Before and after they are the user's own, as they were.
 
 Why they must be secret. Torch draws the masks of a batch row after row. A record that leaves gives all later rows other
 masks, so for known masks the clipped sum moves by many clip norms, where one is paid for.
