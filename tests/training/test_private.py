@@ -230,6 +230,20 @@ def test_an_empty_draw_is_a_step_on_a_placeholder_of_weight_zero():
     assert optimizer.privacy.steps == 40
 
 
+def test_more_records_than_truncated_batches_are_priced_for_are_refused_not_cut():
+    """Of the first ones another comes in when one leaves, so that two records change."""
+
+    class Unpaid:
+        def charge(self, event, label="", *, unit="one record"):
+            raise AssertionError("charged")
+
+    sampler = TruncatedPoisson(batch_size=10, dataset_size=N - 1)
+    with pytest.raises(ValueError, match="dataset_size is 59, but there are more records"):
+        private(sampler=sampler, book=Unpaid())
+    _, _, loader = private(sampler=TruncatedPoisson(batch_size=10, dataset_size=N + 1))
+    assert loader.records == N
+
+
 def test_padded_batches_have_one_shape():
     sampler = TruncatedPoisson(batch_size=10, dataset_size=N, max_batch_size=16)
     model, optimizer, loader = private(sampler=sampler)

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from discreet.errors import extra, whole
 from discreet.pate.aggregation import SOFT_UNIT
 from discreet.pate.partition import teacher_of_records, teacher_of_units
-from discreet.random import Streams
-from discreet.random.process import process_generators
+from discreet.random import Streams, seeded
+from discreet.random.process import draw_from
 
 with extra("sklearn"):
     import joblib
@@ -123,7 +123,7 @@ class Teachers:
 
     def _learned(self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], seed: int) -> NDArray[Any] | None:
         """Votes, or none where the answers are not of the form."""
-        with warnings.catch_warnings(), process_generators(seed):  # a warning would tell of the part
+        with warnings.catch_warnings(), draw_from(seeded(seed)):  # a warning would tell of the part
             warnings.simplefilter("ignore")
             model = _seeded(clone(self.teacher, safe=False), seed).fit(X, y)
             if self.soft:

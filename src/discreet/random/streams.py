@@ -1,13 +1,14 @@
 """Named streams: one source for each purpose and place of an adaptive run.
 
-A run draws for three purposes. *Public* choices (an initial guess, an order that anyone may know) protect nobody.
-*Sampling* decides which records a step sees, and must stay secret. *Noise* is what is added. Each purpose has streams
-of its own, one for each index (a step, a round and a candidate, ...), so that drawing more or less in one place moves
-nothing elsewhere: a run resumes from the number of steps alone, and record-and-replay, which forces noisy outputs
+A run draws for four purposes. *Public* choices (an initial guess, an order that anyone may know) protect nobody.
+*Sampling* decides which records a step sees, and must stay secret. *Noise* is what is added. *Chance* is what users'
+code draws by itself where it is given private records (dropout, augmentation), and is as secret. Each purpose has
+streams of its own, one for each index (a step, a round and a candidate, ...), so that drawing more or less in one place
+moves nothing elsewhere: a run resumes from the number of steps alone, and record-and-replay, which forces noisy outputs
 instead of drawing them, stays in step with the run it repeats.
 
-Without a seed sampling and noise come from the system's source. Public streams are keyed by it, once, and replay forces
-that key like any other output, so that both of its runs make the same public choices.
+Without a seed sampling, noise and chance come from the system's source. Public streams are keyed by it, once, and
+replay forces that key like any other output, so that both of its runs make the same public choices.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import numpy as np
 
 from discreet.errors import whole
 from discreet.random.source import Rng, RngLike, as_rng, system
-from discreet.random.tap import noised
+from discreet.random.tap import heard, noised
 
 __all__ = ["Streams"]
 
-_PUBLIC, _SAMPLING, _NOISE = range(3)
+_PUBLIC, _SAMPLING, _NOISE, _CHANCE = range(4)
 _LARGEST = 2**32 - 1  # an index is one word of a key: a larger one would be two, and could be another index
 
 
@@ -48,9 +49,7 @@ class Streams:
 
     def public(self, *index: int) -> Rng:
         """A source for choices that anyone may know; never for noise."""
-        if self._root is None:
-            self._root = noised("key of public choices", 0, "l1", 0, system().word)
-        return _child(self._root, _PUBLIC, index)
+        return _child(self._known_root(), _PUBLIC, index)
 
     def sampling(self, *index: int) -> Rng:
         """A source for the choice of records."""
@@ -59,6 +58,17 @@ class Streams:
     def noise(self, *index: int) -> Rng:
         """A source for noise."""
         return _child(self._root, _NOISE, index) if self._seeded else system()
+
+    def chance(self, *index: int) -> Rng:
+        """A source for what users' code draws by itself. Where replay listens, both of its runs have the same."""
+        if self._seeded or heard() is not None:
+            return _child(self._known_root(), _CHANCE, index)
+        return system()
+
+    def _known_root(self) -> int:
+        if self._root is None:
+            self._root = noised("key of public choices", 0, "l1", 0, system().word)
+        return self._root
 
 
 def _child(root: int | None, purpose: int, index: tuple[int, ...]) -> Rng:

@@ -125,9 +125,7 @@ class Training(Generic[Model]):
         def trained() -> Release[Model]:
             start(run)
             model.train()
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(streams.public(1).word())  # dropout and the like
-                quietly(lambda: self._train(run, batches))
+            quietly(lambda: self._train(run, batches))
             return Release(model, self.event, reproducible=run.reproducible, unit=self.unit)
 
         return trained

@@ -56,13 +56,15 @@ class OptimizerHooks:
         return None if closure is None else ((args[0], answer), {})
 
     def _refuse(self, optimizer: Optimizer) -> None:
+        self._run.chance.refuse()
         refuse_new_parameters(self._run.model, optimizer, self._known)
         refuse_gradients(self._seen)
         if self._parameters is not self._seen:
             refuse_gradients(self._parameters)
 
     def after_step(self, *_: Any) -> None:
-        """Other runs' tapes listen again."""
+        """The pass is over, and other runs' tapes listen again."""
+        self._run.chance.end()
         for tape in self._hushed:
             tape.paused = False
         self._hushed = []

@@ -16,10 +16,10 @@ from discreet.random import Rng
 from discreet.training.collating import FEW, collated_alone, fingerprint, refuse_mixing, zeroed
 from discreet.training.distributed import digest
 from discreet.training.gradients.trees import tensors
-from discreet.training.pieces import PLACEHOLDER, dealt
+from discreet.training.pieces import PLACEHOLDER, dealt, enough
 from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
 from discreet.training.run import Batch, Run
-from discreet.training.sampling import Indices, TruncatedPoisson
+from discreet.training.sampling import Indices
 
 with extra("torch"):
     import torch
@@ -30,6 +30,7 @@ with extra("torch"):
 __all__ = ["PrivateLoader", "checked"]
 
 COMPARED = 16  # records that ranks compare
+_OVER = object()
 
 
 class _Filled(Dataset[Any]):
@@ -105,16 +106,21 @@ class PrivateLoader:
     ``max_physical_batch_size``."""
 
     def __init__(
-        self, loader: DataLoader[Any], run: Run, *, max_physical_batch_size: int | None = None, placeholder: Any = None
+        self,
+        loader: DataLoader[Any],
+        run: Run,
+        *,
+        max_physical_batch_size: int | None = None,
+        placeholder: Any = None,
+        pieces_are_met: bool = True,
     ) -> None:
         self.dataset, self.sampler, self.batch_size = loader.dataset, run.plan.sampler, loader.batch_size
         self.collate_fn, self.num_workers = loader.collate_fn, loader.num_workers
         self.run, self._loader, self._placeholder, self._piece = run, loader, placeholder, max_physical_batch_size
         self._tried = False  # whether the collate function was
+        self._pieces_are_met = pieces_are_met  # by the user's loop, which may count them
         self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
-        if isinstance(self.sampler, TruncatedPoisson):  # its price holds up to the declared size
-            self.records = min(self.records, self.sampler.dataset_size)
         if placeholder is None and not self.records:
             raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
 
@@ -125,6 +131,14 @@ class PrivateLoader:
         return f"PrivateLoader({self.sampler!r})"
 
     @cached_property
+    def pieces_per_batch(self) -> int | None:
+        """The public number of pieces that a loop meets for every batch; none where nobody counts them."""
+        units = self.sampler.largest
+        if units is None or not self._pieces_are_met:
+            return None
+        return enough(units, self.sampler.rows_per_unit, self._piece, self.run.ranks.count)
+
+    @cached_property
     def placeholder(self) -> Any:
         """The record of weight zero: as given, or the form of the first record. Not read before the plan was
         charged."""
@@ -133,10 +147,18 @@ class PrivateLoader:
     def __iter__(self) -> Iterator[Any]:
         self._refuse_other_records()
         steps = self.run.begin_pass()
+        loop = self.run.loop
+        self.run.chance.look_into(self.dataset, self.collate_fn, self.run.model)
+        batches = self._batches(steps, loop)
         try:
-            yield from self._batches(steps, self.run.loop)
+            while True:
+                self.run.begin_fetch()
+                batch = next(batches, _OVER)
+                if batch is _OVER:
+                    return
+                yield batch
         finally:
-            self.run.leave_pass()  # also when the loop is left early
+            self.run.leave_pass(loop)  # also when the loop is left early
 
     def _batches(self, steps: range, loop: int) -> Iterator[Any]:
         waiting: deque[Batch] = deque()
@@ -155,16 +177,21 @@ class PrivateLoader:
             self._tried = True
             some = [self.dataset[i] for i in range(min(FEW, self.records))]
             refuse_mixing(self.collate_fn, some, self.placeholder, unverified=self.run.unverified)
+            self.run.begin_fetch()  # anew, so that a run that is resumed here, and tries it again, draws the same
         batches = DataLoader(
             _Filled(self.dataset, self.placeholder),
             batch_sampler=drawn,
             collate_fn=self.collate_fn,
             num_workers=self.num_workers,
             pin_memory=self._loader.pin_memory,
-            worker_init_fn=self._loader.worker_init_fn,
+            worker_init_fn=self.run.chance.for_workers(
+                steps.start, self._loader.worker_init_fn, self.dataset, self.collate_fn
+            ),
             timeout=self._loader.timeout,
         )
-        for batch in batches:
+        fetched = iter(batches)  # draws a seed for its workers
+        self.run.begin_fetch()
+        for batch in fetched:
             handed = waiting.popleft()
             alone = None if self.collate_fn is default_collate else partial(self._alone, handed.indices, tensors(batch))
             self.run.hand_out(handed, batch, loop, alone)
@@ -226,7 +253,8 @@ class _Drawn:
         sampler, ranks = self.loader.sampler, self.loader.run.ranks
         owners = sampler.owners(drawn)
         whose = None if owners is None else owners.tolist()
-        cut = dealt(drawn.tolist(), whose, sampler.static_size or 0, self.loader._piece, ranks.rank, ranks.count)
+        static, size, number = sampler.static_size or 0, self.loader._piece, self.loader.pieces_per_batch
+        cut = dealt(drawn.tolist(), whose, static, size, ranks.rank, ranks.count, number)
         sample = digest((drawn.tolist(), whose)) if ranks.count > 1 else 0
         for number, piece in enumerate(cut):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])

@@ -2,6 +2,10 @@
 
 Where a unit may bring several records, a piece holds whole units, so that each is clipped as one. A unit that is larger
 than a piece has pieces of its own, and is clipped when the last of them has come.
+
+A loop may count what it meets: a learning rate by hand, an average of weights, a progress bar. How many records a batch
+has may be private, so the number of its pieces is not made of that: ``enough`` of them, a public number, come for every
+batch, the last ones empty. A batch that needs more, which hardly ever happens, has larger ones.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from discreet.training.gradients.units import Owners
 with extra("torch"):
     import torch
 
-__all__ = ["PLACEHOLDER", "Piece", "dealt", "pieces"]
+__all__ = ["PLACEHOLDER", "Piece", "dealt", "enough", "pieces"]
 
 PLACEHOLDER = -1
 
@@ -47,31 +51,53 @@ def pieces(drawn: list[int], owners: Sequence[int] | None, wanted: int, size: in
     return [Piece(filled[i : i + size], nobody) for i in range(0, len(filled), size)]
 
 
+def enough(units: int, rows: int, size: int | None, ranks: int) -> int:
+    """The pieces that a batch of so many units needs at most, each of so many rows at most, shared by ranks.
+
+    >>> enough(285, 1, 64, 1), enough(30, 20, 64, 1), enough(30, 100, 64, 2), enough(285, 1, None, 1)
+    (5, 10, 30, 1)
+    """
+    if size is None:
+        return 1
+    own = -(-units // ranks)
+    return -(-own // (size // rows)) if rows <= size else own * -(-rows // size)
+
+
 def dealt(
-    drawn: list[int], owners: Sequence[int] | None, static: int, size: int | None, rank: int, ranks: int
+    drawn: list[int],
+    owners: Sequence[int] | None,
+    static: int,
+    size: int | None,
+    rank: int,
+    ranks: int,
+    number: int | None = None,
 ) -> list[Piece]:
-    """The pieces of one of several ranks: units are dealt to them in turn, and all have as many pieces.
+    """The pieces of one of several ranks: units are dealt to them in turn, and all have as many pieces, ``number`` if
+    that is given.
 
     >>> [piece.rows for piece in dealt([3, 5, 8], None, 0, 1, 1, 2)]
     [[5], [-1]]
     >>> [piece.rows for piece in dealt([3, 5, 8, 9], [0, 1, 1, 2], 0, None, 1, 2)]
     [[5, 8]]
+    >>> [[piece.rows for piece in dealt(drawn, None, 0, 2, 0, 1, number=2)] for drawn in ([3], [3, 5, 8, 9, 10])]
+    [[[3], [-1]], [[3, 5, 8, 9], [10]]]
     """
     wanted = max(1, -(-static // ranks))
     whose = range(len(drawn)) if owners is None else owners
     turns = [turn for turn, (_, group) in enumerate(groupby(whose)) for _ in group]
 
-    def share(of: int) -> list[Piece]:
+    def share(of: int, size: int | None) -> list[Piece]:
         mine = [place for place, turn in enumerate(turns) if turn % ranks == of]
         return pieces(
             [drawn[place] for place in mine], None if owners is None else [owners[i] for i in mine], wanted, size
         )
 
-    if ranks == 1:
-        return share(0)
-    each = [share(of) for of in range(ranks)]
+    each = [share(of, size) for of in range(ranks)]
+    while number is not None and size is not None and max(map(len, each)) > number:
+        size *= 2
+        each = [share(of, size) for of in range(ranks)]
     nothing = Piece([PLACEHOLDER], None if owners is None else Owners(torch.full((1,), -1)))
-    return each[rank] + [nothing] * (max(map(len, each)) - len(each[rank]))
+    return each[rank] + [nothing] * (max(number or 0, *map(len, each)) - len(each[rank]))
 
 
 def _of_units(drawn: list[int], owners: Sequence[int], size: int) -> Iterator[Piece]:

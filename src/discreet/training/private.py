@@ -277,6 +277,7 @@ def prepared(
     unverified: str = "",
     debug: bool = False,
     ranks: Ranks | None = None,
+    pieces_are_met: bool = True,
 ) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     ranks = ranks or Ranks()
@@ -310,7 +311,9 @@ def prepared(
         shards=shards,
         **told,
     )
-    return run, PrivateLoader(loader, run, max_physical_batch_size=how.max_physical_batch_size, placeholder=placeholder)
+    size = how.max_physical_batch_size
+    met: Any = {"placeholder": placeholder, "pieces_are_met": pieces_are_met}
+    return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)
 
 
 def _facts(

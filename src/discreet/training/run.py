@@ -19,6 +19,7 @@ from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
 from discreet.random.tap import heard, noised
 from discreet.sessions import PaidOnce, one_at_a_time
+from discreet.training.chance import Chance
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
@@ -98,6 +99,7 @@ class Run(PaidOnce):
         self.position = 0  # batches that were handed out
         self.loop = 0  # which loop over the loader is the current one
         self.batch: Batch | None = None
+        self.chance, self._next = Chance(streams), (0, 0)  # of the passes; the step and the piece that come next
         self.at_batches: Callable[[], None] = lambda: None  # what else happens when a batch is handed out
         self.between_pieces = False  # whether the last step was of a piece, and more of its batch will come
         self.clip_norm = plan.clipping.max_grad_norm
@@ -126,9 +128,15 @@ class Run(PaidOnce):
         self.batch, self.loop, self.between_pieces = None, self.loop + 1, False
         self.clipped.begin()
         length = self.plan.sampler.steps_per_pass
-        if not self.plan.sampler.passes:
-            return range(self.steps, self.steps + length)
-        return range(self.position, self.position + length - self.position % length)
+        steps = range(self.steps, self.steps + length)
+        if self.plan.sampler.passes:
+            steps = range(self.position, self.position + length - self.position % length)
+        self._next = steps.start, 0
+        return steps
+
+    def begin_fetch(self) -> None:
+        """The loader is about to read records: what users' code draws from now on, until their step, is secret."""
+        self.chance.begin(*self._next)
 
     def sampling(self, step: int) -> Rng:
         """The source of a step's batch. One that is shared by ranks is another in every loop: a step that a loop draws
@@ -166,6 +174,9 @@ class Run(PaidOnce):
                 "zero_grad."
             )
         self.ranks.refuse_stopped()
+        if not self.chance.held:
+            self.begin_fetch()
+        self._next = (batch.step + 1, 0) if batch.last else (batch.step, batch.number + 1)
         self.at_batches()
         if batch.first:
             self.clipped.begin()
@@ -218,8 +229,10 @@ class Run(PaidOnce):
         alike = options(self.optimizer, self.ranks)
         return self.ranks.together(*place, alike, near=likeness(self.model, self.ranks))
 
-    def leave_pass(self) -> None:
-        """The loop over the loader is over, or was left: what was held for its last batch goes."""
+    def leave_pass(self, loop: int) -> None:
+        """A loop over the loader is over, or was left: what was held for its last batch goes."""
+        if loop == self.loop:
+            self.chance.end() if self.batch is None else self.chance.leave()
         self.clipped.verification.end()
         self._shards.end()
         self.between_pieces = False
@@ -313,17 +326,10 @@ class Run(PaidOnce):
             "planned": self.plan.event.to_json(),
             "plan": self.plan.identity,
             "run": self._name,
-            "chance": self._chance(),
+            # where the user's generator goes on, under a seed; otherwise nothing of any generator, because how many
+            # numbers the loop took may tell how many records there were
+            **({"chance": self.chance.users_state} if self.streams.reproducible else {}),
         }
-
-    def _chance(self) -> Tensor:
-        """Where torch's own generator goes on: with a seed as it was, otherwise anew, because how many numbers dropout
-        and the like took of it tells how many records there were."""
-        if self.streams.reproducible:
-            return torch.get_rng_state()
-        other = torch.Generator()
-        other.seed()
-        return other.get_state()
 
     def secret_state_dict(self) -> dict[str, Any]:
         """What correlated noise remembers: with it, noise that was released can be taken away."""
@@ -370,7 +376,7 @@ class Run(PaidOnce):
             float(state["clip_norm"]),
         )
         self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
-        if self.ranks.rank == 0:  # the others' records are dropped out by chances of their own
+        if self.streams.reproducible and self.ranks.rank == 0:  # the other ranks' loops draw by themselves
             torch.set_rng_state(state["chance"])
         self.clipped.begin()
         self.optimizer.zero_grad()

@@ -87,6 +87,16 @@ class Sampler(ABC):
         return None
 
     @property
+    def largest(self) -> int | None:
+        """A number of units that a batch hardly ever exceeds, by public facts; none where sizes are public anyway."""
+        return _hardly_exceeded(self.expected, self.dataset_size)
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The most records that a unit brings to a batch."""
+        return 1
+
+    @property
     @abstractmethod
     def participation(self) -> Participation:
         """How records take part in steps: what noise is priced for."""
@@ -110,6 +120,11 @@ class Sampler(ABC):
     def owners(self, drawn: Indices) -> Indices | None:
         """Whose each record of a draw is, those of one unit after another; none where each is a unit by itself."""
         return None
+
+
+def _hardly_exceeded(mean: float, most: int) -> int:
+    """Six standard deviations above the mean of independent coins."""
+    return min(most, math.ceil(mean + 6 * math.sqrt(mean) + 1))
 
 
 def _bins(keys: Sequence[object], count: int, rng: Rng) -> Indices:
@@ -140,7 +155,10 @@ class Poisson(Sampler):
 class TruncatedPoisson(Sampler):
     """Poisson batches cut to ``max_batch_size`` and, with ``padded``, filled up to it: every batch has the same shape.
 
-    The chance of a cut is charged (Chua et al. 2024). By default the limit is six standard deviations above the mean.
+    The chance of a cut is charged (Chua et al. 2024), for at most ``dataset_size`` records: a public bound on their
+    number. More are refused. To leave some out would not do, by whatever rule: where one of the others leaves, one of
+    them comes in, and two records change where one is paid for. By default the limit is six standard deviations above
+    the mean.
     """
 
     max_batch_size: int | None = None
@@ -151,7 +169,12 @@ class TruncatedPoisson(Sampler):
         """The largest batch."""
         if self.max_batch_size is not None:
             return self.max_batch_size
-        return min(self.dataset_size, math.ceil(self.expected + 6 * math.sqrt(self.expected) + 1))
+        return _hardly_exceeded(self.expected, self.dataset_size)
+
+    @property
+    def largest(self) -> int:
+        """The limit."""
+        return self.limit
 
     @property
     def static_size(self) -> int | None:
@@ -162,6 +185,14 @@ class TruncatedPoisson(Sampler):
     def participation(self) -> Participation:
         """Coins, and the chance of a cut."""
         return TruncatedPoissonSampling(self.rate, self.limit, self.dataset_size)
+
+    def check(self, records: int) -> None:
+        """No more records than the chance of a cut is charged for."""
+        if records > self.dataset_size:
+            raise ValueError(
+                f"dataset_size is {self.dataset_size}, but there are more records: {type(self).__name__} batches are "
+                "priced for at most so many. Declare a public number that is never exceeded."
+            )
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins, and where there are too many heads a uniform choice among them."""
@@ -174,6 +205,8 @@ class TruncatedPoisson(Sampler):
 @dataclass(frozen=True, kw_only=True)
 class FixedSize(Sampler):
     """A uniform choice of exactly ``batch_size`` records, without replacement; the number of records is public."""
+
+    largest = None
 
     @property
     def participation(self) -> Participation:
@@ -215,7 +248,7 @@ class BallsInBins(Sampler):
 class Shuffled(Sampler):
     """Each pass goes through all records in a random order; the number of records is public."""
 
-    passes = True
+    passes, largest = True, None
 
     @property
     def participation(self) -> Participation:

@@ -110,6 +110,11 @@ class PerUser(Sampler):
         return self._law.expected
 
     @property
+    def rows_per_unit(self) -> int:
+        """Those of a user."""
+        return self.records_per_user
+
+    @property
     def participation(self) -> Participation:
         """How users take part."""
         return self._law.participation

@@ -23,6 +23,7 @@ from discreet.accounting.selection import runs_of
 from discreet.adjacency import Adjacency
 from discreet.errors import extra
 from discreet.random import RngLike, Streams
+from discreet.random.process import draw_from
 from discreet.random.tap import noised
 from discreet.release import Chargeable, Operation, Release, charged
 from discreet.tuning.runs import draw_runs
@@ -151,8 +152,9 @@ class Selection:
         draw = streams.sampling(1, run)
         index = noised("candidate", 0, "l1", 0, lambda: draw.below(len(self.candidates)))
         try:
-            model = self._afresh(index).release(data, streams.noise(run, 0)).value
-            score = float(self.score.release((model, data), streams.noise(run, 1)).value)
+            with draw_from(streams.chance(run)):  # what candidates and predictions draw by themselves, row after row
+                model = self._afresh(index).release(data, streams.noise(run, 0)).value
+                score = float(self.score.release((model, data), streams.noise(run, 1)).value)
         except Exception:  # a failure is a result like any other, and the worst
             score = math.nan
         if math.isnan(score):

@@ -43,3 +43,7 @@ class SharedStreams(Streams):
     def noise(self, *index: int) -> Rng:
         """Another one on every rank."""
         return super().noise(*index, self._ranks.rank)
+
+    def chance(self, *index: int) -> Rng:
+        """Another one on every rank: each has rows of its own."""
+        return super().chance(*index, self._ranks.rank)

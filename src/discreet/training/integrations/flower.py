@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra
+from discreet.random import system
+from discreet.random.process import draw_from
 from discreet.training.federated import Federation, clipped_update
 
 with extra("flower"):
@@ -107,7 +109,8 @@ def clip_update(msg: Message, context: Context, call_next: Callable[[Message, Co
     [sent], [config] = msg.content.array_records.values(), msg.content.config_records.values()
     norm, before, names = float(config[CLIP_NORM]), sent.to_numpy_ndarrays(), list(sent)
     try:
-        reply = call_next(msg, context)
+        with draw_from(system()):  # clients that share a process, as in a simulation, must not share its chance
+            reply = call_next(msg, context)
     except Exception as error:  # what it says may tell of records, and engines write it into the server's log
         return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, type(error).__name__), reply_to=msg)
     if reply.has_error():

@@ -148,6 +148,7 @@ class Terms:
             Streams(self._rng) if ranks.count == 1 else SharedStreams(self._rng, ranks),
             speed=replace(self.speed, max_physical_batch_size=size),
             ranks=ranks,
+            pieces_are_met=False,  # but for the last: see Batches
             **self._shown,
         )
         start(run)
