@@ -17,6 +17,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
+from discreet.training.gradients.agreement import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
 from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.constants import Constants, Course
 from discreet.training.gradients.lone import LoneRuns
@@ -25,7 +26,16 @@ from discreet.training.gradients.replay import ancestors, calls_of_losses, recom
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trial import trial
 from discreet.training.memory import return_freed_memory
-from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
+from discreet.training.refusals import (
+    EARLIER,
+    SEVERAL,
+    UNEQUAL,
+    UNJUDGED,
+    UNKNOWN,
+    UNREPEATABLE,
+    MixedRecords,
+    PrivateTrainingError,
+)
 
 with extra("torch"):
     import torch
@@ -79,44 +89,58 @@ class Judgement:
             if self.tape.large:
                 return_freed_memory()
         for claim in claimed:
-            self._compare(claim, self.tape, self.records, made_up=False)
+            self._compare(claim, self.tape, self.records, PRIVATE)
         self._refuse_written(self.tape, self.records)
 
-    def _compare(self, claim: Claim, tape: LossTape, records: int, *, made_up: bool) -> None:
+    def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
         """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
         for all records."""
-        wrong: tuple[Reading, list[str]] | None = None
-        readings = self.memory.readings
+        agreement, readings = Agreement(self.runs, tape, records, tolerance), self.memory.readings
+        wrong: list[Reading] = []
         for reading in list(readings):
             try:
-                names = self.runs.differing(claim, tape, records, reading, tight=made_up)
+                differs = bool(agreement.differing(claim, reading))
             except PrivateTrainingError:
                 raise
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
-            if not names:
-                del readings[: readings.index(reading)]
-                if not made_up:
+            if not differs:
+                doubtful = [other for other in wrong if not _contradicted(agreement, claim, other)]
+                readings[:] = doubtful + readings[readings.index(reading) :]
+                if tolerance.private:
                     self._refuse_padding(claim, reading)
                 return
-            wrong = wrong or (reading, names)
-        if wrong is None:
-            if not made_up:
-                self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            wrong.append(reading)
+        if not wrong and tolerance.private:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+        named = [(reading, self._beyond_rounding(agreement, claim, reading)) for reading in wrong]
+        if not wrong or not all(names for _, names in named):
             return
-        if made_up or self.memory.debug:
+        if not tolerance.private or self.memory.debug:
             self._refuse_written(tape, records)
-            explanation.refuse(claim, tape, self.runs, records, *wrong)
+            explanation.refuse(claim, tape, self.runs, records, *named[0])
         raise MixedRecords(UNEQUAL)
+
+    def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: Reading) -> list[str]:
+        """The parameters in which a claim is wrong, whatever rounding did; where the record alone does not answer
+        alike twice, nothing can be said."""
+        try:
+            return agreement.beyond_rounding(claim, reading)
+        except Unrepeatable:
+            self.memory.refuse(PrivateTrainingError(UNREPEATABLE))
+            return []
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
         alone = None if self.tape.alone is None or claim.several else self.tape.alone((claim.row, *claim.others))
         if alone is None:
             return
-        own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
+        reading = replace(reading, own={id(x): y for x, y in zip(self.tape.given, alone, strict=True)})
+        agreement = Agreement(self.runs, self.tape, self.records, PRIVATE)
         try:
-            wrong = self.runs.differing(claim, self.tape, self.records, replace(reading, own=own))
+            wrong = agreement.differing(claim, reading) and self._beyond_rounding(agreement, claim, reading)
+        except PrivateTrainingError:
+            raise
         except Exception:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
             return
@@ -133,7 +157,7 @@ class Judgement:
         except Exception:  # shapes or values that only records have: the private ones are judged in any case
             return
         for claim in claimed:
-            self._compare(claim, made, count, made_up=True)
+            self._compare(claim, made, count, MADE_UP)
         self._refuse_written(made, count)
         self.runs.written.clear()
 
@@ -196,6 +220,14 @@ class Judgement:
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)
+
+
+def _contradicted(agreement: Agreement, claim: Claim, reading: Reading) -> bool:
+    """Whether a reading is wrong for a record, whatever rounding did."""
+    try:
+        return bool(agreement.beyond_rounding(claim, reading))
+    except Unrepeatable:
+        return True
 
 
 def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:
