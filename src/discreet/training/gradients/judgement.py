@@ -20,6 +20,7 @@ from discreet.training.gradients import explanation
 from discreet.training.gradients.agreement import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
 from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.constants import Constants, Course
+from discreet.training.gradients.listening import Names
 from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.readings import READINGS, Reading
 from discreet.training.gradients.replay import ancestors, calls_of_losses, recomputed_inputs
@@ -60,6 +61,8 @@ class Memory:
         default_factory=set
     )  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
+    by_model: set[str] | None = None  # parameters and buffers that lone records' runs write; unknown before one ran
+    numbers: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)  # that the loop wrote into the model with
 
     def refuse(self, error: PrivateTrainingError) -> None:
         """Refuse what cannot be judged, unless the user vouches for it."""
@@ -83,14 +86,18 @@ class Judgement:
         self._refuse_constants()
         self._refuse_earlier()
         self._refuse_several_rows()
-        if not self.memory.made_up:
-            self.memory.made_up = True
-            self._made_up()
-            if self.tape.large:
-                return_freed_memory()
+        self._made_up(READINGS[0])
         for claim in claimed:
             self._compare(claim, self.tape, self.records, PRIVATE)
         self._refuse_written(self.tape, self.records)
+        self._refuse_written_by_loop()
+
+    def judge_made_up(self, *, alone: bool) -> None:
+        """Ask what does not need the batch's records: there is one ``alone``, or none whose gradient is finite."""
+        self._refuse_earlier()
+        # of one record every tensor may be a row: those that are not of the batch are taken as they are
+        self._made_up(Reading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
+        self._refuse_written_by_loop()
 
     def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
         """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
@@ -147,11 +154,17 @@ class Judgement:
         if wrong:
             raise MixedRecords(UNEQUAL)
 
-    def _made_up(self) -> None:
-        """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
-        count = self.records if self.tape.counted else min(self.records, FEW)
+    def _made_up(self, reading: Reading, least: int = 0) -> None:
+        """Ask of made-up records, once; of ``least`` at least. What they cannot be made for is asked of the private
+        ones alone."""
+        if self.memory.made_up:
+            return
+        count = self.records if self.tape.counted else max(least, min(self.records, FEW))
+        if count == 1:  # and which numbers count the records cannot be told
+            return
+        self.memory.made_up = True
         try:
-            made, claimed = trial(self.tape, self.runs, self.records, count, FEW)
+            made, claimed = trial(self.tape, self.runs, self.records, count, FEW, reading)
         except PrivateTrainingError:
             raise
         except Exception:  # shapes or values that only records have: the private ones are judged in any case
@@ -159,7 +172,10 @@ class Judgement:
         for claim in claimed:
             self._compare(claim, made, count, MADE_UP)
         self._refuse_written(made, count)
+        self._note_written()
         self.runs.written.clear()
+        if self.tape.large:
+            return_freed_memory()
 
     def _refuse_constants(self) -> None:
         """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
@@ -220,6 +236,30 @@ class Judgement:
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)
+
+    def _refuse_written_by_loop(self) -> None:
+        """Refuse what the loop itself, or a thread of its own, wrote into parameters and buffers: from the batch, or
+        nobody knows from what. What a lone record's run writes, too, the model has written."""
+        model, names, numbers = self.runs.model, Names(self.runs.model), dict[str, list[tuple[float, ...]]]()
+        for write in self.tape.writes:
+            name = names.of(write.target)
+            if name is not None and write.of_data:
+                explanation.refuse_written(name, model)
+            if name is not None:
+                numbers.setdefault(name, []).append(write.numbers)
+        self._note_written()
+        if self.memory.by_model is not None and not self.memory.unverified:
+            for name in self.runs.before.tensors_changed_now():
+                if name not in self.memory.by_model and name not in numbers:
+                    explanation.refuse_written(name, model)
+        if self.tape.reading and any(numbers[name] != self.memory.numbers.get(name, numbers[name]) for name in numbers):
+            self.memory.refuse(PrivateTrainingError(UNKNOWN))  # a number that may have been read off the records
+        self.memory.numbers |= numbers
+
+    def _note_written(self) -> None:
+        if self.runs.written:
+            self.memory.by_model = self.memory.by_model or set()
+            self.memory.by_model |= {name for _, names, _ in self.runs.written for name in names}
 
 
 def _contradicted(agreement: Agreement, claim: Claim, reading: Reading) -> bool:

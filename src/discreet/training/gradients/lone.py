@@ -6,7 +6,7 @@ Nothing of the engine takes part: the modules run unwatched, the backward pass i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,7 @@ CLOSE = 1e-3  # of an output's gradient
 
 Change = Callable[[Tensor], Tensor]
 
+
 class Catcher:
     """Is told of outermost calls, and keeps what the last one gave, before later hooks changed it."""
 
@@ -50,7 +51,7 @@ class LoneRuns:
     """Runs single records of a tape through the model and the loss, from the state in which the batch met them."""
 
     def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
-        self.watch, self.contraction, self.model, self._before = watch, contraction, model, before
+        self.watch, self.contraction, self.model, self.before = watch, contraction, model, before
         self.known = {id(x) for x in [*model.parameters(), *model.buffers()]}
         self.mean = reduction == "mean"
         self.parameters: Mapping[str, Tensor] = watch.parameters
@@ -84,22 +85,22 @@ class LoneRuns:
         with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
             own = self.row(tape, row, records, reading, change)
             found = self.contraction.scaled(self._backward(tape, own, reading))
-            names = self._before.changed_now()
+            names = self.before.changed_now()
             self.written.append(((row, *reading.others), names, State(self.model) if names else None))
         return found
 
     @contextmanager
     def from_before(self) -> Iterator[None]:
         """The model in the state in which the batch met it, for the length of a block."""
-        now = State(self.model) if self._before.changed_now() else None
+        now = State(self.model) if self.before.changed_now() else None
         if now is not None:
-            self._before.restore()
+            self.before.restore()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of one record alone nobody asked
                 yield
         finally:
-            (now or self._before).restore()
+            (now or self.before).restore()
 
     def output_gradients_differ(self, tape: LossTape, row: int, records: int, reading: Reading) -> bool:
         """Whether the loss sends another gradient to the model's outputs for a record where it is alone."""

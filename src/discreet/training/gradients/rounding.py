@@ -34,7 +34,7 @@ EXACT = frozenset(
         *("amax", "amin", "aminmax", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk"),
         *("clamp", "clamp_max", "clamp_min", "cummax", "cummin", "maximum", "minimum", "relu", "threshold"),
         *("_to_copy", "_unsafe_index", "cat", "clone", "constant_pad_nd", "copy", "gather", "index", "index_select"),
-        *("abs", "embedding", "masked_fill", "neg", "repeat", "stack", "where"),
+        *("abs", "embedding", "fill", "masked_fill", "neg", "repeat", "stack", "where", "zero"),
     }
 )
 """Operations that choose or copy: nothing is rounded, and backward passes look for what was chosen by its value."""
@@ -60,10 +60,11 @@ class RandomRounding(TorchDispatchMode):
         if not any(_place(x) in self._held for x in tensors((args, kwargs or {})) if _has_place(x)):
             return output
         name = func._schema.name.partition("::")[2]
-        fresh = all(part.alias_info is None for part in func._schema.returns)  # neither a view nor written over
+        views = any(part.alias_info is not None and not part.alias_info.is_write for part in func._schema.returns)
+        exact = views or name.rstrip("_") in EXACT or name.endswith("_like")
         for x in tensors(output):
             if x.is_floating_point() and _has_place(x):
-                if fresh and name not in EXACT and not name.endswith("_like"):
+                if not exact:
                     self._move(x)
                 self._held[_place(x)] = x
         return output
