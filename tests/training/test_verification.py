@@ -23,7 +23,20 @@ from discreet.training.gradients.replay import given_chance
 from discreet.training.gradients.schedule import FIRST, Schedule
 from discreet.training.refusals import UNEQUAL, UNJUDGED
 from tests.training import adversaries, honest, sensitivity
-from tests.training.adversaries import Around, C, Codebook, D, Words, centre, later, tensors, token_mean, train, words
+from tests.training.adversaries import (
+    Around,
+    Book,
+    C,
+    Codebook,
+    D,
+    Words,
+    centre,
+    later,
+    tensors,
+    token_mean,
+    train,
+    words,
+)
 from tests.training.loops import private, step, weights
 
 
@@ -149,13 +162,6 @@ def test_a_run_for_debugging_says_that_it_is_not_private():
 def looped(out, y):
     """A loss that no replay on one record can follow."""
     return sum(F.cross_entropy(out[i], y[i]) for i in range(len(y))) / len(y)
-
-
-class Book:
-    label = ""
-
-    def charge(self, event, label="", *, unit="one record"):
-        self.label = label
 
 
 def test_what_cannot_be_judged_is_refused_unless_a_reason_is_given_which_the_account_repeats():

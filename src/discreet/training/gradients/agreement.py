@@ -60,6 +60,7 @@ class Agreement:
     tape: LossTape
     records: int
     tolerance: Tolerance
+    _first: list[tuple[Reading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
     _judged: list[tuple[float, list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
 
     def differing(self, claim: Claim, reading: Reading, scale: float | None = None) -> list[str]:
@@ -69,6 +70,7 @@ class Agreement:
         """
         reading = _of_claim(reading, claim)
         alone = self.runs.gradient(self.tape, claim.row, self.records, reading)
+        self._first.append((reading, alone))
         if not _finite(claim.gradient):
             return []  # such a record contributes nothing
         if not _finite(alone):
@@ -78,14 +80,14 @@ class Agreement:
         return names and self._beyond(claim, self._without_onednn(claim, reading), scale)
 
     def beyond_rounding(self, claim: Claim, reading: Reading) -> list[str]:
-        """The parameters that differ and for which rounding cannot be the reason.
+        """The parameters that ``differing`` found, and for which rounding cannot be the reason.
 
         Raises ``Unrepeatable`` where the record alone does not answer alike twice.
         """
         reading, written = _of_claim(reading, claim), list(self.runs.written)
         try:
-            alone, again = (self.runs.gradient(self.tape, claim.row, self.records, reading) for _ in range(2))
-            if not _same(alone, again):
+            alone = next(gradient for known, gradient in self._first if known == reading)
+            if not _same(alone, self.runs.gradient(self.tape, claim.row, self.records, reading)):
                 raise Unrepeatable
             if not _finite(alone):  # numbers too large for single precision; made-up ones are not
                 return [] if self.tolerance.private else list(self.runs.parameters)

@@ -133,9 +133,10 @@ class Judgement:
         alike twice, nothing can be said."""
         try:
             return agreement.beyond_rounding(claim, reading)
-        except Unrepeatable:
-            self.memory.refuse(PrivateTrainingError(UNREPEATABLE))
-            return []
+        except Exception as error:
+            reason = UNREPEATABLE if isinstance(error, Unrepeatable) else UNJUDGED
+        self.memory.refuse(PrivateTrainingError(reason))
+        return []
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
@@ -266,7 +267,7 @@ def _contradicted(agreement: Agreement, claim: Claim, reading: Reading) -> bool:
     """Whether a reading is wrong for a record, whatever rounding did."""
     try:
         return bool(agreement.beyond_rounding(claim, reading))
-    except Unrepeatable:
+    except Exception:  # it did not even answer twice, or alike
         return True
 
 

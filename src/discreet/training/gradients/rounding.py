@@ -26,7 +26,7 @@ with extra("torch"):
 __all__ = ["RandomRounding", "in_double"]
 
 UNITS = 64.0  # in the last place: more than sums of some thousand terms lose, in another order
-OF_HALF = 2.0  # the same in half precision, where 64 would be half of the number
+OF_HALF = 0.5  # in half precision, where 64 would be half of the number: what each operation loses
 HALVES = frozenset({torch.bfloat16, torch.float16})
 EXACT = frozenset(
     {
