@@ -1,7 +1,7 @@
-"""Plain models, trained by the plain loop on other seeds: none is refused.
+"""Plain models, trained by the plain loop on other seeds, and with an odd record among six: none is refused.
 
 Each run is verified as any run is, on its first batches and at one later step. A run that is refused raises, with the
-model's name and the seed.
+model's name, the seed and the record.
 """
 
 from __future__ import annotations
@@ -21,6 +21,23 @@ from discreet.training import Speed, make_private
 WORDS, STEPS, WIDTH, CLASSES = 12, 6, 8, 3
 RECORDS, BATCH, PIECE = 64, 16, 5
 SEEDS = 50
+FEW = 6  # records, all of them in each batch, where one is odd
+ODD = {  # by name: a record's entries, made of where they are
+    "zeros": lambda at: 0 * at,
+    "ones": lambda at: 0 * at + 1,
+    "ten thousands": lambda at: 0 * at + 1e4,
+    "1e8": lambda at: 0 * at + 1e8,
+    "1e19": lambda at: 0 * at + 1e19,
+    "3e38": lambda at: 0 * at + 3e38,
+    "3e38 of both signs": lambda at: 3e38 * (-1) ** at,
+    "1e30 of both signs": lambda at: 1e30 * (-1) ** at,
+    "17 and a last bit": lambda at: 17 * (1 + 2.0**-23 * (at % 2)),
+    "one large entry": lambda at: 1e6 * (at == 0),
+    "1e-30": lambda at: 0 * at + 1e-30,
+    "subnormal": lambda at: 0 * at + 1e-42,
+    "infinite": lambda at: 0 * at + float("inf"),
+    "not a number": lambda at: 0 * at + float("nan"),
+}
 
 
 class Last(nn.Module):
@@ -131,22 +148,26 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def trained(name: str, seed: int) -> None:
-    """One run, in pieces at odd seeds."""
+def trained(name: str, seed: int, odd: str = "") -> None:
+    """One run, in pieces at odd seeds; or one on six records, the first of them odd."""
     torch.manual_seed(seed)
-    x, y = torch.randn(RECORDS, STEPS, WIDTH), torch.randint(0, CLASSES, (RECORDS,))
+    records, batch = (FEW, FEW) if odd else (RECORDS, BATCH)
+    x, y = torch.randn(records, STEPS, WIDTH), torch.randint(0, CLASSES, (records,))
+    if odd:
+        x[0] = ODD[odd](torch.arange(STEPS * WIDTH, dtype=torch.float64)).view(STEPS, WIDTH)
     model = MODELS[name]()
     model, optimizer, loader = make_private(
         model,
         torch.optim.SGD(model.parameters(), lr=0.1),
-        DataLoader(TensorDataset(x, y), BATCH),
+        DataLoader(TensorDataset(x, y), batch),
         noise_multiplier=1.0,
-        epochs=2,
+        epochs=8 * batch / records if odd else 2,
         loss_reduction="mean",
-        speed=Speed(max_physical_batch_size=PIECE if seed % 2 else None),
+        sampler="fixed-size" if odd else None,
+        speed=Speed(max_physical_batch_size=PIECE if seed % 2 and not odd else None),
         rng=seed,
     )
-    for _ in range(2):
+    while optimizer.privacy.remaining_steps:
         for a, b in loader:
             optimizer.zero_grad()
             F.cross_entropy(model(a), b).backward()
@@ -154,13 +175,18 @@ def trained(name: str, seed: int) -> None:
 
 
 def main(size: int | None = None) -> None:
-    """Try every model with each of so many seeds; fifty by default."""
+    """Try every model with each of so many seeds, and each odd record with a tenth as many; fifty seeds by default."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     seeds = range(SEEDS if size is None else size)
-    for name, seed in itertools.product(MODELS, seeds):
+    usual = list(itertools.product(MODELS, seeds, [""]))
+    strange = list(itertools.product(MODELS, range(-(-len(seeds) // 10)), ODD))
+    for name, seed, odd in usual + strange:
         try:
-            trained(name, seed)
+            trained(name, seed, odd)
         except DiscreetError as error:
-            raise AssertionError(f"{name} with seed {seed} was refused: {error}") from error
-    print(f"plain: {len(MODELS)} models, {len(seeds)} seeds of each, none refused")
+            raise AssertionError(f"{name} with seed {seed} {odd} was refused: {error}") from error
+    print(
+        f"plain: {len(MODELS)} models, {len(seeds)} seeds of each, {len(strange)} runs with one of {len(ODD)} odd "
+        "records, none refused"
+    )

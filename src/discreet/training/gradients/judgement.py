@@ -250,8 +250,8 @@ class Judgement:
                 numbers.setdefault(name, []).append(write.numbers)
         self._note_written()
         if self.memory.by_model is not None and not self.memory.unverified:
-            for name in self.runs.before.tensors_changed_now():
-                if name not in self.memory.by_model and name not in numbers:
+            for name in self.runs.changed_by_batch:
+                if name in names and name not in self.memory.by_model and name not in numbers:
                     explanation.refuse_written(name, model)
         if self.tape.reading and any(numbers[name] != self.memory.numbers.get(name, numbers[name]) for name in numbers):
             self.memory.refuse(PrivateTrainingError(UNKNOWN))  # a number that may have been read off the records

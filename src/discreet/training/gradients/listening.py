@@ -63,6 +63,9 @@ class Names:
         self._known = {id(x): name for name, x in named}
         self._places = {_place(x): name for name, x in named if x.numel()}
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._known.values()
+
     def of(self, x: Tensor) -> str | None:
         """The name of what a tensor is, or is a part of."""
         return self._known.get(id(x)) or (self._places.get(_place(x)) if x.numel() else None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 from discreet.errors import extra
@@ -89,10 +90,15 @@ class LoneRuns:
             self.written.append(((row, *reading.others), names, State(self.model) if names else None))
         return found
 
+    @cached_property
+    def changed_by_batch(self) -> list[str]:
+        """What the batch changed in the model, by name; lone runs leave no trace, so it stays so."""
+        return self.before.changed_now()
+
     @contextmanager
     def from_before(self) -> Iterator[None]:
         """The model in the state in which the batch met it, for the length of a block."""
-        now = State(self.model) if self.before.changed_now() else None
+        now = State(self.model) if self.changed_by_batch else None
         if now is not None:
             self.before.restore()
         try:

@@ -73,17 +73,13 @@ class State:
         (value.extend if isinstance(value, (list, deque)) else value.update)(items)
         return value
 
-    def tensors_changed_now(self) -> list[str]:
-        """The parameters and buffers that differ at this moment, by name."""
-        return [
+    def changed_now(self) -> list[str]:
+        """What differs at this moment, by name."""
+        found = [
             _named(place)
             for place, (owner, key, x, before) in self._tensors.items()
             if not _same(owner.get(key), before)
         ]
-
-    def changed_now(self) -> list[str]:
-        """What differs at this moment, by name."""
-        found = self.tensors_changed_now()
         for place, (owner, key, value, before) in self._owners.items():
             now = owner.get(key, _GONE)
             if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
