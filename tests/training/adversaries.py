@@ -28,6 +28,15 @@ def tensors(kind="numbers", n=N):
     return x, (x.sum(1) > 0).long()
 
 
+class Book:
+    """Keeps the label of the last charge."""
+
+    label = ""
+
+    def charge(self, event, label="", *, unit="one record", reproducible=False):
+        self.label = label
+
+
 class Around(nn.Module):
     """Two layers with something done before, between or after them."""
 

@@ -16,14 +16,27 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.training import MixedRecords, PrivateTrainingError, make_private
-from discreet.training.gradients import explanation, joint, judgement, lone
+from discreet.training.gradients import agreement, explanation, joint, judgement
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.replay import given_chance
 from discreet.training.gradients.schedule import FIRST, Schedule
 from discreet.training.refusals import UNEQUAL, UNJUDGED
 from tests.training import adversaries, honest, sensitivity
-from tests.training.adversaries import Around, C, Codebook, D, Words, centre, later, tensors, token_mean, train, words
+from tests.training.adversaries import (
+    Around,
+    Book,
+    C,
+    Codebook,
+    D,
+    Words,
+    centre,
+    later,
+    tensors,
+    token_mean,
+    train,
+    words,
+)
 from tests.training.loops import private, step, weights
 
 
@@ -151,13 +164,6 @@ def looped(out, y):
     return sum(F.cross_entropy(out[i], y[i]) for i in range(len(y))) / len(y)
 
 
-class Book:
-    label = ""
-
-    def charge(self, event, label="", *, unit="one record", reproducible=False):
-        self.label = label
-
-
 def test_what_cannot_be_judged_is_refused_unless_a_reason_is_given_which_the_account_repeats():
     with pytest.raises(PrivateTrainingError) as refused:
         train(Around(), looped)
@@ -203,8 +209,8 @@ def test_a_gradient_that_is_all_rounding_passes():
 
 def test_sums_over_very_many_positions_pass(monkeypatch):
     """Before a mean over an image every position gets the same gradient, which oneDNN adds up one after another."""
-    closer, ask = [], lone.LoneRuns._without_onednn
-    monkeypatch.setattr(lone.LoneRuns, "_without_onednn", lambda *a: (closer.append(ask(*a)), closer[-1])[1])
+    closer, ask = [], agreement.Agreement._without_onednn
+    monkeypatch.setattr(agreement.Agreement, "_without_onednn", lambda *a: (closer.append(ask(*a)), closer[-1])[1])
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
     torch.manual_seed(0)
     x, y = torch.rand(3, 1, 226, 226), torch.tensor([0, 1, 0])
@@ -236,8 +242,8 @@ def test_another_generator_in_the_place_of_numpys_is_put_back():
 def test_a_difference_beyond_rounding_is_looked_at_twice(monkeypatch):
     """The branch that asks how stable a gradient is runs where claims differ, and decides nothing for a loop that
     mixes."""
-    seen, ask = [], lone.LoneRuns._instability
-    monkeypatch.setattr(lone.LoneRuns, "_instability", lambda *a, **k: (seen.append(1), ask(*a, **k))[1])
+    seen, ask = [], agreement.Agreement.beyond_rounding
+    monkeypatch.setattr(agreement.Agreement, "beyond_rounding", lambda *a, **k: (seen.append(1), ask(*a, **k))[1])
     with pytest.raises(MixedRecords):
         train(Around(before=lambda m, x: centre(x)))
     assert seen

@@ -18,11 +18,11 @@ from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepared, start
+from discreet.training.private import plan_for, prepared, start, verified_in_part
 from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run, labelled
-from discreet.training.speed import Speed
+from discreet.training.speed import Speed, checked_speed
 
 with extra("torch"):
     import torch
@@ -73,9 +73,13 @@ class Training(Generic[Model]):
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
         self._unverified, self._debug = unverified, debug
-        self.label = labelled("private training", unverified, debug)
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
+        self.label = self.labelled("private training")
+
+    def labelled(self, label: str) -> str:
+        """The label of a charge, with what the account must repeat."""
+        return labelled(label, self._unverified, self._debug, verified_in_part(self.plan, checked_speed(self._speed)))
 
     @property
     def event(self) -> Event:
@@ -201,8 +205,7 @@ def fit(
     size = dataset_size if dataset_size is not None else getattr(options.get("sampler"), "dataset_size", None)
     size = len(records) if size is None else size  # type: ignore[arg-type]
     run = Training(lambda: model, dataset_size=size, **options)
-    label = labelled(label, options.get("unverified", ""), options.get("debug", False))
-    return charged(run, records, book=book, label=label, rng=rng)
+    return charged(run, records, book=book, label=run.labelled(label), rng=rng)
 
 
 def quietly(training: Callable[[], None]) -> None:

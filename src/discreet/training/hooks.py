@@ -7,7 +7,8 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.admission import refuse_gradients, refuse_new_parameters
-from discreet.training.gradients.tape import LossTape, hushed
+from discreet.training.gradients.listening import Listening
+from discreet.training.gradients.tape import hushed
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run
 
@@ -25,12 +26,12 @@ class OptimizerHooks:
     def __init__(self, run: Run) -> None:
         self._run, self._parameters, self._seen = run, run.trained, run.clipped.parameters
         self._known = {id(p): name for known in (self._seen, self._parameters) for name, p in known.items()}
-        self._hushed: list[LossTape] = []
+        self._hushed: list[Listening] = []
 
     def attach(self, optimizer: Optimizer) -> None:
         """Take the optimiser's hooks, for good."""
         optimizer.register_step_pre_hook(self.before_step)
-        optimizer.register_step_post_hook(self.after_step)
+        optimizer.register_step_post_hook(self.listen_on)
         optimizer._step_supports_amp_scaling = _NoScaler()  # type: ignore[attr-defined]
         self._run.at_batches = self.clear_gradients
         optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, _uncopied  # type: ignore[method-assign]
@@ -61,6 +62,11 @@ class OptimizerHooks:
         refuse_gradients(self._seen)
         if self._parameters is not self._seen:
             refuse_gradients(self._parameters)
+
+    def listen_on(self, *_: Any) -> None:
+        """The step is over: what the loop still does with a verified batch is heard."""
+        self.after_step()
+        self._run.clipped.verification.listen_on()
 
     def after_step(self, *_: Any) -> None:
         """The pass is over, and other runs' tapes listen again."""

@@ -20,7 +20,7 @@ from discreet.training.gradients.units import Owners
 with extra("torch"):
     import torch
 
-__all__ = ["PLACEHOLDER", "Piece", "dealt", "enough", "pieces"]
+__all__ = ["PLACEHOLDER", "Piece", "dealt", "enough", "judged_by_made_up_records", "pieces"]
 
 PLACEHOLDER = -1
 
@@ -120,3 +120,16 @@ def _of_units(drawn: list[int], owners: Sequence[int], size: int) -> Iterator[Pi
 def _whole(units: list[list[int]]) -> Piece:
     of = [number for number, rows in enumerate(units) for _ in rows]
     return Piece([row for rows in units for row in rows], Owners(torch.tensor(of)))
+
+
+def judged_by_made_up_records(batch_size: int, records_per_unit: int, size: int | None) -> str:
+    """What verification cannot compare with the rest of its piece, in words for the account; empty: nothing.
+
+    >>> judged_by_made_up_records(64, 1, 1)
+    'pieces of one record are verified on made-up records alone'
+    """
+    if records_per_unit == 1 and min(batch_size, size or batch_size) == 1:
+        return "pieces of one record are verified on made-up records alone"
+    if size is not None and records_per_unit > size:
+        return "units larger than a piece are verified on made-up records alone"
+    return "batches of one unit are verified on made-up records alone" if batch_size == 1 else ""

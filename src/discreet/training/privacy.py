@@ -49,8 +49,9 @@ class Privacy:
 
     @property
     def unverified(self) -> str:
-        """Why the loop is believed where it cannot be verified; empty where nothing was said."""
-        return self._run.unverified
+        """Why the loop is believed where it cannot be verified, and what is verified in part; empty where neither is
+        so."""
+        return "; ".join(x for x in (self._run.unverified, self._run.in_part) if x)
 
     @property
     def between_pieces(self) -> bool:

@@ -18,6 +18,7 @@ from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Independent, Noise
+from discreet.training.pieces import judged_by_made_up_records
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
 from discreet.training.run import Run, labelled
@@ -39,7 +40,7 @@ with extra("torch"):
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start"]
+__all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start", "verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -245,7 +246,7 @@ def make_private(
             clip_schedule=clip_schedule,
             unit=unit,
         )
-        told = labelled(label, unverified, debug)
+        told = labelled(label, unverified, debug, verified_in_part(plan, checked_speed(speed)))
     run, private = prepared(
         model,
         optimizer,
@@ -296,7 +297,10 @@ def prepared(
             )
     ranks.agree(plan.facts | _facts(loader, loss_reduction, how, trained))
     told: Any = {"unverified": unverified, "debug": debug}
-    clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), **told)
+    in_part = verified_in_part(plan, how)
+    clipped = ClippedSum(
+        shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), by_one=bool(in_part), **told
+    )
     clipped.watch.admit_wrapper = partial(admit_wrapper, ranks=ranks)
     shards.attach(clipped)
     run = Run(
@@ -309,11 +313,20 @@ def prepared(
         ranks=ranks,
         trained=trained if shards else None,
         shards=shards,
+        in_part=in_part,
         **told,
     )
     size = how.max_physical_batch_size
     met: Any = {"placeholder": placeholder, "pieces_are_met": pieces_are_met}
     return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)
+
+
+def verified_in_part(plan: Plan, speed: Speed) -> str:
+    """What verification can look at in part alone, in words; known before anything is read."""
+    sampler = plan.sampler
+    return judged_by_made_up_records(
+        sampler.batch_size, getattr(sampler, "records_per_user", 1), speed.max_physical_batch_size
+    )
 
 
 def _facts(

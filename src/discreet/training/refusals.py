@@ -14,6 +14,7 @@ __all__ = [
     "UNEQUAL",
     "UNJUDGED",
     "UNKNOWN",
+    "UNREPEATABLE",
     "MixedRecords",
     "PrivateTrainingError",
 ]
@@ -29,6 +30,12 @@ UNJUDGED = (
     "it treats records apart is not known. Call loss.backward() on a loss made by torch functions from what the model "
     "returns, without a loop over records; or say why it should be believed: make_private(..., unverified='reason'), "
     "which the account repeats."
+)
+UNREPEATABLE = (
+    "Run alone twice, the same record had two gradients, so whether the model treats records apart is not known. Look "
+    "for a generator, a counter or a running mean that is kept in an object of its own, and for clocks. Draw by torch, "
+    "numpy.random or random without a generator of one's own, and keep state in buffers; or say why it should be "
+    "believed: make_private(..., unverified='reason'), which the account repeats."
 )
 UNKNOWN = (
     "A number or a tensor on the way to the loss, or an attribute of the model, changes with the batch, and may be "

@@ -55,13 +55,13 @@ class Batch:
     sample: int = 0  # the same for the same records, of all ranks together
 
 
-def labelled(label: str, unverified: str, debug: bool) -> str:
-    """The label of a charge, with what the account must repeat.
+def labelled(label: str, unverified: str, debug: bool, in_part: str = "") -> str:
+    """The label of a charge, with what the account must repeat: why the loop is believed, and what is verified in part.
 
     >>> labelled("survey", "rows by hand", debug=False)
     'survey [not verified: rows by hand]'
     """
-    told = [f"not verified: {unverified}"] * bool(unverified) + ["debug: not private"] * debug
+    told = [f"not verified: {x}" for x in (unverified, in_part) if x] + ["debug: not private"] * debug
     return f"{label} [{'; '.join(told)}]" if told else label
 
 
@@ -82,12 +82,14 @@ class Run(PaidOnce):
         secure: bool = True,
         unverified: str = "",
         debug: bool = False,
+        in_part: str = "",
         ranks: Ranks | None = None,
         trained: Mapping[str, nn.Parameter] | None = None,
         shards: Shards | None = None,
     ) -> None:
         super().__init__()
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
+        self.in_part = in_part  # what verification can look at in part alone, in words
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
         self._sums = Sums(self.ranks, self.trained)
         self._shards = shards if shards is not None else Shards(model, self.ranks)

@@ -22,12 +22,12 @@ __all__ = ["likeness", "options"]
 
 
 def likeness(model: nn.Module, ranks: Ranks) -> float:
-    """The norms of the first rows of all parameters, added up; shards are parts of one model, and alike as they are."""
+    """The norms of all parameters and buffers, added up; shards are parts of one model, and alike as they are."""
     if ranks.count == 1:
         return 0.0
     with torch.no_grad():
-        rows = [(p[0] if p.dim() else p).float() for p in model.parameters() if p.numel() and not is_sharded(p)]
-        return sum(float(norm) for norm in torch._foreach_norm(rows)) if rows else 0.0
+        held = [x.float() for x in [*model.parameters(), *model.buffers()] if x.numel() and not is_sharded(x)]
+        return sum(float(norm) for norm in torch._foreach_norm(held)) if held else 0.0
 
 
 def options(optimizer: Optimizer, ranks: Ranks) -> int:

@@ -45,7 +45,8 @@ class ClippedSum:
 
     ``loss_reduction`` says what the loss does with the records of a piece: ``"mean"`` divides by their number (so the
     gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. With ``verified``, a source of
-    whole numbers below a bound, batches are verified (``verification``); ``unverified`` and ``debug`` are its.
+    whole numbers below a bound, batches are verified (``verification``); ``unverified``, ``debug`` and ``by_one`` are
+    for that.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ClippedSum:
         *,
         unverified: str = "",
         debug: bool = False,
+        by_one: bool = False,
     ) -> None:
         if loss_reduction not in ("mean", "sum", "none"):
             raise ValueError(
@@ -75,6 +77,7 @@ class ClippedSum:
             verified or (lambda below: 0),
             unverified=unverified,
             debug=debug,
+            by_one=by_one,
         )
         self._verifies = verified is not None
         self.total: list[Tensor] | None = None
@@ -140,6 +143,7 @@ class ClippedSum:
         elif in_parts:
             with torch.inference_mode(), exactly():
                 self._contraction.contract(uses_of, self._unclipped(rows), None, found)
+            self.verification.judge(rows, weights)
         else:
             self._fill(found, uses_of, rows, weights, clip_norm, owners)
             self.verification.judge(rows, weights)

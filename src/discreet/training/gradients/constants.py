@@ -9,7 +9,7 @@ where the loop reads values of records before its backward pass, is not known to
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,13 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.tape import Call, LossTape
+from discreet.training.gradients.trees import numbers
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["Constants", "Course", "numbers", "renumbered", "times"]
+__all__ = ["Constants", "Course", "times"]
 
 LARGEST = 4096  # entries of a tensor whose values are compared, not only which tensor it is
 POWERS = (1.0, -1.0, 0.5, -0.5, 2.0, -2.0)
@@ -69,46 +70,6 @@ SHAPES = frozenset(
     }
 )
 """Torch functions whose numbers are shapes and places: a wrong one does not run, or is counted."""
-
-
-Change = Callable[[int, float], float]
-
-
-def renumbered(tree: Any, change: Change) -> Any:
-    """The same nested arguments with every number changed; ``change`` is told which one of them it is."""
-    place = -1
-
-    def walk(x: Any) -> Any:
-        nonlocal place
-        if isinstance(x, dict):
-            return {key: walk(part) for key, part in x.items()}
-        if isinstance(x, slice):
-            return slice(walk(x.start), walk(x.stop), walk(x.step))
-        if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
-            return type(x)([walk(part) for part in x]) if type(x) in (tuple, list) else tuple(map(walk, x))
-        if isinstance(x, (int, float, np.number)) and not isinstance(x, bool):
-            place += 1
-            now = change(place, x)  # type: ignore[arg-type]
-            return x if now == x else type(x)(now)  # type: ignore[arg-type]
-        return x
-
-    return walk(tree)
-
-
-def numbers(tree: Any) -> list[float]:
-    """The numbers in nested arguments, in order.
-
-    >>> numbers((2, [0.5, slice(None, 3)], {"dim": True}))
-    [2.0, 0.5, 3.0]
-    """
-    found: list[float] = []
-
-    def note(_: int, x: float) -> float:
-        found.append(float(x))
-        return x
-
-    renumbered(tree, note)
-    return found
 
 
 def following(before: float, now: float, sizes: tuple[int, int]) -> int:

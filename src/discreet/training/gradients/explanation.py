@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from discreet.errors import extra
+from discreet.training.gradients.agreement import PRIVATE, Agreement
 from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.places import records_of
@@ -27,7 +28,8 @@ CLOSE = 1e-3
 
 def refuse(claim: Claim, tape: LossTape, runs: LoneRuns, records: int, reading: Reading, names: list[str]) -> NoReturn:
     """Say why a claim is not what the record alone gives: the declaration, the model, the loss, or a backward pass."""
-    if not runs.differing(claim, tape, records, reading, scale=1.0 if runs.mean else float(records)):
+    as_declared = Agreement(runs, tape, records, PRIVATE)
+    if not as_declared.differing(claim, reading, scale=1.0 if runs.mean else float(records)):
         seen = "does not divide" if runs.mean else "divides"
         raise MixedRecords(
             f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. "

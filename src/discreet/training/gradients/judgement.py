@@ -17,15 +17,26 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients import explanation
+from discreet.training.gradients.agreement import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
 from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.constants import Constants, Course
+from discreet.training.gradients.listening import Names
 from discreet.training.gradients.lone import LoneRuns
 from discreet.training.gradients.readings import READINGS, Reading
 from discreet.training.gradients.replay import ancestors, calls_of_losses, recomputed_inputs
 from discreet.training.gradients.tape import Call, LossTape
 from discreet.training.gradients.trial import trial
 from discreet.training.memory import return_freed_memory
-from discreet.training.refusals import EARLIER, SEVERAL, UNEQUAL, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
+from discreet.training.refusals import (
+    EARLIER,
+    SEVERAL,
+    UNEQUAL,
+    UNJUDGED,
+    UNKNOWN,
+    UNREPEATABLE,
+    MixedRecords,
+    PrivateTrainingError,
+)
 
 with extra("torch"):
     import torch
@@ -50,6 +61,8 @@ class Memory:
         default_factory=set
     )  # parameters and buffers that a forward pass writes, not from records
     earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
+    by_model: set[str] | None = None  # parameters and buffers that lone records' runs write; unknown before one ran
+    numbers: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)  # that the loop wrote into the model with
 
     def refuse(self, error: PrivateTrainingError) -> None:
         """Refuse what cannot be judged, unless the user vouches for it."""
@@ -73,69 +86,97 @@ class Judgement:
         self._refuse_constants()
         self._refuse_earlier()
         self._refuse_several_rows()
-        if not self.memory.made_up:
-            self.memory.made_up = True
-            self._made_up()
-            if self.tape.large:
-                return_freed_memory()
+        self._made_up(READINGS[0])
         for claim in claimed:
-            self._compare(claim, self.tape, self.records, made_up=False)
+            self._compare(claim, self.tape, self.records, PRIVATE)
         self._refuse_written(self.tape, self.records)
+        self._refuse_written_by_loop()
 
-    def _compare(self, claim: Claim, tape: LossTape, records: int, *, made_up: bool) -> None:
+    def judge_made_up(self, *, alone: bool) -> None:
+        """Ask what does not need the batch's records: there is one ``alone``, or none whose gradient is finite."""
+        self._refuse_earlier()
+        # of one record every tensor may be a row: those that are not of the batch are taken as they are
+        self._made_up(Reading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
+        self._refuse_written_by_loop()
+
+    def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
         """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
         for all records."""
-        wrong: tuple[Reading, list[str]] | None = None
-        readings = self.memory.readings
+        agreement, readings = Agreement(self.runs, tape, records, tolerance), self.memory.readings
+        wrong: list[Reading] = []
         for reading in list(readings):
             try:
-                names = self.runs.differing(claim, tape, records, reading, tight=made_up)
+                differs = bool(agreement.differing(claim, reading))
             except PrivateTrainingError:
                 raise
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
-            if not names:
-                del readings[: readings.index(reading)]
-                if not made_up:
+            if not differs:
+                doubtful = [other for other in wrong if not _contradicted(agreement, claim, other)]
+                readings[:] = doubtful + readings[readings.index(reading) :]
+                if tolerance.private:
                     self._refuse_padding(claim, reading)
                 return
-            wrong = wrong or (reading, names)
-        if wrong is None:
-            if not made_up:
-                self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            wrong.append(reading)
+        if not wrong and tolerance.private:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+        named = [(reading, self._beyond_rounding(agreement, claim, reading)) for reading in wrong]
+        if not wrong or not all(names for _, names in named):
             return
-        if made_up or self.memory.debug:
+        if not tolerance.private or self.memory.debug:
             self._refuse_written(tape, records)
-            explanation.refuse(claim, tape, self.runs, records, *wrong)
+            explanation.refuse(claim, tape, self.runs, records, *named[0])
         raise MixedRecords(UNEQUAL)
+
+    def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: Reading) -> list[str]:
+        """The parameters in which a claim is wrong, whatever rounding did; where the record alone does not answer
+        alike twice, nothing can be said."""
+        try:
+            return agreement.beyond_rounding(claim, reading)
+        except Exception as error:
+            reason = UNREPEATABLE if isinstance(error, Unrepeatable) else UNJUDGED
+        self.memory.refuse(PrivateTrainingError(reason))
+        return []
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
         alone = None if self.tape.alone is None or claim.several else self.tape.alone((claim.row, *claim.others))
         if alone is None:
             return
-        own = {id(x): y for x, y in zip(self.tape.given, alone, strict=True)}
+        reading = replace(reading, own={id(x): y for x, y in zip(self.tape.given, alone, strict=True)})
+        agreement = Agreement(self.runs, self.tape, self.records, PRIVATE)
         try:
-            wrong = self.runs.differing(claim, self.tape, self.records, replace(reading, own=own))
+            wrong = agreement.differing(claim, reading) and self._beyond_rounding(agreement, claim, reading)
+        except PrivateTrainingError:
+            raise
         except Exception:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
             return
         if wrong:
             raise MixedRecords(UNEQUAL)
 
-    def _made_up(self) -> None:
-        """Ask of made-up records first. What they cannot be made for is asked of the private ones alone."""
-        count = self.records if self.tape.counted else min(self.records, FEW)
+    def _made_up(self, reading: Reading, least: int = 0) -> None:
+        """Ask of made-up records, once; of ``least`` at least. What they cannot be made for is asked of the private
+        ones alone."""
+        if self.memory.made_up:
+            return
+        count = self.records if self.tape.counted else max(least, min(self.records, FEW))
+        if count == 1:  # and which numbers count the records cannot be told
+            return
+        self.memory.made_up = True
         try:
-            made, claimed = trial(self.tape, self.runs, self.records, count, FEW)
+            made, claimed = trial(self.tape, self.runs, self.records, count, FEW, reading)
         except PrivateTrainingError:
             raise
         except Exception:  # shapes or values that only records have: the private ones are judged in any case
             return
         for claim in claimed:
-            self._compare(claim, made, count, made_up=True)
+            self._compare(claim, made, count, MADE_UP)
         self._refuse_written(made, count)
+        self._note_written()
         self.runs.written.clear()
+        if self.tape.large:
+            return_freed_memory()
 
     def _refuse_constants(self) -> None:
         """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
@@ -196,6 +237,38 @@ class Judgement:
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], self.runs.model)
+
+    def _refuse_written_by_loop(self) -> None:
+        """Refuse what the loop itself, or a thread of its own, wrote into parameters and buffers: from the batch, or
+        nobody knows from what. What a lone record's run writes, too, the model has written."""
+        model, names, numbers = self.runs.model, Names(self.runs.model), dict[str, list[tuple[float, ...]]]()
+        for write in self.tape.writes:
+            name = names.of(write.target)
+            if name is not None and write.of_data:
+                explanation.refuse_written(name, model)
+            if name is not None:
+                numbers.setdefault(name, []).append(write.numbers)
+        self._note_written()
+        if self.memory.by_model is not None and not self.memory.unverified:
+            for name in self.runs.changed_by_batch:
+                if name in names and name not in self.memory.by_model and name not in numbers:
+                    explanation.refuse_written(name, model)
+        if self.tape.reading and any(numbers[name] != self.memory.numbers.get(name, numbers[name]) for name in numbers):
+            self.memory.refuse(PrivateTrainingError(UNKNOWN))  # a number that may have been read off the records
+        self.memory.numbers |= numbers
+
+    def _note_written(self) -> None:
+        if self.runs.written:
+            self.memory.by_model = self.memory.by_model or set()
+            self.memory.by_model |= {name for _, names, _ in self.runs.written for name in names}
+
+
+def _contradicted(agreement: Agreement, claim: Claim, reading: Reading) -> bool:
+    """Whether a reading is wrong for a record, whatever rounding did."""
+    try:
+        return bool(agreement.beyond_rounding(claim, reading))
+    except Exception:  # it did not even answer twice, or alike
+        return True
 
 
 def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:

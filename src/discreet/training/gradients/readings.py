@@ -6,7 +6,7 @@ one. A loop is right if one reading shows that it is, the same one for all recor
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -74,6 +74,7 @@ class Row:
     records: int
     known: Container[int]
     reading: Reading = READINGS[0]
+    change: Callable[[Tensor], Tensor] = Tensor.clone  # what is done to numbers on the way: another precision, say
 
     def __call__(self, x: Tensor, of_model: bool) -> Tensor:
         """The record's part of a tensor that was given."""
@@ -86,7 +87,8 @@ class Row:
             own = now.index_select(dim, torch.tensor([self.row, *self.reading.others], device=now.device))
         if dim is not None and self.reading.copies > 1:
             own = own.repeat_interleave(self.reading.copies, dim)
-        return own.clone().requires_grad_(x.requires_grad)
+        own = self.change(own) if x.is_floating_point() else own.clone()
+        return own.requires_grad_(x.requires_grad)
 
     def has_rows(self, x: Tensor, of_model: bool) -> bool:
         """Whether a tensor has a row for each record."""

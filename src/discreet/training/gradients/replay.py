@@ -15,10 +15,10 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.chance import Unjudged
-from discreet.training.gradients.constants import numbers, renumbered, times
+from discreet.training.gradients.constants import times
 from discreet.training.gradients.readings import Reading, Substitute
 from discreet.training.gradients.tape import Call, LossTape
-from discreet.training.gradients.trees import mapped, same_bits, tensors
+from discreet.training.gradients.trees import mapped, numbers, renumbered, same_bits, tensors
 
 with extra("torch"):
     import torch

@@ -14,6 +14,8 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import extra
 from discreet.training.gradients.trees import same_bits, tensors
 
@@ -159,7 +161,7 @@ def _attributes(model: nn.Module) -> Iterator[Place]:
         if code is not None and not type(module).__module__.startswith(LIBRARIES):
             space = type(module).forward.__globals__
             for key in _globals(code):
-                if key in space and isinstance(space[key], (list, dict, set, deque, Tensor)):
+                if key in space and isinstance(space[key], (list, dict, set, deque, np.ndarray, Tensor)):
                     yield (f"global {space.get('__name__')}", key), space, key
 
 
@@ -171,13 +173,15 @@ def _globals(code: CodeType) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> bool:
-    return isinstance(value, (*PLAIN, Tensor, *CONTAINERS))
+    return isinstance(value, (*PLAIN, Tensor, np.ndarray, *CONTAINERS))
 
 
 def _copied(value: Any, depth: int = DEPTH) -> Any:
     """A copy that later writes do not reach."""
     if isinstance(value, Tensor):
         return value.detach().clone()
+    if isinstance(value, np.ndarray):
+        return value.copy()
     if not isinstance(value, CONTAINERS) or not depth or len(value) > LONGEST:
         return value
     if isinstance(value, dict):
@@ -195,6 +199,8 @@ def _put_back(value: Any, before: Any) -> None:
     if isinstance(value, Tensor) and value.shape == before.shape and not _same(value, before):
         with torch.no_grad():
             value.detach().copy_(before)
+    if isinstance(value, np.ndarray) and value.shape == before.shape and not _same(value, before):
+        np.copyto(value, before)
 
 
 def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
@@ -204,6 +210,8 @@ def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
             return False
         one, other = one.detach(), other.detach()
         return one.shape == other.shape and one.dtype == other.dtype and bool(_equal(one, other))
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
     if isinstance(one, PLAIN) and isinstance(other, PLAIN):
         return type(one) is type(other) and (one == other or one != one)
     if isinstance(one, CONTAINERS) and isinstance(other, CONTAINERS):
@@ -216,7 +224,7 @@ def _same(one: Any, other: Any, depth: int = DEPTH) -> bool:
         if isinstance(one, set):
             return one == other
         return all(_same(a, b, depth - 1) for a, b in zip(one, other, strict=True))
-    return not (isinstance(one, (*PLAIN, *CONTAINERS)) or isinstance(other, (*PLAIN, *CONTAINERS)))
+    return not any(isinstance(x, (*PLAIN, np.ndarray, *CONTAINERS)) for x in (one, other))
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

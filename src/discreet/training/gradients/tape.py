@@ -17,16 +17,17 @@ import numpy as np
 from discreet.errors import extra
 from discreet.training.gradients.chance import CHANCE, Draws, by_chance, drawn
 from discreet.training.gradients.functions import out_of_place
-from discreet.training.gradients.trees import tensors
+from discreet.training.gradients.listening import Listening, written_tensors
+from discreet.training.gradients.trees import numbers, tensors
 from discreet.training.refusals import PrivateTrainingError
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
     from torch.autograd.graph import _engine_run_backward
-    from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+    from torch.overrides import _get_current_function_mode_stack
 
-__all__ = ["Call", "LossTape", "hushed", "run_backward", "sweep"]
+__all__ = ["Call", "LossTape", "Write", "hushed", "run_backward"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
@@ -78,26 +79,24 @@ class Call:
         return isinstance(self.func, nn.Module)
 
 
-def sweep() -> None:
-    """Take every finished tape off torch's stack of modes, also from under modes that came later."""
-    above = []
-    while any(isinstance(mode, LossTape) and mode.finished for mode in _get_current_function_mode_stack()):
-        mode = _pop_mode()
-        if not (isinstance(mode, LossTape) and mode.finished):
-            above.append(mode)
-    for mode in reversed(above):
-        _push_mode(mode)
-
-
-def hushed() -> list[LossTape]:
-    """Tapes of other runs, which from now on do not hear of a private step: what it releases is public."""
-    found = [x for x in _get_current_function_mode_stack() if isinstance(x, LossTape) and not x.finished]
+def hushed() -> list[Listening]:
+    """Listeners of other runs, which from now on do not hear of a private step: what it releases is public."""
+    found = [x for x in _get_current_function_mode_stack() if isinstance(x, Listening) and not x.finished]
     for tape in found:
         tape.paused = True
     return found
 
 
-class LossTape(TorchFunctionMode):
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A call of the loop's own that writes into a tensor."""
+
+    target: Tensor
+    of_data: bool  # whether the batch is among what is written
+    numbers: tuple[float, ...]  # of Python's that take part
+
+
+class LossTape(Listening):
     """Writes down what a loop does with a batch, from the loader's ``yielded`` tensors to ``step``.
 
     ``data`` holds, by identity, what was computed from the batch; ``after`` what was computed from outputs of the model
@@ -119,7 +118,7 @@ class LossTape(TorchFunctionMode):
         self._ragged: set[int] = set()  # tensors whose size tells values
         self.read = self.reading = False  # whether it was told values of records: before a backward pass, or at all
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
-        self.finished = self.paused = False
+        self.writes: list[Write] = []  # of the loop's own, into whatever
         self.alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None  # records as they are collated alone
         self.unjudged = ""  # why nothing can be said, if so
         self.halves: set[torch.dtype] = set()  # half precisions that the model computed in, whatever it gave back
@@ -188,6 +187,9 @@ class LossTape(TorchFunctionMode):
         inputs, name = tensors((args, kwargs)), getattr(func, "__name__", "")
         if name in READS and any(id(x) in self.data for x in inputs):
             self.reading = True
+        for target in written_tensors(func, args, kwargs):
+            of_data = any(id(x) in self.data for x in inputs)
+            self.writes.append(Write(target, of_data, tuple(numbers((args, kwargs)))))
         written = self._keep_original(func, args, inputs)
         output = func(*args, **kwargs)
         if func in _SIZES:

@@ -1,5 +1,5 @@
-"""Tensors in nested arguments. Plain recursion: a step has many small calls, and general tree tools are slow on
-them."""
+"""Tensors and numbers in nested arguments. Plain recursion: a step has many small calls, and general tree tools are
+slow on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["detached", "mapped", "same_bits", "tensors"]
+__all__ = ["detached", "mapped", "numbers", "renumbered", "same_bits", "tensors"]
 
 MANY = 1 << 12  # numbers, from which on the time to compare them counts
 
@@ -80,3 +80,43 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
     a, b = (np.from_dlpack(x.view(-1).view(torch.uint8)) for x in (one, other))
     words = len(a) // 8 * 8
     return bool((a[:words].view(np.int64) == b[:words].view(np.int64)).all() and (a[words:] == b[words:]).all())
+
+
+Change = Callable[[int, float], float]
+
+
+def renumbered(tree: Any, change: Change) -> Any:
+    """The same nested arguments with every number changed; ``change`` is told which one of them it is."""
+    place = -1
+
+    def walk(x: Any) -> Any:
+        nonlocal place
+        if isinstance(x, dict):
+            return {key: walk(part) for key, part in x.items()}
+        if isinstance(x, slice):
+            return slice(walk(x.start), walk(x.stop), walk(x.step))
+        if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
+            return type(x)([walk(part) for part in x]) if type(x) in (tuple, list) else tuple(map(walk, x))
+        if isinstance(x, (int, float, np.number)) and not isinstance(x, bool):
+            place += 1
+            now = change(place, x)  # type: ignore[arg-type]
+            return x if now == x else type(x)(now)  # type: ignore[arg-type]
+        return x
+
+    return walk(tree)
+
+
+def numbers(tree: Any) -> list[float]:
+    """The numbers in nested arguments, in order.
+
+    >>> numbers((2, [0.5, slice(None, 3)], {"dim": True}))
+    [2.0, 0.5, 3.0]
+    """
+    found: list[float] = []
+
+    def note(_: int, x: float) -> float:
+        found.append(float(x))
+        return x
+
+    renumbered(tree, note)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from discreet.errors import extra
@@ -18,12 +19,14 @@ with extra("torch"):
 __all__ = ["trial"]
 
 
-def trial(tape: LossTape, runs: LoneRuns, records: int, count: int, few: int) -> tuple[LossTape, list[Claim]]:
+def trial(
+    tape: LossTape, runs: LoneRuns, records: int, count: int, few: int, reading: Reading
+) -> tuple[LossTape, list[Claim]]:
     """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few``
     of them."""
     again = LossTape((), ())
     again.counted = tape.counted
-    reading = Reading(counts=1) if tape.counted else Reading()  # what was made of sizes is made again
+    reading = replace(reading, counts=int(tape.counted))  # what was made of sizes is made again
     given = Rows(runs.row(tape, 0, records, reading), count, again, {})
 
     def run(call: Call, args: Any, kwargs: Any) -> list[Tensor]:

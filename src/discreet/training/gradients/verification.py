@@ -3,13 +3,15 @@
 On the batches that a ``Schedule`` picks, the loop is written down as it runs (``tape``), and a few records are run
 alone through plain autograd (``lone``): what the engine claims of their gradients must be that (``judgement``).
 
-Guarantee: for a model and a loss that treat records apart it cannot fail, whatever the records: the tolerance is above
-rounding, and records whose gradient is not finite, empty batches and batches of one record pass. What cannot be judged
-is refused, unless ``unverified`` says why it should be believed.
+It is for mistakes, not for malice. Guarantee: for a model and a loss that treat records apart no private record makes
+it stop a run: where rounding may be the reason of a difference nothing is said (``agreement``), and records whose
+gradient is not finite and empty batches pass. A loop that cannot be judged is refused, unless ``unverified`` says why
+it should be believed.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +21,11 @@ from discreet.training.gradients.claims import Claim, claims
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.explanation import refuse_written, warn_of_gradients
 from discreet.training.gradients.judgement import Judgement, Memory
+from discreet.training.gradients.listening import Afterwards, sweep
 from discreet.training.gradients.lone import LoneRuns
-from discreet.training.gradients.schedule import Schedule
+from discreet.training.gradients.schedule import FIRST, Schedule
 from discreet.training.gradients.state import State, Writes
-from discreet.training.gradients.tape import LossTape, sweep
+from discreet.training.gradients.tape import LossTape
 from discreet.training.gradients.units import Owners
 from discreet.training.gradients.watch import Watch
 from discreet.training.memory import return_freed_memory
@@ -36,7 +39,10 @@ __all__ = ["Verification"]
 
 
 class Verification:
-    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random."""
+    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random.
+
+    Where pieces may hold one unit each (``by_one``), which is alone already, made-up records are asked of.
+    """
 
     def __init__(
         self,
@@ -47,15 +53,22 @@ class Verification:
         *,
         unverified: str = "",
         debug: bool = False,
+        by_one: bool = False,
     ) -> None:
         self._watch, self._contraction, self._reduction, self._draw = watch, contraction, reduction, draw
         self._schedule, self._memory = Schedule(draw), Memory(unverified=unverified, debug=debug)
         self._model: nn.Module | None = None
+        self._alone = False  # whether the batch holds one unit
         self._writes = Writes()
         self._tape: LossTape | None = None
         self._state: State | None = None
         self._owners: Owners | None = None
         self._claims: list[Claim] = []
+        self._by_one, self._asked = by_one, 0  # of such pieces
+        self._changed: list[str] = []  # parameters and buffers that a verified batch has seen written
+        self._left: list[weakref.ref[Tensor]] = []  # of a verified batch that had its step
+        self._after: Afterwards | None = None
+        self._late: list[str] = []  # what was written from a batch after its step
         self.before_batch: Callable[[bool], None] = lambda verified: None  # told whether it will be verified
 
     def attach(self, model: nn.Module) -> None:
@@ -75,7 +88,11 @@ class Verification:
         self.end()
         if self._model is None:
             return
-        verified = self._schedule.next(records if owners is None else owners.units)
+        units = records if owners is None else owners.units
+        verified = self._schedule.next(units)
+        if units == 1 and self._by_one and self._asked < FIRST:
+            self._asked, verified = self._asked + 1, True
+        self._alone = units == 1
         self.before_batch(verified)
         self._writes.begin()
         if verified:
@@ -87,12 +104,13 @@ class Verification:
             self._tape.__enter__()
 
     def refuse_writes(self) -> None:
-        """Refuse a write into parameters or buffers that no verified batch has seen."""
-        changed = [name for name in self._writes.changed() if name not in self._memory.written]
-        if self.due:
-            self._memory.written.update(changed)
-        elif changed and self._model is not None and not self._memory.unverified:
-            refuse_written(changed[0], self._model)
+        """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
+        seen: those of a verified one are judged with it."""
+        if self._late and self._model is not None:
+            refuse_written(self._late[0], self._model)
+        self._changed = [name for name in self._writes.changed() if name not in self._memory.written]
+        if self._changed and not self.due and self._model is not None and not self._memory.unverified:
+            refuse_written(self._changed[0], self._model)
 
     def _remember(self) -> None:
         """The model is about to meet the batch: what the loop wrote into it since it has the batch, or keeps in it of
@@ -124,8 +142,20 @@ class Verification:
                 self._memory.told = True
                 warn_of_gradients()
 
+    def listen_on(self) -> None:
+        """A verified batch had its step: hear what the loop makes of it until the next one."""
+        if self._left and self._model is not None:
+            batch = [x for x in (ref() for ref in self._left) if x is not None]
+            self._left, self._after = [], Afterwards(self._model, batch)
+            self._after.__enter__()
+
     def end(self) -> None:
         """Let go of everything that was held for a batch."""
+        if self._after is not None:
+            self._after.finished = True
+            sweep()
+            self._memory.earlier += self._after.made
+            self._late, self._after = self._after.written, None
         if self._tape is not None:
             self.stop()
             large = self._tape.large
@@ -135,7 +165,9 @@ class Verification:
                 return_freed_memory()
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
-        """Note what the engine claims of a few records, or units."""
+        """Note what the engine claims of a few records, or units; of one alone there is nothing to say."""
+        if self._alone:
+            return
         found: Sequence[int] = range(len(squares[0]))
         if weights is not None or lost is not None:
             able = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
@@ -157,7 +189,7 @@ class Verification:
     def judge(self, records: int, weights: Tensor | None) -> None:
         """Refuse the batch if a claim is not what the record alone says."""
         tape, state, model = self._tape, self._state, self._model
-        if tape is None or model is None or not self._claims:
+        if tape is None or model is None:
             return
         self.stop()
         if tape.large:  # the step is over, and what it left behind must not be held beside what comes
@@ -167,7 +199,13 @@ class Verification:
                 self._memory.refuse(PrivateTrainingError(UNJUDGED))
                 return
             runs = LoneRuns(self._watch, self._contraction, self._reduction, model, state)
+            judgement = Judgement(tape, runs, self._memory, self._draw, records, weights)
             with apart(self._memory.unverified):
-                Judgement(tape, runs, self._memory, self._draw, records, weights).judge(self._claims)
+                if self._claims:
+                    judgement.judge(self._claims)
+                else:
+                    judgement.judge_made_up(alone=self._alone)
+            self._memory.written.update(self._changed)
+            self._left = [*map(weakref.ref, tape.given), *self._memory.earlier]
         finally:
             self.end()

@@ -89,7 +89,7 @@ class Terms:
             raise ValueError(f"local is {local!r}, but must be True or False.")
         self.public, self.local = evaluation == "public", local
         self.secrets = None if secrets is None else Path(secrets)
-        self.book, self.label = book, labelled(label, unverified, debug)
+        self.book, self.label = book, label
         self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
         self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
         self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
@@ -176,7 +176,8 @@ class Batches:
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
             self.run.ranks.agree({"the checkpoint": self.run.steps})
-            self.run.ranks.pay(self.run.plan, self._terms.book, self._terms.label, reproducible=self.run.reproducible)
+            told = labelled(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
+            self.run.ranks.pay(self.run.plan, self._terms.book, told, reproducible=self.run.reproducible)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
         for piece in self._read(iter(self._loader)):
