@@ -234,7 +234,7 @@ def test_more_records_than_truncated_batches_are_priced_for_are_refused_not_cut(
     """Of the first ones another comes in when one leaves, so that two records change."""
 
     class Unpaid:
-        def charge(self, event, label="", *, unit="one record"):
+        def charge(self, event, label="", *, unit="one record", reproducible=False):
             raise AssertionError("charged")
 
     sampler = TruncatedPoisson(batch_size=10, dataset_size=N - 1)

@@ -116,7 +116,7 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
             raise ValueError(
                 "distance failed on the data, but must give a number, at least 0, for all there are."
             ) from None
-        steps = math.floor(max(0, min(_FAR, exact_number(far))))
+        steps = math.floor(max(Fraction(0), min(Fraction(_FAR), exact_number(far))))
 
         def passes() -> bool:
             return bool(exceeding({"distance": steps}, self.scale, self.threshold, rng))
