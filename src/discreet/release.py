@@ -182,7 +182,7 @@ def charged(
     seeded = is_reproducible(rng) or bool(getattr(operation, "reproducible", False))
     pay(operation, book, label, reproducible=seeded)
     answer: Release[Any] = run()
-    if answer.reproducible and not seeded:
+    if book is not None and answer.reproducible and not seeded:
         raise RuntimeError(
             f"{type(operation).__name__} was made with a seed that it did not state, so that its charge says nothing "
             "of it: the answer is withheld. Let the operation have a property 'reproducible' that is true."
