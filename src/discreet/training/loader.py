@@ -7,7 +7,7 @@ how many rows there are, which of them are placeholders, and whether the logical
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -157,10 +157,11 @@ class PrivateLoader:
                 if batch is _OVER:
                     return
                 yield batch
-        finally:
-            self.run.leave_pass(loop)  # also when the loop is left early
+        finally:  # also when the loop is left early
+            batches.close()
+            self.run.leave_pass(loop)
 
-    def _batches(self, steps: range, loop: int) -> Iterator[Any]:
+    def _batches(self, steps: range, loop: int) -> Generator[Any, None, None]:
         waiting: deque[Batch] = deque()
         drawn = _Drawn(self, steps, waiting)
         if (
