@@ -88,7 +88,7 @@ def test_text_that_is_no_number_is_missing(tmp_path):
 @pytest.mark.parametrize("text", ["", "\n1\n", "x,x\n1,2\n"])
 def test_a_text_file_needs_a_line_of_names(tmp_path, text):
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(ValueError, match="no first line of column names|Two columns are called 'x'"):
+    with pytest.raises(ValueError, match=r"no first line of column names|Two columns are called 'x'"):
         dp.table(tmp_path / "a.csv", schema=dp.Schema(x=dp.Bounded(0, 1)))
 
 
