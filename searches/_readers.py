@@ -207,7 +207,7 @@ WRITERS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {  # what a file i
     "CSV by duckdb": ("t.csv", lambda rows, path: _relation(rows).write_csv(str(path), header=True)),
     "tabs by pandas": (
         "t.tsv",
-        lambda rows, path: _pandas(rows).to_csv(path, sep="\t", index=False, date_format=TIMES),
+        lambda rows, path: _pandas(rows).to_csv(path, sep="\t", date_format=TIMES),
     ),
     "JSON by polars": ("t.jsonl", lambda rows, path: as_polars(rows).write_ndjson(path)),
     "JSON by pandas": ("t.jsonl", lambda rows, path: _pandas(rows).to_json(path, orient="records", lines=True)),

@@ -63,7 +63,7 @@ def test_a_sum_of_fractions_keeps_continuous_noise_and_of_whole_numbers_has_whol
     for declared in (dp.Bounded(0, 10.5), dp.Bounded(0, 10, missing=0.5), dp.Bounded(0, 2.0**31)):
         event = dp.table(tmp_path / "t.parquet", schema=dp.Schema(whole=declared)).sum("whole").operation(1.0).event
         assert isinstance(event, events.Laplace)
-    found = table.sum("whole").sum("big").release(epsilon=1e4, rng=1).value
+    found = table.sum("told").sum("big").release(epsilon=1e4, rng=1).value
     assert found.row(0) == (3.0, 1.0)
 
 
