@@ -124,7 +124,8 @@ def test_every_aggregate_has_its_errors_at_any_epsilon(epsilon, keys):
                 answered += 1
             except ValueError:
                 assert book.charges == 0
-    assert answered >= (0 if keys == ("who",) else 18)
+    usual = len(asked) * (1 if keys == ("who",) else 2)  # private keys need a delta
+    assert answered == usual if epsilon == 1.0 else answered > 8 or keys == ("who",)
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------

@@ -100,7 +100,8 @@ class Histogram(Aggregate):
         return None  # one width for all bins, which explain() says
 
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
-        return list(np.array(list(stats.bins(self.cut(rows))), np.int64).reshape(stats.size, -1).T)
+        cut = self.cut(rows)
+        return list(np.array(list(stats.bins(cut)), np.int64).reshape(stats.size, cut.count).T)
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy).astype(np.int64)

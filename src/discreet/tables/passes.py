@@ -108,7 +108,8 @@ class GroupedRows:
         columns, inner = dict[str, list[Value]](), 1
         for key in reversed(self.keys):
             labels = self.schema[key].labels  # type: ignore[union-attr]
-            once = [label for label in labels[: -(-size // inner)] for _ in range(inner)]
+            some = labels[: -(-size // inner)]
+            once = list(some) if inner == 1 else [label for label in some for _ in range(inner)]
             columns[key] = (once * -(-size // max(len(once), 1)))[:size]
             inner *= len(labels)
         return {key: columns[key] for key in self.keys}
