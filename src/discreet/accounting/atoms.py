@@ -58,7 +58,7 @@ class Atoms(Pair):
 
     @cached_property
     def q_masses(self) -> Array:
-        """Q-probabilities: those of P in the other order, where both are mirror images, though some round to zero."""
+        """Q-probabilities: of mirror images those of P in the other order, which hold where products round to zero."""
         if self.mirrored:
             return self.masses[::-1]
         with np.errstate(divide="ignore", under="ignore"):

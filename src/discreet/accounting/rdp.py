@@ -61,6 +61,7 @@ def rdp_curve(event: ev.Event, orders: ArrayLike, adjacency: Adjacency | str = A
     return _total(resolve(event, Adjacency(adjacency)), tuple(np.asarray(orders, float).tolist()))
 
 
+@np.errstate(over="ignore")  # a divergence beyond floats is infinite, which is a valid bound
 def _total(resolved: Resolved, orders: tuple[float, ...]) -> Array:
     return fold(
         resolved.parts,
@@ -78,6 +79,7 @@ def leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
 
 
 @lru_cache(maxsize=512)
+@np.errstate(over="ignore")
 def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     alpha = np.array(orders)
     if facts_of(leaf.event).hopeless:
