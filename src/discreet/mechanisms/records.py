@@ -29,6 +29,7 @@ __all__ = [
     "check_readable",
     "check_rows",
     "check_size",
+    "check_unnamed",
     "column",
     "double",
     "element_type",
@@ -50,9 +51,15 @@ def check_container(values: Any, name: str = "values") -> None:
     kind = type(values).__name__
     if isinstance(values, (str, bytes, bytearray, Mapping, Set)) or not isinstance(values, Iterable):
         raise ValueError(f"{name} is a {kind}, but must be a sequence with one entry for each record.")
-    if has_named_columns(values):
-        raise ValueError(f"{name} is a {kind}, which has named columns: give one of them, or an array (to_numpy()).")
+    check_unnamed(values, name)
     check_readable(values, name)
+
+
+def check_unnamed(values: Any, name: str) -> None:
+    """Refuse a frame, a table or a relation: a loop would read the names of its columns."""
+    if has_named_columns(values):
+        kind = type(values).__name__
+        raise ValueError(f"{name} is a {kind}, which has named columns: give one of them, or an array (to_numpy()).")
 
 
 def has_named_columns(values: Any) -> bool:

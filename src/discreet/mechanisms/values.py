@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from discreet.mechanisms.records import (
     REAL,
     beyond,
-    check_container,
     check_readable,
+    check_unnamed,
     element_type,
     entries,
     holds_numbers,
@@ -55,20 +55,20 @@ def check_numbers(value: Any, name: str = "value", *, whole: bool = False) -> tu
         return ()
     if getattr(value, "shape", None) != ():
         _check_listing(value, name, problem)
-    if not hasattr(value, "__len__") or not holds_numbers(value) or (whole and is_fractional(value)):
+    if not holds_numbers(value) or (whole and is_fractional(value)):
         raise ValueError(f"{name} has dtype {element_type(value)}, but must be {problem}.")
-    check_readable(value, name)
     return _shape(value, name)
 
 
 def _check_listing(value: Any, name: str, problem: str) -> None:
     """Refuse what is not read entry by entry."""
     kind = type(value)
-    if isinstance(value, (str, bytes, type)) or not (
-        isinstance(value, (Sequence, memoryview)) or (hasattr(kind, "__array__") and hasattr(kind, "__len__"))
-    ):
+    arrayed = hasattr(kind, "__array__") and (hasattr(value, "shape") or hasattr(kind, "__len__"))
+    listing = arrayed or isinstance(value, (Sequence, memoryview))
+    if not listing or isinstance(value, (str, bytes, bytearray, type, Mapping, Set)):
         raise ValueError(f"{name} is a {kind.__name__}, but must be {problem}: one, or a list or array of them.")
-    check_container(value, name)
+    check_unnamed(value, name)
+    check_readable(value, name)
 
 
 def _shape(value: Any, name: str) -> tuple[int, ...]:

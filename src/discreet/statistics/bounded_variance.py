@@ -17,7 +17,7 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.means import Mean
 from discreet.statistics.records import rows
 from discreet.statistics.statistic import Statistic
-from discreet.statistics.vectors import VectorMean
+from discreet.statistics.vectors import MOST_DIMENSIONS, VectorMean
 
 __all__ = ["BoundedVarianceMean", "bounded_variance_mean"]
 
@@ -67,7 +67,8 @@ class BoundedVarianceMean(Statistic):
         if self.dimension is None:
             store(self, centre=number("centre", self.centre, low=-(2.0**800), high=2.0**800))
         else:
-            ends = np.broadcast_to(np.asarray(self.centre, float), (whole("dimension", self.dimension, low=1),))
+            dimension = whole("dimension", self.dimension, low=1, high=MOST_DIMENSIONS)
+            ends = np.broadcast_to(np.asarray(self.centre, float), (dimension,))
             store(self, centre=tuple(number("centre", c, low=-(2.0**800), high=2.0**800) for c in ends))
         _ = self.inner
 

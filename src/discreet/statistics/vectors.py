@@ -19,11 +19,11 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import check_rows, check_size, rows
 from discreet.statistics.statistic import Additive, public_size
 
-__all__ = ["VectorMean", "vector_mean"]
+__all__ = ["MOST_DIMENSIONS", "VectorMean", "vector_mean"]
 
 # Lengths are computed in doubles, to a relative d·2^-52; the sensitivity is enlarged by far more than that.
 _ROUNDING = 1 + Fraction(1, 1 << 30)
-_LARGEST = 1 << 20  # dimensions for which that holds with room to spare
+MOST_DIMENSIONS = 1 << 20  # dimensions for which that holds with room to spare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,10 @@ class VectorMean(Additive):
             raise ValueError("epsilon is given alone, but the noise on vectors is Gaussian: add delta=, or use rho=.")
         store(
             self,
-            dimension=whole("dimension", self.dimension, low=1),
+            dimension=whole("dimension", self.dimension, low=1, high=MOST_DIMENSIONS),
             norm=in_range("norm", self.norm),
             n=public_size(self.n, self._replace),
         )
-        if self.dimension > _LARGEST:
-            raise ValueError(f"dimension is {self.dimension}, but must be a whole number of at most {_LARGEST}.")
         _ = self.mechanism
 
     @property
