@@ -116,6 +116,30 @@ def test_a_failing_candidate_scores_worst_and_says_nothing() -> None:
     assert "42" not in repr(choose(["fails"]))
 
 
+@pytest.mark.parametrize("rng", [None, 8])
+def test_what_candidates_and_scores_draw_by_themselves_is_secret(rng: Any) -> None:
+    """They meet records row after row, so a seed of the process would give other rows other draws when one leaves."""
+    drawn: list[float] = []
+
+    class Drawing(Fixed):
+        def release(self, data: Any = None, rng: Any = None) -> Release[Any]:
+            drawn.append(float(np.random.rand()))  # noqa: NPY002
+            return super().release(data, rng)
+
+    def search() -> list[float]:
+        drawn.clear()
+        np.random.seed(0)  # noqa: NPY002
+        tuning.select(
+            lambda params: Drawing(1.0, events.PureDP(epsilon=0.5)), [{}], [1, 2], score=ByValue(), mean=3.0, rng=rng
+        )
+        assert float(np.random.rand()) == np.random.RandomState(0).rand()  # noqa: NPY002
+        return list(drawn)
+
+    one, other = search(), search()
+    assert (one == other) == (rng is not None)
+    assert len(set(one)) == len(one)
+
+
 def test_losers_are_destroyed() -> None:
     made: list[weakref.ref[Any]] = []
 
