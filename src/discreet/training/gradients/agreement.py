@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.claims import Claim
@@ -87,7 +86,7 @@ class Agreement:
         reading, written = _of_claim(reading, claim), list(self.runs.written)
         try:
             alone = next(gradient for known, gradient in self._first if known == reading)
-            if not _same(alone, self.runs.gradient(self.tape, claim.row, self.records, reading)):
+            if not _alike(alone, self.runs.gradient(self.tape, claim.row, self.records, reading)):
                 raise Unrepeatable
             if not _finite(alone):  # numbers too large for single precision; made-up ones are not
                 return [] if self.tolerance.private else list(self.runs.parameters)
@@ -120,15 +119,15 @@ class Agreement:
         """
         for change, where in self._other_roundings():
             try:
-                with where:
+                with where as rounding:
                     other = self.runs.gradient(self.tape, claim.row, self.records, reading, change)
             except Exception:
                 if self.tolerance.private:
                     yield None
             else:
-                yield other
+                yield None if rounding is not None and rounding.near_overflow and self.tolerance.private else other
 
-    def _other_roundings(self) -> Iterator[tuple[Change, AbstractContextManager[Any]]]:
+    def _other_roundings(self) -> Iterator[tuple[Change, AbstractContextManager[RandomRounding | None]]]:
         yield Tensor.double, in_double(self.runs.model)
         for seed in range(self.tolerance.samples):
             rounding = RandomRounding(self.runs.model.parameters(), seed)
@@ -179,8 +178,16 @@ def _of_claim(reading: Reading, claim: Claim) -> Reading:
 
 
 def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    """Whether two runs of one record gave one gradient: the same operations in the same order."""
     return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one, other, strict=True))
+
+
+def _alike(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether two runs of one record gave one gradient. Where numbers lie in memory may change how they are rounded."""
+    own = _norms(one)
+    whole = math.hypot(*own)
+    return _same(one, other) or all(
+        _distance(a, b) <= PRIVATE.part * n + PRIVATE.noise * whole for a, b, n in zip(one, other, own, strict=True)
+    )
 
 
 def _distance(one: Tensor, other: Tensor) -> float:

@@ -55,6 +55,7 @@ class Memory:
     debug: bool = False
     told: bool = False  # whether it was said that there are no gradients before step
     made_up: bool = False  # whether made-up records were asked of
+    ran_made_up: bool = False  # and whether they could be
     course: Course = field(default_factory=Course)  # what Python put on the way to the losses
     readings: list[Reading] = field(default_factory=lambda: list(READINGS))  # that no verified record has contradicted
     written: set[str] = field(
@@ -120,22 +121,32 @@ class Judgement:
             wrong.append(reading)
         if not wrong and tolerance.private:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
-        named = [(reading, self._beyond_rounding(agreement, claim, reading)) for reading in wrong]
-        if not wrong or not all(names for _, names in named):
-            return
-        if not tolerance.private or self.memory.debug:
-            self._refuse_written(tape, records)
-            explanation.refuse(claim, tape, self.runs, records, *named[0])
-        raise MixedRecords(UNEQUAL)
+        self._refuse_wrong(agreement, claim, wrong)
+
+    def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[Reading]) -> None:
+        """Refuse a claim that is wrong under each of these readings, whatever rounding did."""
+        names: list[str] = []
+        for reading in readings:
+            beyond = self._beyond_rounding(agreement, claim, reading)
+            if not beyond:
+                return
+            names = names or beyond
+        if names and (not agreement.tolerance.private or self.memory.debug):
+            self._refuse_written(agreement.tape, agreement.records)
+            explanation.refuse(claim, agreement.tape, self.runs, agreement.records, readings[0], names)
+        if names:
+            raise MixedRecords(UNEQUAL)
 
     def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: Reading) -> list[str]:
-        """The parameters in which a claim is wrong, whatever rounding did; where the record alone does not answer
-        alike twice, nothing can be said."""
+        """The parameters in which a claim is wrong, whatever rounding did. Where the record alone does not answer alike
+        twice, the loop is refused, but of a private record that may be rounding's work, if made-up ones did."""
         try:
             return agreement.beyond_rounding(claim, reading)
-        except Exception as error:
-            reason = UNREPEATABLE if isinstance(error, Unrepeatable) else UNJUDGED
-        self.memory.refuse(PrivateTrainingError(reason))
+        except Unrepeatable:
+            if not (agreement.tolerance.private and self.memory.ran_made_up):
+                self.memory.refuse(PrivateTrainingError(UNREPEATABLE))
+        except Exception:
+            self.memory.refuse(PrivateTrainingError(UNJUDGED))
         return []
 
     def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
@@ -170,6 +181,7 @@ class Judgement:
             raise
         except Exception:  # shapes or values that only records have: the private ones are judged in any case
             return
+        self.memory.ran_made_up = True
         for claim in claimed:
             self._compare(claim, made, count, MADE_UP)
         self._refuse_written(made, count)

@@ -40,6 +40,17 @@ EXACT = frozenset(
 """Operations that choose or copy: nothing is rounded, and backward passes look for what was chosen by its value."""
 
 
+SUMS = frozenset(
+    {
+        *("addmm", "addmv", "baddbmm", "bmm", "convolution", "convolution_backward", "cumsum", "dot", "linear", "mean"),
+        *("mkldnn_rnn_layer", "mkldnn_rnn_layer_backward", "mm", "mv", "native_group_norm", "native_layer_norm", "sum"),
+    }
+)
+"""Operations that add up terms in an order of their own: near the largest number, whether they overflow depends on it.
+Not softmax, whose smallest numbers are masks."""
+NEAR = 2.0**-24  # of the largest number
+
+
 class RandomRounding(TorchDispatchMode):
     """Moves what operations make of ``rounded`` tensors; what is made of constants alone, such as masks, stays."""
 
@@ -47,6 +58,7 @@ class RandomRounding(TorchDispatchMode):
         super().__init__()
         self._generator = np.random.default_rng(seed)  # torch's draws are the record's, and are followed
         self._held = {_place(x): x for x in rounded}  # held, so that nobody else gets their place in memory
+        self.near_overflow = False
 
     def moved(self, x: Tensor) -> Tensor:
         """A copy of a tensor, moved; later operations on it are, too."""
@@ -56,10 +68,13 @@ class RandomRounding(TorchDispatchMode):
         return x
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        if not any(_place(x) in self._held for x in tensors((args, kwargs or {})) if _has_place(x)):
-            return output
         name = func._schema.name.partition("::")[2]
+        rounded = [x for x in tensors((args, kwargs or {})) if _has_place(x) and _place(x) in self._held]
+        if name in SUMS:
+            self.near_overflow |= any(_is_near_overflow(x) for x in rounded)
+        output = func(*args, **(kwargs or {}))
+        if not rounded:
+            return output
         views = any(part.alias_info is not None and not part.alias_info.is_write for part in func._schema.returns)
         exact = views or name.rstrip("_") in EXACT or name.endswith("_like")
         for x in tensors(output):
@@ -74,6 +89,10 @@ class RandomRounding(TorchDispatchMode):
             units = OF_HALF if x.dtype in HALVES else UNITS
             noise = self._generator.uniform(-1.0, 1.0, x.numel()) * units * torch.finfo(x.dtype).eps
             x.mul_(torch.from_numpy(1 + noise).view(x.shape).to(x.device))
+
+
+def _is_near_overflow(x: Tensor) -> bool:
+    return x.is_floating_point() and not bool((x.abs() < NEAR * torch.finfo(x.dtype).max).all())
 
 
 def _has_place(x: Tensor) -> bool:
