@@ -29,9 +29,15 @@ class Words(NamedTuple):
     words: list[Any]
 
 
-def check_type(name: str, values: Any) -> None:
-    """Refuse a container whose type, a public fact, holds neither numbers nor text; a list states none."""
+def check_type(name: str, values: Any, *, dates: bool = False) -> None:
+    """Refuse a container whose type, a public fact, holds neither numbers nor text, or numbers where ``dates`` are
+    declared: who counts from another day would be answered wrongly. A list states none.
+    """
     kind = element_type(values)
+    if dates:
+        if kind is not None and kind_of(kind) == "numbers":
+            raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
+        return
     if kind is not None and kind_of(kind) not in ("numbers", "text", "objects"):
         raise ValueError(
             f"Column {name!r} has type {kind}, but must hold numbers, truth values or text: cast it first."
