@@ -175,6 +175,13 @@ def _relation(rows: Any) -> Any:
     return duckdb.from_arrow(rows) if isinstance(rows, pa.Table) else rows
 
 
+def _pandas_json(rows: Any, path: Path) -> None:
+    frame = _pandas(rows)
+    if isinstance(frame["v"].dtype, pd.DatetimeTZDtype):
+        raise TypeError("pandas crashes when it writes a zoned time beyond its calendar as JSON")
+    frame.to_json(path, orient="records", lines=True)
+
+
 def _parquet(**options: Any) -> Callable[[Any, Path], None]:
     return lambda rows, path: pq.write_table(_arrow(rows), path, compression="none", **options)
 
@@ -210,7 +217,7 @@ WRITERS: dict[str, tuple[str, Callable[[Any, Path], None]]] = {  # what a file i
         lambda rows, path: _pandas(rows).to_csv(path, sep="\t", date_format=TIMES),
     ),
     "JSON by polars": ("t.jsonl", lambda rows, path: as_polars(rows).write_ndjson(path)),
-    "JSON by pandas": ("t.jsonl", lambda rows, path: _pandas(rows).to_json(path, orient="records", lines=True)),
+    "JSON by pandas": ("t.jsonl", lambda rows, path: _pandas_json(rows, path)),
 }
 
 

@@ -78,10 +78,26 @@ def test_public_mistakes_in_dates_are_found_before_the_charge(dates, words):
     log = Log()
     with pytest.raises(ValueError, match=words):
         AIM(1.0, 1e-6, dates=dates).fit(table(5), schema=SCHEMA, book=SpyBook(log), rng=1)
-    typed = table(5) | {"admitted": np.array(["2020-01-01"] * 5, "M8[D]")}
-    with pytest.raises(ValueError, match="cast it first"):  # the house reads numbers and text
-        AIM(1.0, 1e-6, dates=DATES).fit(typed, schema=SCHEMA, book=SpyBook(log), rng=1)
+    numbers = table(5) | {"admitted": np.arange(5)}
+    with pytest.raises(ValueError, match="'admitted' has type int64, but must hold dates, times or text"):
+        AIM(1.0, 1e-6, dates=DATES).fit(numbers, schema=SCHEMA, book=SpyBook(log), rng=1)
     assert "charge" not in log
+
+
+def test_dates_of_every_type_are_read_as_their_text_is():
+    """Objects of Python were missing, every one of them, without a word; NumPy's type was refused."""
+    columns = table(300)
+    typed = pl.Series(columns["admitted"]).str.to_date(strict=False)
+    plain = AIM(1e3, 1e-6, dates=DATES).fit(columns, schema=SCHEMA, rng=1).marginal(["admitted"])
+    for entries in (
+        typed.to_list(),
+        typed.to_numpy(),
+        typed,
+        typed.to_arrow(),
+        typed.cast(pl.Datetime("ns")).to_pandas(),
+    ):
+        model = AIM(1e3, 1e-6, dates=DATES).fit(columns | {"admitted": entries}, schema=SCHEMA, rng=1)
+        assert (model.marginal(["admitted"]) == plain).all()
 
 
 def test_an_unlisted_column_may_be_one_of_dates():

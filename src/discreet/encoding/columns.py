@@ -29,8 +29,9 @@ class Words(NamedTuple):
     words: list[Any]
 
 
-def check_type(name: str, values: Any) -> None:
-    """Refuse a container whose type, a public fact, holds neither numbers nor text; a list states none.
+def check_type(name: str, values: Any, *, dates: bool = False) -> None:
+    """Refuse a container whose type, a public fact, holds neither numbers nor text, or numbers where ``dates`` are
+    declared: who counts from another day would be answered wrongly. A list states none.
 
     So is one that does not hold one entry a row: a number, a text, an iterator, a table, a sparse matrix.
     """
@@ -40,6 +41,10 @@ def check_type(name: str, values: Any) -> None:
         )
     check_container(values, f"Column {name!r}")
     kind = element_type(values)
+    if dates:
+        if kind is not None and kind_of(kind) == "numbers":
+            raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
+        return
     if kind is not None and kind_of(kind) not in ("numbers", "text", "objects"):
         raise ValueError(
             f"Column {name!r} has type {kind}, but must hold numbers, truth values or text: cast it first."

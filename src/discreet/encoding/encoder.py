@@ -137,8 +137,7 @@ class Encoder:
         for name in wanted:
             if name not in data:
                 raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
-            if not isinstance(self.schema.get(name), Dates):
-                check_type(name, data[name])
+            check_type(name, data[name], dates=isinstance(self.schema.get(name), Dates))
         if len({len(data[name]) for name in wanted}) > 1:
             raise ValueError("The columns differ in length, but hold one entry a row each.")
 
