@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -125,7 +126,8 @@ def _read(source: Any, schema: dp.Schema, unit: str | None) -> Any:
     except ValueError as refused:
         return str(refused).replace("/spoiled/", "/usual/")
     place = list(opened.names).index("i")
-    rows = sorted(opened.engine.fetch(opened.frame, None), key=lambda row: row[place])
+    columns = [np.ma.asarray(column).tolist() for column in opened.engine.fetch(opened.frame, None)]
+    rows = sorted(zip(*columns, strict=True), key=lambda row: row[place])
     facts = (opened.kinds, opened.names, opened.whole, opened.spelled)
     return [repr(row) for row in rows if row[place] < 6], facts
 

@@ -130,12 +130,14 @@ def test_the_scan_reports_how_far_it_is():
             return next(self.shares, 90.0)
 
     class Waiting:
-        def fetchall(self):
+        types = ("BIGINT",)
+
+        def fetchnumpy(self):
             while len(seen) < 3:
                 pass
-            return [(1,)]
+            return {"n": [1]}
 
     seen: list[float] = []
-    assert DuckDB(Slow()).fetch(Waiting(), _part(seen.append, 1, 2)) == [(1,)]
+    assert DuckDB(Slow()).fetch(Waiting(), _part(seen.append, 1, 2)) == [[1]]
     assert seen == [0.55, 0.8, 0.95, 1.0]
     assert "SET enable_progress_bar_print = false" in asked

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -181,7 +182,9 @@ def test_a_vanishing_ridge_leaves_weights_that_are_numbers():
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
-@pytest.mark.parametrize("model", [LogisticRegression, LinearRegression])
+@pytest.mark.parametrize(
+    "model", [LogisticRegression, partial(LinearRegression, target_bounds=(-1, 1))], ids=["logistic", "squares"]
+)
 def test_descent_with_curvature_passes_replay_and_releases_what_it_says(model, adjacency):
     """Six thousand records in a corner: full-norm rows; the transcript shows that the curvature was released."""
     data = [(1.0, -1.0, 1.0, 1)] * 6000

@@ -137,9 +137,14 @@ class Trained:
     statement: dict[str, Any]
 
     @property
+    def design(self) -> Design:
+        """How columns become numbers."""
+        return self.network.design
+
+    @property
     def target(self) -> str:
         """The column that it predicts."""
-        return self.network.design.target
+        return self.design.target
 
     def predict(self, data: Any) -> NDArray[Any]:
         """One prediction a row."""

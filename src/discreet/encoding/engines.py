@@ -38,8 +38,9 @@ def planned(action: Callable[[], T]) -> T:
     except Exception as error:
         kind = type(error).__name__
     raise PlanFailed(
-        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, or the "
-        "types of the table, and no row of it: ask for less at once, or prepare columns in the engine first."
+        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, the "
+        "types of the table, or a file that was moved or damaged, and no row of it: ask for less at once, or prepare "
+        "columns in the engine first."
     )
 
 

@@ -11,6 +11,7 @@ Equal rows are asked once.
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -102,6 +103,8 @@ def entries(values: Any) -> list[Any]:
 def _columns(rows: Any) -> Any:
     if isinstance(rows, tuple):
         return tuple(_columns(part) for part in rows)
+    if "sparse" in str(getattr(rows, "layout", "")):  # a tensor
+        return rows.to_dense()
     return rows.tocsr() if hasattr(rows, "tocsr") else listed(rows)
 
 
@@ -131,7 +134,7 @@ def _contents(rows: Any) -> Iterator[bytes]:
         spans = zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
         return (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in spans)
     if hasattr(rows, "detach"):  # a tensor; NumPy knows not all of its types
-        flat = rows.detach().cpu().reshape(len(rows), -1).contiguous()
+        flat = rows.detach().cpu().reshape(len(rows), math.prod(rows.shape[1:])).contiguous()
         rows = flat.view(sys.modules["torch"].uint8).numpy()
     if isinstance(rows, np.ndarray) and not rows.dtype.hasobject:
         return (row.tobytes() for row in rows)

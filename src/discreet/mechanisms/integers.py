@@ -19,7 +19,8 @@ _MAX = np.iinfo(np.int64).max
 def integers(value: Any, max_size: int) -> NDArray[Any]:
     """Whole numbers as int64 where they fit, otherwise as Python integers; a fraction in a list is rounded down.
 
-    That moves two numbers no further apart than the whole number that bounds their distance.
+    That moves two numbers no further apart than the whole number that bounds their distance. Of a vector it may move
+    every entry, so its sensitivity is to be stated of whole numbers: an array of floats is refused before the charge.
     """
     array = numbers(value)
     check_entries(array.shape, max_size)

@@ -34,7 +34,7 @@ class OptimizerHooks:
         optimizer.register_step_post_hook(self.listen_on)
         optimizer._step_supports_amp_scaling = _NoScaler()  # type: ignore[attr-defined]
         self._run.at_batches = self.clear_gradients
-        optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, _uncopied  # type: ignore[method-assign]
+        optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, self._run.__reduce_ex__  # type: ignore[method-assign]
 
     def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up.
@@ -119,11 +119,3 @@ def _called(closure: Callable[[], Any]) -> Callable[[], Any]:
         return answers.pop()
 
     return answer
-
-
-def _uncopied(*_: Any) -> Any:
-    """In place of ``__reduce_ex__``: a copy of the optimiser would train without noise and without an account."""
-    raise PrivateTrainingError(
-        "A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
-        "optimizer.privacy.state_dict(), and load it after make_private."
-    )

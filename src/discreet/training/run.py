@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import numpy as np
@@ -118,6 +118,13 @@ class Run(PaidOnce):
     def reproducible(self) -> bool:
         """Whether what it releases is not private: it has a seed, or its refusals show private records."""
         return self.streams.reproducible or self.debug
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuse copies, of the optimiser too: one would train without noise and without an account."""
+        raise PrivateTrainingError(
+            "A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
+            "optimizer.privacy.state_dict(), and load it after make_private."
+        )
 
     # --- batches ---------------------------------------------------------------------------------------------------
 
