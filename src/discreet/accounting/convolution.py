@@ -150,8 +150,8 @@ def _last_above(window: Window, delta: float, start: float, stride: float) -> fl
 
 def log_sum(law: Lattice, c: float) -> float:
     """log Σ mass·exp(c·loss)."""
-    some = law.masses > 0
-    return _log_sum_exp(c * law.losses[some] + np.log(law.masses[some]))
+    losses, logs = law.logarithms
+    return _log_sum_exp(c * losses + logs)
 
 
 def _log_sum_exp(exponent: Array) -> float:

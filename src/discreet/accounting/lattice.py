@@ -49,6 +49,12 @@ class Lattice:
         return self.step * (self.first + np.arange(len(self.masses)))
 
     @cached_property
+    def logarithms(self) -> tuple[Array, Array]:
+        """The points that have mass, and its logarithm: asked for at every order of a curve."""
+        some = self.masses > 0
+        return self.losses[some], np.log(self.masses[some])
+
+    @cached_property
     def blocks(self) -> tuple[Array, Array]:
         """A spread of the law with the same means on some thousand points: convex functions grow, and only a little."""
         starts = np.arange(0, len(self.masses), max(1, len(self.masses) >> 14))
