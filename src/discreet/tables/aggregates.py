@@ -150,9 +150,8 @@ class Sum(Aggregate):
         grid = rows.grid(self.column)
         below = math.lcm(grid.low.denominator, grid.step.denominator)  # a power of two: doubles have no others
         low, step = int(grid.low * below), int(grid.step * below)
-        most = int(stats.rows.max(initial=1)) * (
-            abs(low) + grid.top * step
-        )  # of one row at least: a rehearsal has none
+        rows_at_most = int(stats.rows.max(initial=1))  # a rehearsal has none, but numbers of the same size
+        most = rows_at_most * (abs(low) + grid.top * step)
         if self.whole(rows) and most < 2**63:
             return [(stats.counted(self.column) * low + stats.total(self.column) * step) // below]
         if most < 2**53:  # exact in doubles
