@@ -106,7 +106,7 @@ def test_engine_and_python_agree_on_every_row(rows, titles):
     asked = {f"e{i}": title for i, title in enumerate(sorted(titles))}
     wide = table.derive(**{name: EXPRESSIONS[title] for name, title in asked.items()}).group_by().rows.columns
     own = {name: wide.raw(name) for name in asked}
-    made = wide.computed(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall() if asked else []
+    made = wide.compute(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall() if asked else []
     for record, line in zip(rows, made, strict=False):
         for title, value in zip(asked.values(), line, strict=True):
             agrees(checked(EXPRESSIONS[title], SCHEMA, {"word", "k"}).node, read(record), value)
@@ -142,7 +142,7 @@ def test_the_engines_calendar_is_pythons_for_all_years():
     asked = {f"e{number}": Expression(node) for number, node in enumerate(nodes)}
     wide = table.derive(**asked).group_by().rows.columns
     own = {name: wide.raw(name) for name in asked}
-    made = wide.computed(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall()
+    made = wide.compute(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall()
     assert made == [tuple(node.value({"d": seconds(day)}) for node in nodes) for day in days]
 
 

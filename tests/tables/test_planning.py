@@ -87,7 +87,9 @@ def test_what_an_engine_cannot_plan_is_not_charged(monkeypatch):
     """And no file or memory is blamed for it."""
     book = Book()
     table = dp.table(FEW_ROWS, schema=SCHEMA)
-    monkeypatch.setattr(DuckDB, "kept_apart", lambda self, frame: frame.project("*, no_function_of_this_name(1) AS n"))
+    monkeypatch.setattr(
+        DuckDB, "stop_inlining", lambda self, frame: frame.project("*, no_function_of_this_name(1) AS n")
+    )
     with pytest.raises(PlanFailed, match=r"nothing was read or charged\. The reason is the query"):
         table.count().release(epsilon=1.0, book=book)
     assert book.charges == 0

@@ -85,7 +85,7 @@ class DuckDB(Engine):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         return frame.project(", ".join(columns))
 
-    def kept_apart(self, frame: Any) -> Any:
+    def stop_inlining(self, frame: Any) -> Any:
         # Above a join, which a list of values is too, it would move aggregates below the join, and for that write every
         # column out in terms of the columns below: one that stands on others, which are named twice, grows with 2 to
         # the power of its depth. It moves nothing over a column that may differ from row to row.

@@ -15,7 +15,7 @@ from discreet.encoding.values import NUMERAL
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
-__all__ = ["Engine", "EngineFailed", "PlanFailed", "as_columns", "planned", "quietly"]
+__all__ = ["Engine", "EngineFailed", "PlanFailed", "as_columns", "plan_or_fail", "quietly"]
 
 T = TypeVar("T")
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
@@ -29,7 +29,7 @@ class PlanFailed(EngineFailed):
     """An engine cannot plan a query: said before anything is charged or read, so no record is the reason."""
 
 
-def planned(action: Callable[[], T]) -> T:
+def plan_or_fail(action: Callable[[], T]) -> T:
     """What ``action`` gives, which reads nothing; of what an engine raises, our own words."""
     try:
         return action()
@@ -102,7 +102,7 @@ class Engine(ABC):
     def project(self, frame: Any, columns: Sequence[str]) -> Any:
         """Select SQL expressions."""
 
-    def kept_apart(self, frame: Any) -> Any:
+    def stop_inlining(self, frame: Any) -> Any:
         """The frame, whose columns the engine computes once and does not write out again where they are used."""
         return frame
 

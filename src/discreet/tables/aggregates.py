@@ -21,7 +21,7 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
-from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, of_sample, place_of_mean, reach
+from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, place_of_mean, reach, sample_interval
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 from discreet.tables.scans import Whole
@@ -290,7 +290,7 @@ class Variance(Aggregate):
         ends = np.clip(around(variance_of_triples(noisy, (0.0, 1.0)), half), 0.0, most)
         ends *= (bounds.high - bounds.low) ** 2
         if self.sample:
-            ends = of_sample(ends, noisy, rows.grid(self.column, COARSE).top ** 2, mechanism, cells)
+            ends = sample_interval(ends, noisy, rows.grid(self.column, COARSE).top ** 2, mechanism, cells)
         return np.sqrt(ends) if self.root else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:

@@ -29,7 +29,7 @@ from discreet.tables.scope import Scope, with_steps
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Bins", "Columns", "Computed", "even_edges"]
+__all__ = ["Bins", "Columns", "ComputedRows", "even_edges"]
 
 LONG = 1000  # categories
 
@@ -48,7 +48,7 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedRows:
     """Rows with derived columns, a scope for what else is computed of them, and derived columns before they were
     clipped to their bounds."""
 
@@ -65,7 +65,7 @@ class Columns:
     schema: Schema
     derived: Mapping[str, Expression]
 
-    def computed(self, used: Collection[str], late: Collection[str] = ()) -> Computed:
+    def compute(self, used: Collection[str], late: Collection[str] = ()) -> ComputedRows:
         """The source's rows with the derived columns that are ``used``, clipped to their bounds.
 
         A long list of categories is looked up once, as many comparisons would take seconds to plan; that of a ``late``
@@ -86,7 +86,7 @@ class Columns:
                 if value is not None:
                     unclipped[name] = value
             frame = with_steps(frame, scopes)
-        return Computed(frame, scope, unclipped)
+        return ComputedRows(frame, scope, unclipped)
 
     def _derived(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
         """Note the steps of a derived column; its value before it is clipped, if it is a number."""
@@ -130,7 +130,9 @@ class Columns:
 
     def _span(self, name: str) -> tuple[int, int] | None:
         """First and last of categories that are consecutive whole numbers: such a key is its own code."""
-        return self._spans.setdefault(name, _span(self.schema[name])) if name not in self._spans else self._spans[name]
+        if name not in self._spans:
+            self._spans[name] = _span(self.schema[name])
+        return self._spans[name]
 
     @cached_property
     def _spans(self) -> dict[str, tuple[int, int] | None]:
@@ -191,7 +193,7 @@ class Columns:
             return raw.clip(float(span[0]), float(span[1])).floor() == raw  # the floor of a huge number fails in Spark
         return raw.is_in(_numbers(declared))
 
-    def kept_late(self, name: str) -> bool:
+    def is_checked_late(self, name: str) -> bool:
         """Whether rows of unknown categories may be dropped after the groups are formed, which is cheaper."""
         declared = self.schema[name]
         listed = isinstance(declared, Categories) and declared.other is None and name not in self.derived
@@ -204,7 +206,7 @@ class Columns:
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        return None if declared.other is not None or (self.kept_late(name) and not early) else self.known(name)
+        return None if declared.other is not None or (self.is_checked_late(name) and not early) else self.known(name)
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
@@ -218,7 +220,7 @@ class Columns:
 
     def late(self, number: int, name: str, totals: Any) -> Any:
         """The groups of a key that count, of the engine's own frame of all groups, where ``kept`` left them all."""
-        if not self.kept_late(name):
+        if not self.is_checked_late(name):
             return totals
         engine, declared, key = self.source.engine, self.schema[name], f"k{number}"
         assert isinstance(declared, Categories)

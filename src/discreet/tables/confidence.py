@@ -26,7 +26,7 @@ from discreet.mechanisms.discrete_laplace import DiscreteLaplace
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 
-__all__ = ["LEVEL", "POPULATION", "around", "half_of_moment", "of_sample", "place_of_mean", "reach"]
+__all__ = ["LEVEL", "POPULATION", "around", "half_of_moment", "place_of_mean", "reach", "sample_interval"]
 
 LEVEL = 0.95
 POPULATION = 0.96  # the level of a moment of the population, where that of a sample needs n too
@@ -69,7 +69,7 @@ def half_of_moment(
     return np.asarray(np.minimum(np.where(large, near / sizes, far), most))
 
 
-def of_sample(ends: Doubles, noisy: Doubles, whole: float, mechanism: Any, cells: Doubles) -> Doubles:
+def sample_interval(ends: Doubles, noisy: Doubles, whole: float, mechanism: Any, cells: Doubles) -> Doubles:
     """The interval of a sample's moment, n/(n - 1) times that of the population, which lies between ``ends`` with
     ``POPULATION``; of noisy parts that add up to n wholes.
     """

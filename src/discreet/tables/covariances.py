@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.tables.aggregates import SIZES, Aggregate
-from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, of_sample
+from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, sample_interval
 from discreet.tables.fixed_point import COARSE
 from discreet.tables.passes import GroupedRows, Pass, Stats
 from discreet.tables.scans import Whole
@@ -102,7 +102,7 @@ class Covariance(Aggregate):
         half = half_of_moment(noisy, weights, mechanism, cells, 0.5, 1.25, POPULATION if self.sample else LEVEL)
         ends = np.clip(around(share[:, 0] - t * s, half), -0.25, 0.25) * self._scale(rows)
         one, other = self._tops(rows)
-        return of_sample(ends, noisy, one * other, mechanism, cells) if self.sample else ends
+        return sample_interval(ends, noisy, one * other, mechanism, cells) if self.sample else ends
 
     def describe_error(self, rows: GroupedRows, mechanism: AdditiveMechanism) -> str:
         if self.correlation:

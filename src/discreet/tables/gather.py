@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from discreet.encoding.engines import EngineFailed
 from discreet.tables.fixed_point import COARSE
-from discreet.tables.scans import Pass, Scanned, Stats, Whole
+from discreet.tables.scans import Pass, ScanResult, Stats, Whole
 
 if TYPE_CHECKING:
     from discreet.tables.passes import GroupedRows
 
-__all__ = ["MISREAD", "ODD", "gathered"]
+__all__ = ["MISREAD", "ODD", "gather_groups"]
 
 ODD = "odd_"
 MISREAD = (
@@ -25,7 +25,7 @@ MISREAD = (
 _MANY = 1 << 30  # rows in a group: up to as many, sums of k ≤ 2^30, and products of those with k's top, fit in 64 bits
 
 
-def gathered(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names: Sequence[str]) -> Scanned:
+def gather_groups(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names: Sequence[str]) -> ScanResult:
     """The groups of a scan, of the engine's ``columns``: keys, the bin if there are any, sums with these ``names``."""
     keys, rest = columns[: len(rows.keys)], list(columns[len(rows.keys) :])
     bins = rest.pop(0) if wanted.bins else None
@@ -39,13 +39,13 @@ def gathered(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names: Seq
         found = _names(rows, keys, lines.size)
         unique = {name: place for place, name in enumerate(dict.fromkeys(name for name in found if name is not None))}
         places = np.array([-1 if name is None else unique[name] for name in found], np.int64)
-        return Scanned(tuple(unique), lines.placed(places, len(unique)))
-    return Scanned(None, lines.placed(_places(rows, keys, lines.size), rows.public_groups))
+        return ScanResult(tuple(unique), lines.placed(places, len(unique)))
+    return ScanResult(None, lines.placed(_places(rows, keys, lines.size), rows.public_groups))
 
 
-def _whole_numbers(found: Mapping[str, Any], half: int) -> dict[str, Whole]:
+def _whole_numbers(columns: Mapping[str, Any], half: int) -> dict[str, Whole]:
     """The sums under their names, of halves where an engine gives those; nothing, of no rows, is zero."""
-    plain: dict[str, Whole] = {name: np.ma.filled(column, 0).astype(np.int64) for name, column in found.items()}
+    plain: dict[str, Whole] = {name: np.ma.filled(column, 0).astype(np.int64) for name, column in columns.items()}
     if plain["rows"].max(initial=0) >= _MANY:
         plain = {name: column.astype(object) for name, column in plain.items()}
     out = {name: column for name, column in plain.items() if name[-1] not in "hl"}
@@ -56,39 +56,39 @@ def _whole_numbers(found: Mapping[str, Any], half: int) -> dict[str, Whole]:
     return out
 
 
-def _numbers(wanted: Pass, found: Mapping[str, Whole]) -> dict[Any, Whole]:
+def _numbers(wanted: Pass, sums: Mapping[str, Whole]) -> dict[Any, Whole]:
     """The same under the names of ``Stats``."""
-    numbers: dict[Any, Whole] = {("rows",): found["rows"]}
+    numbers: dict[Any, Whole] = {("rows",): sums["rows"]}
     for number, (column, steps) in enumerate(wanted.sums):
-        numbers["count", column, steps] = found[f"count{number}"]
-        numbers["sum", column, steps] = found[f"sum{number}"]
+        numbers["count", column, steps] = sums[f"count{number}"]
+        numbers["sum", column, steps] = sums[f"sum{number}"]
         if steps == COARSE:
-            numbers["squares", column, steps] = found[f"squares{number}"]
+            numbers["squares", column, steps] = sums[f"squares{number}"]
     for number, (left, right) in enumerate(wanted.products):
-        numbers["product", left, right] = found[f"product{number}"]
+        numbers["product", left, right] = sums[f"product{number}"]
     if wanted.distinct:
-        missing = found["rows"] > found["present"]  # the engines count a missing value as one more
-        numbers["distinct", wanted.distinct] = found["different"] - missing
+        missing = sums["rows"] > sums["present"]  # the engines count a missing value as one more
+        numbers["distinct", wanted.distinct] = sums["different"] - missing
     return numbers
 
 
-def verify(rows: GroupedRows, wanted: Pass, found: Mapping[str, Whole], bins: Any) -> None:
+def verify(rows: GroupedRows, wanted: Pass, sums: Mapping[str, Whole], bins: Any) -> None:
     """Refuse sums of values that are not what the engine was told to add up: clipped, on the grid, not NaN.
 
     Optimisers rewrite queries by what they believe of the data. What is added up is therefore looked at where it is
     added up. This cannot fail with an engine that does what it is told, whatever the rows hold.
     """
-    tests: list[Any] = [found[ODD] == 0] if ODD in found else []
+    tests: list[Any] = [sums[ODD] == 0] if ODD in sums else []
     if wanted.bins and bins is not None:
         known = np.ma.compressed(bins)
         tests += [known >= 0, known < wanted.bins.count]
     for number, (column, steps) in enumerate(wanted.sums):
-        top, count, total = rows.grid(column, steps).top, found[f"count{number}"], found[f"sum{number}"]
-        tests += [found[f"least{number}"] >= 0, found[f"most{number}"] <= top, count <= found["rows"]]
+        top, count, total = rows.grid(column, steps).top, sums[f"count{number}"], sums[f"sum{number}"]
+        tests += [sums[f"least{number}"] >= 0, sums[f"most{number}"] <= top, count <= sums["rows"]]
         tests += [total >= 0, total <= count * top]
     for number, (left, right) in enumerate(wanted.products):
         most = rows.grid(left, COARSE).top * rows.grid(right, COARSE).top
-        tests += [found[f"product{number}"] >= 0, found[f"product{number}"] <= found["rows"] * most]
+        tests += [sums[f"product{number}"] >= 0, sums[f"product{number}"] <= sums["rows"] * most]
     if not all(bool(np.all(test)) for test in tests):
         raise EngineFailed(MISREAD)
 

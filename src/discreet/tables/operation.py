@@ -22,7 +22,7 @@ from discreet.tables.answers import Totals, framed
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
-from discreet.tables.passes import GroupedRows, Pass, Progress, Scanned, Stats
+from discreet.tables.passes import GroupedRows, Pass, Progress, ScanResult, Stats
 from discreet.tables.together import Measured, measured
 
 __all__ = ["Explanation", "TableOperation"]
@@ -151,16 +151,16 @@ class TableOperation:
 
         return run
 
-    def _rehearse(self, empty: list[Scanned]) -> None:
+    def _rehearse(self, empty: list[ScanResult]) -> None:
         """Answer for the first groups as if there were no rows, with noise that nobody sees: what is made of the
         engine's sums must not fail after the charge."""
         first = np.full(empty[0].stats.size, -1)
         first[:2] = np.arange(len(first[:2]))
-        few = [Scanned(scan.names, scan.stats.placed(first, len(first[:2]))) for scan in empty]
+        few = [ScanResult(scan.names, scan.stats.placed(first, len(first[:2]))) for scan in empty]
         with unheard():
             self._answer(few, seeded(0))
 
-    def _answer(self, found: list[Scanned], rng: Any) -> Any:
+    def _answer(self, found: list[ScanResult], rng: Any) -> Any:
         rows = self.rows
         shown: Mapping[tuple[Any, ...], int] = {}
         if self.selection is None:
@@ -173,7 +173,7 @@ class TableOperation:
             shown = self.selection.release(
                 {name: count for name, count in zip(names, held, strict=True) if count}, rng
             ).value
-            stats = _of_cells(found, list(shown))
+            stats = _stats_of_cells(found, list(shown))
             keys = {key: [cell[number] for cell in shown] for number, key in enumerate(rows.keys)}
         noisy = [
             None if mechanism is None else aggregate.noisy(rows, mechanism, stats, rng)
@@ -255,7 +255,7 @@ class Explanation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def _of_cells(found: Sequence[Scanned], cells: Sequence[tuple[Any, ...]]) -> Stats:
+def _stats_of_cells(found: Sequence[ScanResult], cells: Sequence[tuple[Any, ...]]) -> Stats:
     """What scans found of some groups, whose set is private."""
     place = {cell: number for number, cell in enumerate(cells)}
     out = Stats(len(cells))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from discreet.encoding.engines import planned, quietly
+from discreet.encoding.engines import plan_or_fail, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
@@ -20,25 +20,25 @@ from discreet.tables.columns import Columns
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
-from discreet.tables.gather import MISREAD, ODD, gathered, verify
-from discreet.tables.scans import Pass, Scanned, Stats, Whole
+from discreet.tables.gather import MISREAD, ODD, gather_groups, verify
+from discreet.tables.scans import Pass, ScanResult, Stats, Whole
 from discreet.tables.scope import with_steps
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["MISREAD", "GroupedRows", "Pass", "Prepared", "Progress", "Scanned", "Stats"]
+__all__ = ["MISREAD", "GroupedRows", "Pass", "PreparedScan", "Progress", "ScanResult", "Stats"]
 
 UNIT = "unit_"
 Progress: TypeAlias = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedScan:
     """A scan that is planned: what reads the rows, and what it would find if there were none."""
 
-    scan: Callable[[Progress | None], Scanned]
-    empty: Scanned
+    scan: Callable[[Progress | None], ScanResult]
+    empty: ScanResult
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,19 @@ class GroupedRows:
 
     # --- the scan ----------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> Scanned:
+    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> ScanResult:
         """Read the rows, and add up each group."""
         return self.prepared(wanted, key).scan(progress)
 
-    def prepared(self, wanted: Pass, key: SecretKey) -> Prepared:
+    def prepared(self, wanted: Pass, key: SecretKey) -> PreparedScan:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
-        totals, names = planned(lambda: self._totals(wanted, key))
+        totals, names = plan_or_fail(lambda: self._totals(wanted, key))
 
-        def scan(progress: Progress | None) -> Scanned:
-            return quietly(lambda: gathered(self, wanted, self.source.engine.fetch(totals, progress), names))
+        def scan(progress: Progress | None) -> ScanResult:
+            return quietly(lambda: gather_groups(self, wanted, self.source.engine.fetch(totals, progress), names))
 
-        empty = planned(lambda: gathered(self, wanted, self.source.engine.dry_run(totals), names))
-        return Prepared(scan, empty)
+        empty = plan_or_fail(lambda: gather_groups(self, wanted, self.source.engine.dry_run(totals), names))
+        return PreparedScan(scan, empty)
 
     def plan(self, wanted: Pass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""
@@ -179,8 +179,8 @@ class GroupedRows:
     def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
         columns, early = self.columns, self.limit.unit is not None
-        late = {name for name in self.keys if columns.kept_late(name) and not early}
-        made = columns.computed(self.used(wanted), late - replace(self, keys=()).used(wanted))
+        late = {name for name in self.keys if columns.is_checked_late(name) and not early}
+        made = columns.compute(self.used(wanted), late - replace(self, keys=()).used(wanted))
         frame, scopes = made.frame, [made.scope.beside() for _ in self.conditions]
         held = [condition.compiled(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
         for place, condition in enumerate(self.conditions):
@@ -203,7 +203,7 @@ class GroupedRows:
         frame = frame.with_columns(*unit, *(expression.alias(field.name) for field, expression in chosen))
         fields = [field for field, _ in chosen]
         frame = frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
-        return fields, nw.from_native(self.source.engine.kept_apart(frame.to_native()))
+        return fields, nw.from_native(self.source.engine.stop_inlining(frame.to_native()))
 
     def _unit_totals(self, wanted: Pass, keys: list[str]) -> tuple[list[Field], Any]:
         """A row for each unit and group, which holds the unit's total there, clipped to its own bounds."""
@@ -232,8 +232,8 @@ class GroupedRows:
             over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
             return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
 
-        plan = planned(unit_sizes)
-        planned(lambda: self.source.engine.dry_run(plan))
+        plan = plan_or_fail(unit_sizes)
+        plan_or_fail(lambda: self.source.engine.dry_run(plan))
 
         def read() -> list[int]:
             over, units = quietly(lambda: self.source.engine.fetch(plan, None))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.tables.columns import Bins
 from discreet.tables.fixed_point import COARSE, FINE
 
-__all__ = ["Pass", "Scanned", "Stats", "Whole"]
+__all__ = ["Pass", "ScanResult", "Stats", "Whole"]
 
 Whole: TypeAlias = NDArray[Any]  # whole numbers, one a group: of 64 bits, or Python's where those might not do
 
@@ -105,7 +105,7 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanResult:
     """What a scan found: the ``names`` of the groups in the order of ``stats``, where their set is private; none where
     they are all public groups, in the order of the declarations."""
 
