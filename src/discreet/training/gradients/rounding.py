@@ -48,7 +48,8 @@ SUMS = frozenset(
 )
 """Operations that add up terms in an order of their own: near the largest number, whether they overflow depends on it.
 Not softmax, whose smallest numbers are masks."""
-NEAR = 2.0**-24  # of the largest number
+NEAR = 2.0**-24  # of the largest number: so many terms, or so large weights, would do
+NEAR_OF_FLOAT16 = 2.0**-4  # whose largest number is 65,504
 
 
 class RandomRounding(TorchDispatchMode):
@@ -92,7 +93,8 @@ class RandomRounding(TorchDispatchMode):
 
 
 def _is_near_overflow(x: Tensor) -> bool:
-    return x.is_floating_point() and not bool((x.abs() < NEAR * torch.finfo(x.dtype).max).all())
+    near = NEAR_OF_FLOAT16 if x.dtype == torch.float16 else NEAR
+    return x.is_floating_point() and not bool((x.abs() < near * torch.finfo(x.dtype).max).all())
 
 
 def _has_place(x: Tensor) -> bool:
