@@ -8,7 +8,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.admission import refuse_gradients, refuse_new_parameters
 from discreet.training.gradients.tape import LossTape, hushed
-from discreet.training.refusals import PrivateTrainingError
+from discreet.training.refusals import UNCOPIED, PrivateTrainingError
 from discreet.training.run import Run
 
 with extra("torch"):
@@ -115,7 +115,4 @@ def _called(closure: Callable[[], Any]) -> Callable[[], Any]:
 
 def _uncopied(*_: Any) -> Any:
     """In place of ``__reduce_ex__``: a copy of the optimiser would train without noise and without an account."""
-    raise PrivateTrainingError(
-        "A private optimizer cannot be copied or pickled: the copy would train without noise. Save "
-        "optimizer.privacy.state_dict(), and load it after make_private."
-    )
+    raise PrivateTrainingError(UNCOPIED)

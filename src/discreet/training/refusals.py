@@ -11,6 +11,7 @@ __all__ = [
     "SEVERAL",
     "UNCOLLATED",
     "UNCOMPARED",
+    "UNCOPIED",
     "UNEQUAL",
     "UNJUDGED",
     "UNKNOWN",
@@ -18,6 +19,10 @@ __all__ = [
     "PrivateTrainingError",
 ]
 
+UNCOPIED = (
+    "A private optimizer cannot be copied or pickled, nor can what it belongs to: the copy would train without noise, "
+    "or release the plan twice. Save optimizer.privacy.state_dict(), and load it after make_private."
+)
 UNEQUAL = (
     "In a verified batch the gradient of a record was not that of the record alone, so the plan's guarantee does not "
     "hold for this model and loss. Look for what lets records meet: a mean over tokens, weights or statistics of the "

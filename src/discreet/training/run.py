@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 import numpy as np
@@ -27,7 +27,7 @@ from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan
-from discreet.training.refusals import PrivateTrainingError
+from discreet.training.refusals import UNCOPIED, PrivateTrainingError
 from discreet.training.sampling import Indices
 
 with extra("torch"):
@@ -69,6 +69,10 @@ class Run(PaidOnce):
 
     A batch is handed out, and a step made of it, in one thread at a time: two would release one step twice.
     """
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse copies: two runs of one plan would release it twice."""
+        raise PrivateTrainingError(UNCOPIED)
 
     def __init__(
         self,
