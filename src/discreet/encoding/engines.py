@@ -45,8 +45,9 @@ def plan_or_fail(action: Callable[[], T]) -> T:
     except Exception as error:
         kind = type(error).__name__
     raise PlanFailed(
-        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, or the "
-        "types of the table, and no row of it: ask for less at once, or prepare columns in the engine first."
+        f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, the types "
+        "of the table, or a file that is damaged or was moved, and no row: ask for less at once, or prepare columns in "
+        "the engine first."
     )
 
 

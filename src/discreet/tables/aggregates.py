@@ -150,7 +150,7 @@ class Sum(Aggregate):
         grid = rows.grid(self.column)
         below = math.lcm(grid.low.denominator, grid.step.denominator)  # a power of two: doubles have no others
         low, step = int(grid.low * below), int(grid.step * below)
-        most = int(stats.rows.max(initial=0)) * (abs(low) + grid.top * step)
+        most = int(stats.counted(self.column).max(initial=1)) * (abs(low) + grid.top * step)
         if self.whole(rows) and most < 2**63:
             return [(stats.counted(self.column) * low + stats.total(self.column) * step) // below]
         if most < 2**53:  # exact in doubles
