@@ -69,7 +69,7 @@ def _ways(rng: np.random.Generator, d: int) -> dict[str, Way]:
         "bins": lambda rows: bins.codes(rows),
         "nearest centres": lambda rows: _nearest(rows, centres),
         "scores of a linear model": lambda rows: scores(np.ascontiguousarray(rows), weights),
-        "exponentials": lambda rows: 1 / (1 + np.exp(-rows)),
+        "exponentials": lambda rows: 1 / (1 + np.exp(-np.clip(rows, -700, 700))),
         "lengths": lambda rows: np.sqrt((rows * rows).sum(axis=1)),
         "encoded numbers": lambda rows: _encoded(rows).unit_scaled("number"),
         "encoded categories": lambda rows: _encoded(rows).codes("category"),
