@@ -77,8 +77,8 @@ class Spark(Engine):
         value = self.as_text(self.quoted(column))
         if spelled and not mended:
             mark = self.literal("\ufffd")  # what Spark puts in the place of bytes that are none
-            mended = f"replace(make_valid_utf8({value}), {mark}, '?')"
-            value = f"CASE WHEN is_valid_utf8({value}) THEN {value} ELSE {mended} END"
+            repaired = f"replace(make_valid_utf8({value}), {mark}, '?')"
+            value = f"CASE WHEN is_valid_utf8({value}) THEN {value} ELSE {repaired} END"
         return f"{value} COLLATE UTF8_BINARY"
 
     def as_text(self, value: str) -> str:
