@@ -71,18 +71,17 @@ def test_intervals_of_samples_hold_what_n_may_be(rows, epsilon):
         assert np.all((low <= answer + 1e-9) & (answer <= high + 1e-9))
 
 
-@pytest.mark.parametrize("size", [14, 16, 40])
-def test_counts_of_private_groups_have_intervals(size):
-    """Of groups that are shown, of which some are only because of their noise: near the threshold of 14, and above."""
-    groups = 3000
+@pytest.mark.parametrize(("size", "delta", "groups"), [(2, 1e-2, 20_000), (16, 1e-6, 2000), (40, 1e-6, 2000)])
+def test_counts_of_private_groups_have_intervals(size, delta, groups):
+    """Of groups that are shown: those of two rows are because of their noise alone, which no ±3 about it would hold."""
     frame = pl.DataFrame({"k": np.repeat(np.arange(groups), size)})
     table = dp.table(frame, schema=dp.Schema(k=dp.Unlisted()), threads=1)
-    found = table.group_by("k").count().release(epsilon=1.0, delta=1e-6, errors=True, rng=size).value
-    assert len(found) > 500
+    found = table.group_by("k").count().release(epsilon=1.0, delta=delta, errors=True, rng=size).value
+    assert len(found) > 100
     held = int(found.select(((pl.col("count_low") <= size) & (size <= pl.col("count_high"))).sum()).item())
     assert held >= stats.binom.isf(1 - FALSE_ALARM, len(found), 0.95)
-    around = int(((found["count"] - size).abs() <= 3).sum())  # what a count of public groups would be given
-    assert size == 40 or around < stats.binom.isf(1 - FALSE_ALARM, len(found), 0.95)
+    around = int(((found["count"] - size).abs() <= 3).sum())  # what the count of a public group is given
+    assert size > 2 or around < stats.binom.isf(1 - FALSE_ALARM, len(found), 0.95)
     assert found["count_low"].min() >= 1
 
 

@@ -81,7 +81,7 @@ def test_what_the_engine_cannot_plan_is_not_charged(people, monkeypatch):
     book = dp.Ledger("sqlite://").open("b", epsilon=1.0)
     asked = people.count()
     monkeypatch.setattr(type(asked.rows), "_totals", lambda *_: 1 / 0)
-    with pytest.raises(dp.DiscreetError, match="could not finish"):
+    with pytest.raises(dp.DiscreetError, match="cannot plan this query"):
         asked.release(0.1, book=book)
     assert book.spent().epsilon == 0
 
