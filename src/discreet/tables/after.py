@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
+import numpy as np
+
+from discreet.moments import seconds
 from discreet.tables.nodes import Column, Node
 
 __all__ = ["Order", "Presentation"]
@@ -80,8 +85,15 @@ class Presentation:
         }
 
 
-def _rank(value: Any) -> tuple[int, float, str]:
-    """Numbers, then texts, then anything else: private keys of pandas may be of several kinds, and nothing fails."""
-    if isinstance(value, (int, float)):
+def _rank(value: Any) -> tuple[int, Any, str]:
+    """Numbers, of NumPy's kinds too, then moments, then texts, then anything else: private keys of pandas may be of
+    several kinds, and nothing fails.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (Real, Decimal)):
         return 0, value, ""
-    return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, repr(value))
+    if isinstance(value, str):
+        return 2, 0.0, value
+    moment = seconds(value)
+    return (3, 0.0, repr(value)) if moment is None else (1, moment, "")
