@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import SupportsFloat, SupportsIndex, cast
+from typing import SupportsFloat, SupportsIndex, TypeVar, cast
 
 __all__ = [
     "BudgetExceeded",
@@ -29,7 +29,10 @@ __all__ = [
     "UnitMismatch",
     "UnsupportedAdjacency",
     "UnsupportedEvent",
+    "choice",
 ]
+
+Option = TypeVar("Option")
 
 
 class DiscreetError(Exception):
@@ -107,6 +110,22 @@ def is_whole_text(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
+
+
+def choice(name: str, value: object, options: Mapping[str, Option]) -> Option:
+    """What stands beside the chosen word, or a ``ValueError`` that lists the words: nothing is taken by default.
+
+    >>> choice("norm", "l2", {"l1": 1, "l2": 2})
+    2
+    >>> choice("norm", "L1", {"l1": 1, "l2": 2})
+    Traceback (most recent call last):
+    ...
+    ValueError: norm is 'L1', but must be 'l1' or 'l2'.
+    """
+    if isinstance(value, str) and value in options:
+        return options[value]
+    *others, last = map(repr, options)
+    raise ValueError(f"{name} is {value!r}, but must be {', '.join(others) + ' or ' if others else ''}{last}.")
 
 
 def positive(name: str, value: object) -> float:

@@ -35,6 +35,8 @@ def between(a: Any, b: Any, norm: Norm) -> Any:
         return max(gaps, default=0)
     if norm == "l1":
         return sum(gaps)
+    if norm != "l2":
+        raise ValueError(f"norm is {norm!r}, but must be 'hamming', 'linf', 'l1' or 'l2'.")
     square = sum(gap * gap for gap in gaps)
     return math.sqrt(square) * (1 - 1e-15)  # the root is rounded; do not let that look like a violation
 

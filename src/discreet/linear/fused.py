@@ -14,7 +14,17 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from discreet.linear.kernels import INSIDE, VANISHING, exact, grid_step, residual_of, small_norm, square_of
+from discreet.linear.kernels import (
+    INSIDE,
+    KINDS,
+    VANISHING,
+    check_kind,
+    exact,
+    grid_step,
+    residual_of,
+    small_norm,
+    square_of,
+)
 
 __all__ = ["gradient_sum", "lengths"]
 
@@ -104,6 +114,7 @@ def gradient_sum(
     >>> gradient_sum(0, x, lengths(x), np.array([-9.0]), np.zeros(2), 0.0, 0.5).round(6).ravel().tolist()
     [0.3, 0.4]
     """
+    check_kind(kind, *KINDS.values())
     totals, step = np.zeros(rows.shape[1], np.int64), grid_step(clip)
     _gradient_sum(kind, rows, norms, targets, np.ascontiguousarray(weights), width, clip * INSIDE, step, totals)
     return exact(totals[:, None], step)

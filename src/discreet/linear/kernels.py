@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 __all__ = [
+    "CUSTOM",
     "GRID_BITS",
     "HINGE",
     "INSIDE",
@@ -145,8 +146,9 @@ def exact(totals: NDArray[np.int64], step: float) -> Any:
     return out
 
 
-SQUARED, LOGISTIC, HINGE = 0, 1, 2
-KINDS = {"squared": SQUARED, "logistic": LOGISTIC, "huber hinge": HINGE}  # by the name of the loss
+SQUARED, LOGISTIC, HINGE, CUSTOM = 0, 1, 2, 3
+# the losses whose residuals are computed here; those of any other (CUSTOM) are given
+KINDS = {"squared": SQUARED, "logistic": LOGISTIC, "huber hinge": HINGE}
 _HALVE, _LOG2_E, _LN_2 = 1.5 * 2.0**52, 1.4426950408889634, 0.6931471805599453
 
 
@@ -162,6 +164,12 @@ def _sigmoid(t: float) -> float:
     e = p * np.int64(power).view(np.float64)
     top = e if t < 0.0 else 1.0
     return top / (1.0 + e)
+
+
+def check_kind(kind: int, *known: int) -> None:
+    """Compiled code ends in the last kind of loss: another must not reach it."""
+    if kind not in known:
+        raise ValueError(f"There is no kernel for a loss of kind {kind!r}.")
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
@@ -253,6 +261,7 @@ def column_sum(
     ``kind`` says which loss; 3 says that ``scores`` are the residuals themselves. In the same pass ``scores`` grow by
     ``change`` times the column that ``moved``, before they are looked at. Columns may be of single precision.
     """
+    check_kind(kind, *KINDS.values(), CUSTOM)
     step = grid_step(clip)
     total = _shifted_sum(
         kind,
@@ -277,6 +286,7 @@ def inside_count(
     clip: float,
 ) -> int:
     """How many records' derivatives lie within [-clip, clip]."""
+    check_kind(kind, *KINDS.values(), CUSTOM)
     return int(_inside_count(kind, column, scores, targets, width, clip))
 
 

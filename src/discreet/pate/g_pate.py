@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import extra, number, positive, whole
+from discreet.errors import choice, extra, number, positive, whole
 from discreet.pate.generating import TeacherGenerator, Training
 from discreet.pate.layouts import Layout, learnt
 
@@ -63,8 +63,7 @@ class GPATE(TeacherGenerator):
         super().check(layout)
         positive("reach", self.reach)
         number("threshold", self.threshold, low=0, high=1)
-        if self.votes not in ("max", "mean"):
-            raise ValueError(f"votes is {self.votes!r}, but must be 'max' or 'mean'.")
+        choice("votes", self.votes, dict.fromkeys(("max", "mean")))
         if self.projections > learnt(layout):
             raise ValueError(
                 f"projections is {self.projections}, but a row has only {learnt(layout)} entries to learn."
@@ -96,7 +95,11 @@ class GPATE(TeacherGenerator):
 
     def _coordinates(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """One number a question, of its noisy counts."""
-        if self.votes == "mean":
-            return np.asarray(noisy @ self.middles / self.n_teachers)
+        return choice("votes", self.votes, {"mean": self._mean_vote, "max": self._largest_vote})(noisy)
+
+    def _mean_vote(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(noisy @ self.middles / self.n_teachers)
+
+    def _largest_vote(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         sure = noisy.max(axis=1) >= self.threshold * self.n_teachers
         return np.where(sure, self.middles[noisy.argmax(axis=1)], 0.0)

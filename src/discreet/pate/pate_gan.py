@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.errors import extra, whole
+from discreet.errors import choice, extra, whole
 from discreet.pate.discriminators import crossed, crossed_width
 from discreet.pate.generating import TeacherGenerator, Training
 from discreet.pate.layouts import Layout
@@ -64,8 +64,7 @@ class PATEGAN(TeacherGenerator):
         super().check(layout)
         for name in ("student_hidden", "student_steps", "generator_steps", "memory"):
             whole(name, getattr(self, name), low=1)
-        if self.votes not in ("hard", "share"):
-            raise ValueError(f"votes is {self.votes!r}, but must be 'hard' or 'share'.")
+        choice("votes", self.votes, dict.fromkeys(("hard", "share")))
 
     def train(self, run: Training) -> None:
         """Teachers, votes, student, generator, in turn."""
@@ -82,10 +81,9 @@ class PATEGAN(TeacherGenerator):
                 run.optimizer.step()
 
     def _labels(self, noisy: Any) -> Tensor:
-        if self.votes == "hard":
-            return torch.as_tensor(noisy.argmax(axis=1), dtype=torch.float32)
-        share = 0.5 + (noisy[:, 1] - noisy[:, 0]) / (2 * self.n_teachers)
-        return torch.as_tensor(np.clip(share, 0, 1), dtype=torch.float32)
+        share = np.clip(0.5 + (noisy[:, 1] - noisy[:, 0]) / (2 * self.n_teachers), 0, 1)
+        labels = choice("votes", self.votes, {"hard": noisy.argmax(axis=1), "share": share})
+        return torch.as_tensor(labels, dtype=torch.float32)
 
 
 class _Student:

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any, Literal
 
 from discreet.adjacency import Adjacency
+from discreet.errors import choice
 from discreet.events import Event
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
@@ -18,9 +19,11 @@ from discreet.schema import Declaration, Schema, as_declaration
 from discreet.synthesis.dates import declared_dates, with_dates
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import kind_of_frame
-from discreet.synthesis.learning import Engine, Progress, learn, raked
+from discreet.synthesis.learning import Engine, Progress, learn
 from discreet.synthesis.model import Model
 from discreet.synthesis.plan import Explanation, Plan, workload_of
+
+_ENGINES = {"residual": ("discreet.synthesis.learning", "raked"), "mbi": ("discreet.synthesis.mbi_engine", "estimated")}
 
 __all__ = ["AIM", "SynthesisFit"]
 
@@ -156,8 +159,7 @@ class SynthesisFit:
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.engine not in ("residual", "mbi"):
-            raise ValueError(f"engine is {self.engine!r}, but must be 'residual' or 'mbi'.")
+        choice("engine", self.engine, _ENGINES)
 
     @property
     def event(self) -> Event:
@@ -192,9 +194,8 @@ class SynthesisFit:
         return run
 
     def _engine(self) -> Engine:
-        if self.engine == "residual":
-            return raked
-        engine: Engine = importlib.import_module("discreet.synthesis.mbi_engine").estimated
+        home, name = choice("engine", self.engine, _ENGINES)
+        engine: Engine = getattr(importlib.import_module(home), name)
         return engine
 
     def _statement(self, reproducible: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.errors import extra
+from discreet.errors import choice, extra
 
 __all__ = ["Kind", "framed", "kind_of_frame"]
 
@@ -41,4 +41,4 @@ def framed(kind: Kind, columns: Mapping[str, Any]) -> Any:
         import polars as pl
     plain = {n: v.tolist() if v.dtype == object else np.ascontiguousarray(v) for n, v in columns.items()}
     frame = pl.DataFrame(plain).fill_nan(None)
-    return frame if kind == "polars" else frame.to_arrow()
+    return choice("kind", kind, {"polars": lambda: frame, "pyarrow": frame.to_arrow})()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.adjacency import Adjacency
-from discreet.errors import number, whole
+from discreet.errors import choice, number, whole
 from discreet.events import Event
 from discreet.mechanisms import Exponential
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
@@ -96,8 +96,7 @@ class MWEM(Mechanism[SyntheticCounts]):
         UnitQueries(self.workload)
         if self.workload.size > MOST_CELLS:
             raise ValueError(f"The domain has {self.workload.size:,} cells, but at most {MOST_CELLS:,} are held.")
-        if self.output not in ("last", "average"):
-            raise ValueError(f"output is {self.output!r}, but must be 'last' or 'average'.")
+        choice("output", self.output, dict.fromkeys(("last", "average")))
         whole("passes", self.passes, low=1)
         if self.n is not None:
             number("n", whole("n", self.n, low=1), low=1, high=_MOST_RECORDS)
@@ -167,7 +166,7 @@ class MWEM(Mechanism[SyntheticCounts]):
             noisy = float(self.measurement.draw(_share(exact[chosen]), rng))
             measured.append((self.workload.row(chosen), min(max(noisy, 0.0), n)))
             model = _corrected(model, measured if self.passes > 1 else measured[-1:], n, self.passes)
-        return SyntheticCounts(self.workload, model if self.output == "last" else average)
+        return SyntheticCounts(self.workload, choice("output", self.output, {"last": model, "average": average}))
 
     def _measured_total(self, x: Any, rng: Rng) -> float:
         assert self.total is not None

@@ -146,6 +146,8 @@ class QualityCheck:
             width = math.comb(self.bins + 1, 2)  # the number of ranges
             gaps = [AllRanges(self.bins).apply(self._gaps(private, (c,))[: self.bins]) for c in self.public.numeric]
             return Fraction(sum(_total(gap) for gap in gaps), len(gaps) * width * len(self.public))
+        if not name.endswith("-way"):
+            raise ValueError(f"There is no figure {name!r}.")
         marginals = choices(self.public.schema, int(name[0]))
         total = sum(_total(self._gaps(private, names)) for names in marginals)
         return Fraction(total, len(marginals) * len(self.public) * (2 if self.adjacency is Adjacency.REPLACE else 1))

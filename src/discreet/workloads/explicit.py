@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Explicit", "four_queries"]
 
@@ -71,7 +71,7 @@ class Explicit(Workload):
 
     def column_norm(self, norm: Norm) -> float:
         """The largest L1 or L2 norm of a column."""
-        return float(np.linalg.norm(self.rows, ord=1 if norm == "l1" else 2, axis=0).max())
+        return float(np.linalg.norm(self.rows, ord=power_of(norm), axis=0).max())
 
 
 def four_queries() -> Explicit:

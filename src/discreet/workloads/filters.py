@@ -38,7 +38,7 @@ from scipy.optimize import brentq
 from scipy.special import ellipj, ellipkm1
 
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Filters", "inverse_root_poles", "optimal_filters"]
 
@@ -234,7 +234,7 @@ class Filters(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """cᵢ = gᵢ^p + aᵢ₊₁^p cᵢ₊₁, summed over filters: the p-th power of the norm of column i."""
-        p = 1 if norm == "l1" else 2
+        p = power_of(norm)
         a, g = self.decays**p, self.gains**p
         tail = largest = np.zeros(self.poles.size)
         for i in range(self.u.size - 1, -1, -1):
@@ -244,7 +244,7 @@ class Filters(Strategy):
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive, so columns are at an angle of at most 90°: √2 in L2, 2 in L1."""
-        return raised(math.sqrt(2) if norm == "l2" else 2.0, 2) * self.column_norm(norm)
+        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """tr(T⁻¹ X⁻¹) for the workload the filters were made for: q₀ tr(T⁻¹U) + b n + Σ vⱼ tr((T + tⱼU)⁻¹U)."""

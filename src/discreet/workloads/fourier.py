@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Fourier", "fixed_point_fft", "optimal_fourier"]
 
@@ -172,7 +172,7 @@ class Fourier(Strategy):
         Twiddle factors are within 2^-49 of their place, so after log₂ m stages coefficients are within (log₂ m)·2^-48.
         """
         slack = 64 * self.circle
-        if norm == "l2":
+        if power_of(norm) == 2:
             return raised(math.sqrt(float(self._spectrum.sum()) / self.circle), slack)
         return raised(max(float(self._absolute(j).sum()) for j in range(self.n)), slack)
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.optimize import isotonic_regression, minimize
 
-from discreet.errors import number
+from discreet.errors import choice, number
 from discreet.workloads.interior import nearest_nonnegative
 from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Measured
@@ -34,6 +34,7 @@ from discreet.workloads.workload import Floats, Identity, Workload
 __all__ = ["Constraints", "Monotone", "check", "fitted", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
+_DIRECTIONS = {"increasing": 1, "decreasing": -1}
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
 _ROUNDS = 200
 
@@ -51,8 +52,8 @@ class Constraints:
     total: float | None = None
 
     def __post_init__(self) -> None:
-        if self.monotone not in (None, "increasing", "decreasing"):
-            raise ValueError(f"monotone is {self.monotone!r}, but must be 'increasing', 'decreasing' or None.")
+        if self.monotone is not None:
+            choice("monotone", self.monotone, _DIRECTIONS)
         if self.total is not None:
             total = number("total", self.total, low=0.0 if self.nonnegative else -(2.0**53), high=2.0**53)
             object.__setattr__(self, "total", total)
@@ -84,7 +85,7 @@ def project(
     facts = Constraints(nonnegative=nonnegative, monotone=monotone, total=total)
     z = np.array(x, np.float64)
     if facts.monotone is not None:
-        z = np.asarray(isotonic_regression(z, increasing=facts.monotone == "increasing").x)
+        z = np.asarray(isotonic_regression(z, increasing=choice("monotone", facts.monotone, _DIRECTIONS) > 0).x)
     if facts.total is not None:
         return _simplex(z, facts.total) if facts.nonnegative else z + (facts.total - z.sum()) / z.size
     return np.maximum(z, 0.0) if facts.nonnegative else z
@@ -168,7 +169,7 @@ def _bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> 
 
 def _least(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -> Floats:
     """min ½ xᵀMᵀM x - linearᵀx over the bounds."""
-    flip = slice(None, None, -1 if facts.monotone == "decreasing" else 1)
+    flip = slice(None, None, None if facts.monotone is None else choice("monotone", facts.monotone, _DIRECTIONS))
     shape = start.shape
 
     def cells(s: Floats) -> Floats:  # from free variables to cells

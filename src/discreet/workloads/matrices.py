@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet.workloads.explicit import Explicit
 from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import Floats, Identity, Norm, Workload
+from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_of
 
 __all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantised", "whole_product"]
 
@@ -130,12 +130,12 @@ class Matrix(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """The largest norm of a column."""
-        return raised(float(np.linalg.norm(self.values, ord=1 if norm == "l1" else 2, axis=0).max()), self.rows + 2)
+        return raised(float(np.linalg.norm(self.values, ord=power_of(norm), axis=0).max()), self.rows + 2)
 
     def difference_norm(self, norm: Norm) -> float:
         """Every pair of columns."""
         a = self.values
-        power = 1 if norm == "l1" else 2
+        power = power_of(norm)
         gaps = [float((np.abs(a - a[:, j, None]) ** power).sum(axis=0).max()) for j in range(a.shape[1])]
         return raised(max(gaps) ** (1 / power), self.rows + 4)
 
@@ -199,7 +199,7 @@ class AllQueries(Strategy):
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive: at most √2 columns in L2, 2 in L1."""
-        return raised(math.sqrt(2) if norm == "l2" else 2.0, 2) * self.column_norm(norm)
+        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """tr(G G⁻¹) = n for the workload itself."""

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 
 from discreet.workloads.matrices import quantised, whole_product
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["PIdentity", "error_and_gradient", "optimal_p_identity"]
 
@@ -158,13 +158,13 @@ class PIdentity(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """The largest norm of a column."""
-        power = 1 if norm == "l1" else 2
+        power = power_of(norm)
         cells, queries = self._values
         return raised(float((cells**power + (queries**power).sum(axis=0)).max()) ** (1 / power), len(queries) + 4)
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive: at most √2 columns in L2, 2 in L1."""
-        return raised(np.sqrt(2) if norm == "l2" else 2.0, 2) * self.column_norm(norm)
+        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """Σ Gⱼⱼ/Dⱼ² minus the correction of the Woodbury identity, with an implicit Gram matrix."""

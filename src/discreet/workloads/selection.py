@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import minimize
 
-from discreet.errors import whole
+from discreet.errors import choice, whole
 from discreet.workloads.filters import optimal_filters
 from discreet.workloads.fourier import optimal_fourier
 from discreet.workloads.marginals import Marginals
@@ -20,7 +20,7 @@ from discreet.workloads.products import Product, ProductStrategy
 from discreet.workloads.residuals import optimal_marginals, optimal_residuals
 from discreet.workloads.strategy import Strategy
 from discreet.workloads.trees import Hierarchy, Wavelet, tree_widths
-from discreet.workloads.workload import Floats, Identity, Norm, Workload
+from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_of
 
 __all__ = ["Noise", "fourier", "hierarchy", "identity", "optimise", "svd_bound", "unit_error", "wavelet"]
 
@@ -31,9 +31,7 @@ _PLACES = 20
 
 
 def _norm(noise: Noise) -> Norm:
-    if noise not in ("gaussian", "laplace"):
-        raise ValueError(f"noise is {noise!r}, but must be 'gaussian' or 'laplace'.")
-    return "l2" if noise == "gaussian" else "l1"
+    return choice("noise", noise, {"gaussian": "l2", "laplace": "l1"})
 
 
 def unit_error(workload: Workload, strategy: Strategy, noise: Noise = "gaussian") -> float:
@@ -131,7 +129,7 @@ def _tree(workload: Workload, branching: int, noise: Noise, weighted: bool) -> H
     if not weighted:
         return Hierarchy(workload.size, widths, (1,) * len(widths))
     energies = -np.diff([workload.block_energy(width) / width for width in widths] + [0.0])
-    weights = _level_weights(np.array(widths, float), energies, 2 if _norm(noise) == "l2" else 1)
+    weights = _level_weights(np.array(widths, float), energies, power_of(_norm(noise)))
     return Hierarchy(workload.size, widths, tuple(max(1, round(w * 2**_PLACES)) for w in weights), _PLACES, "hierarchy")
 
 
@@ -200,7 +198,7 @@ def _optimise(workload: Workload, noise: Noise) -> Strategy:
     if isinstance(workload, Identity) or workload.size == 1:
         return identity(workload)
     if isinstance(workload, Marginals):
-        return optimal_residuals(workload) if noise == "gaussian" else optimal_marginals(workload)
+        return choice("noise", noise, {"gaussian": optimal_residuals, "laplace": optimal_marginals})(workload)
     return min(_candidates(workload, noise), key=lambda strategy: unit_error(workload, strategy, noise))
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from discreet.adjacency import Adjacency
 from discreet.mechanisms.values import check_numbers, numbers
-from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
+from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload, power_of
 
 __all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "raised"]
 
@@ -134,7 +134,7 @@ class Strategy(Measured):
         if adjacency is Adjacency.REPLACE:  # where nothing can move (one cell), a token keeps the noise well defined
             moved = max(self.difference_norm(norm), moved * 2.0**-40)
         loss = self.rounding + (2.0 ** -(_BITS + 1) if self.bits > _BITS else 0.0)
-        return raised(moved + 2 * loss * (self.rows if norm == "l1" else math.sqrt(self.rows)), 8)
+        return raised(moved + 2 * loss * self.rows ** (1 / power_of(norm)), 8)
 
 
 def raised(x: float, operations: int) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.workloads.strategy import Strategy, raised
-from discreet.workloads.workload import Floats, Norm, Workload
+from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Hierarchy", "Nested", "Wavelet", "tree_widths"]
 
@@ -246,6 +246,6 @@ class Wavelet(Nested):
 
 def _norm(weights: Any, bits: int, norm: Norm) -> float:
     """The norm of whole weights in units of 2^-bits, a little raised."""
-    if norm == "l1":
+    if power_of(norm) == 1:
         return raised(float(Fraction(sum(weights), 1 << bits)), 1)
     return raised(math.sqrt(Fraction(sum(w * w for w in weights), 1 << 2 * bits)), 2)

@@ -18,12 +18,23 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import whole
+from discreet.errors import choice, whole
 
-__all__ = ["DENSE_LIMIT", "Floats", "Identity", "Norm", "Workload", "cells"]
+__all__ = ["DENSE_LIMIT", "Floats", "Identity", "Norm", "Workload", "cells", "power_of"]
 
 Floats = NDArray[Any]  # of doubles; their shape and exact float type are not tracked
 Norm = Literal["l1", "l2"]
+
+
+def power_of(norm: Norm) -> int:
+    """The p of an Lp norm: a sensitivity is never taken in another norm than the one that was named.
+
+    >>> power_of("l2")
+    2
+    """
+    return choice("norm", norm, {"l1": 1, "l2": 2})
+
+
 DENSE_LIMIT = 4096  # cells up to which a dense Gram matrix may be built for what has no closed form
 
 
@@ -86,7 +97,7 @@ class Workload(ABC):
     def column_norm(self, norm: Norm) -> float:
         """The largest L1 or L2 norm of a column: how far one record moves the answers."""
         largest = float(self.gram_diagonal().max())
-        return largest if norm == "l1" else math.sqrt(largest)  # entries 0 and 1: the square is the sum
+        return largest if power_of(norm) == 1 else math.sqrt(largest)  # entries 0 and 1: the square is the sum
 
     def inverse_gram(self) -> tuple[Floats, Floats] | None:
         """Diagonal and off-diagonal of (WᵀW)⁻¹ where that is tridiagonal, otherwise none."""

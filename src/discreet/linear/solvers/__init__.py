@@ -70,9 +70,7 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
         raise ValueError(f"solver is {name!r}, but must be 'auto' or one of {', '.join(map(repr, NAMES))}.")
     proved = PROVED[problem.loss.name]
     reason = (
-        _WHY.get(name, "")
-        if name not in proved
-        else (_NOT_SMOOTH if problem.l1 and name in ("output", "objective") else "")
+        _WHY[name] if name not in proved else (_NOT_SMOOTH if problem.l1 and name in ("output", "objective") else "")
     )
     if problem.delta == 0 and name in ("sgd", "svrg", "cd"):
         reason = "its noise is Gaussian, which needs a delta above 0"

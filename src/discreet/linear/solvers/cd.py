@@ -209,7 +209,7 @@ class _Run:
         self.rng, self.public = rng, public
         self.columns = np.asfortranarray(records.rows, np.float32)  # each entry rounded by itself
         loss = plan.problem.loss
-        self.kind = kernels.KINDS.get(loss.name, 3)
+        self.kind = kernels.KINDS.get(loss.name, kernels.CUSTOM)
         self.raw, self.targets = records.targets, records.signed(loss.name)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
@@ -240,16 +240,16 @@ class _Run:
     def _derivative(self, j: int, clip: float) -> Any:
         change, self.change = self.change, 0.0
         moved = self.columns[:, self.moved]
-        if self.kind != 3:
+        if self.kind != kernels.CUSTOM:
             return kernels.column_sum(
                 self.kind, self.columns[:, j], self.scores, self.targets, self.width, clip, moved, change
             )
         kernels.shift_scores(self.scores, moved, change)
-        return kernels.column_sum(3, self.columns[:, j], self._current(), self.targets, self.width, clip)
+        return kernels.column_sum(kernels.CUSTOM, self.columns[:, j], self._current(), self.targets, self.width, clip)
 
     def _current(self) -> Array:
         """Scores; or, for a loss the kernels do not know, its residuals."""
-        if self.kind != 3:
+        if self.kind != kernels.CUSTOM:
             return self.scores
         residuals = self.plan.problem.loss.residual(self.scores[:, None], self.raw)[:, 0]
         return np.clip(np.nan_to_num(residuals, nan=0.0, posinf=0.0, neginf=0.0), -1e150, 1e150)
@@ -272,6 +272,8 @@ class _Run:
             return self.order.pop()
         if plan.sampling == "smoothness":
             return int(self.public.choice(p, p=self.smooth / self.smooth.sum()))
+        if plan.sampling != "greedy":
+            raise ValueError(f"There is no rule for sampling={plan.sampling!r}.")
         slopes = np.array([float(self._derivative(j, self.clips[j])[0]) for j in range(p)])
         # |g_j + Λw_j|/√M_j, in units in which one record moves each by at most one
         unit = float((self.clips / np.sqrt(self.smooth)).max())

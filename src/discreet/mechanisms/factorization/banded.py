@@ -19,7 +19,15 @@ from scipy.optimize import minimize
 from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.participation import Bound, Pattern, matrix_sensitivity
-from discreet.mechanisms.factorization.strategy import Measure, Strategy, ToeplitzStrategy, minus, squared_rows, times
+from discreet.mechanisms.factorization.strategy import (
+    Measure,
+    Strategy,
+    ToeplitzStrategy,
+    minus,
+    squared_rows,
+    step_weights,
+    times,
+)
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -135,7 +143,7 @@ def _loss(tail: Floats, w: Floats, measure: Measure) -> tuple[float, Floats]:
     with np.errstate(over="ignore", invalid="ignore"):
         a = toeplitz.inverse(c)
         felt = toeplitz.product(a, w)
-        weights = (n - np.arange(n)) / n if measure == "mean" else np.ones(n)
+        weights = step_weights(n, measure)
         error, square = float((weights * felt * felt).sum()), float(c @ c)
         back = toeplitz.transposed(a, 2 * weights * felt)
         slope = 2 * c[1:p] / square - toeplitz.transposed(felt, back)[1:p] / error

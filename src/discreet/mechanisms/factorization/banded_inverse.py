@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.participation import Pattern, shifted_sum
-from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus
+from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus, step_weights
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -101,7 +101,7 @@ def _loss(theta: Floats, workload: Workload, pattern: Pattern, measure: Measure)
     a[0], a[1:p] = 1.0, -shares
     c, w = toeplitz.inverse(a), workload.coefficients
     felt = toeplitz.product(w, a)
-    weights = (n - np.arange(n)) / n if measure == "mean" else np.ones(n)
+    weights = step_weights(n, measure)
     error = float((weights * felt * felt).sum())
     moved = shifted_sum(c, pattern)
     square = float(moved @ moved)

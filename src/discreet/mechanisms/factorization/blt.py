@@ -22,7 +22,7 @@ from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.banded_inverse import shifted_back
 from discreet.mechanisms.factorization.participation import Pattern, shifted_sum
-from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus, times
+from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus, step_weights, times
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -48,7 +48,7 @@ class BLT(ToeplitzStrategy):
     def optimised(cls, workload: Workload, pattern: Pattern, buffers: int = 3, measure: Measure = "mean") -> BLT:
         """The best scales and decays, by L-BFGS from some beginnings."""
         steps, best = workload.steps, None
-        weights = (steps - np.arange(steps)) / steps if measure == "mean" else np.ones(steps)
+        weights = step_weights(steps, measure)
         count = min(whole("buffers", buffers, low=1), 8)
         for fastest in (0.02, 0.1, 0.5):  # what the fastest buffer forgets in a step
             lacks = np.geomspace(min(3 / steps, 0.5), fastest, count)

@@ -18,15 +18,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.errors import whole
+from discreet.errors import choice, whole
 from discreet.mechanisms.factorization import toeplitz
 from discreet.mechanisms.factorization.participation import Bound, Pattern, matrix_sensitivity, toeplitz_sensitivity
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "streamed", "times"]
+__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "step_weights", "streamed", "times"]
 
 Measure = Literal["mean", "max"]
+
+
+def step_weights(steps: int, measure: Measure) -> Floats:
+    """How often a squared noise coefficient counts: in every later step for the mean, once for the last and largest.
+
+    >>> step_weights(4, "mean").tolist(), step_weights(2, "max").tolist()
+    ([1.0, 0.75, 0.5, 0.25], [1.0, 1.0])
+    """
+    return np.asarray(choice("measure", measure, {"mean": (steps - np.arange(steps)) / steps, "max": np.ones(steps)}))
+
 
 _UP = 1 + 1e-9
 
@@ -67,7 +77,7 @@ class Strategy(ABC):
     def error(self, workload: Workload, measure: Measure = "mean") -> float:
         """The root of the mean, or of the largest, of ``errors``."""
         errors = self.errors(workload)
-        return math.sqrt(float(errors.mean() if measure == "mean" else errors.max()))
+        return math.sqrt(choice("measure", measure, {"mean": float(errors.mean()), "max": float(errors.max())}))
 
     def loss(self, workload: Workload, pattern: Pattern, measure: Measure = "mean") -> float:
         """The error at noise that is as large as the sensitivity: what strategies are compared by."""
