@@ -17,7 +17,7 @@ from discreet.encoding import Encoder
 from discreet.schema import Declaration
 from discreet.synthesis import AIM
 from discreet.synthesis.coded_table import CodedTable
-from discreet.synthesis.train_and_test import correct, learned
+from discreet.synthesis.train_and_test import correct, train_classifier
 
 TRAINING, TARGET, EPSILON, DELTA, OWED = 32_561, "income", 1.0, 1e-9, 0.02
 
@@ -25,7 +25,7 @@ TRAINING, TARGET, EPSILON, DELTA, OWED = 32_561, "income", 1.0, 1e-9, 0.02
 def accuracy(train: Codes, test: Codes) -> float:
     """The share of test records that a regression on the training records gets right."""
     read = Encoder(Declaration(schema()), one_row_a_unit=False).read
-    model = learned(CodedTable(read(train)), TARGET)
+    model = train_classifier(CodedTable(read(train)), TARGET)
     return float(np.mean(correct(model, CodedTable(read(test)), TARGET)))
 
 

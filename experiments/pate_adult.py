@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 import discreet as dp
 from discreet.datasets import adult_features
-from discreet.pate import Aggregator, ConfidentGNMax, GNMax, Teachers, counted, data_dependent_cost
+from discreet.pate import Aggregator, ConfidentGNMax, GNMax, Teachers, count_votes, data_dependent_cost
 from discreet.random import Streams
 
 DELTA, SPLITS, TEACHERS = 1e-5, 5, 250
@@ -56,7 +56,7 @@ def split(seed: int, teachers: int = TEACHERS, *, choosing: bool = False) -> Spl
     asked = others[public]
     made = Teachers(teacher=LogisticRegression(C=TEACHER), n_teachers=teachers, n_classes=2)
     votes = made.votes(X[private], y[private], asked[: CONFIDENT.queries], Streams(seed))
-    return Split(counted(votes, 2), asked, others[held], labels[held])
+    return Split(count_votes(votes, 2), asked, others[held], labels[held])
 
 
 def student(parts: Split, labels: Array) -> float:

@@ -24,7 +24,7 @@ from discreet.encoding import Encoder
 from discreet.pate import GPATE, PATEGAN
 from discreet.schema import Declaration, Schema
 from discreet.synthesis.coded_table import CodedTable
-from discreet.synthesis.train_and_test import correct, features, learned
+from discreet.synthesis.train_and_test import correct, features, train_classifier
 
 DELTA, EPSILONS, TARGET = 1e-5, (1.0, 10.0), "income"
 LEFT_OUT = ("fnlwgt", "education")  # a weight of the survey; the same as education_num
@@ -51,7 +51,7 @@ def scores(schema: Schema, rows: Any, test: Any) -> tuple[float, float]:
     """Accuracy and area under the curve on real rows, of a classifier that learnt from ``rows``."""
     encoder = Encoder(Declaration(schema), one_row_a_unit=False)
     table, real = CodedTable(encoder.read(rows)), CodedTable(encoder.read(test))
-    model = learned(table, TARGET)
+    model = train_classifier(table, TARGET)
     if model is None:  # all rows of one class
         return float((real.codes[TARGET] == table.codes[TARGET][0]).mean()), 0.5
     area = roc_auc_score(real.codes[TARGET], model.decision_function(features(real, TARGET)))

@@ -41,7 +41,7 @@ from sklearn.linear_model import RidgeClassifier
 import discreet as dp
 from benchmarks import peers
 from discreet.datasets import Digits, mnist
-from discreet.pate import GNMax, SanitisedCost, Teachers, counted, data_dependent_cost
+from discreet.pate import GNMax, SanitisedCost, Teachers, count_votes, data_dependent_cost
 from discreet.pate.networks import NetworkClassifier
 from discreet.random import Streams
 from experiments._digits import Weak, hog, network
@@ -173,7 +173,7 @@ def votes(parts: Split, n_teachers: int, seed: int) -> Array:
     """Counts for the digits that are asked about: private."""
     teachers = Teachers(teacher=RidgeClassifier(alpha=10.0), n_teachers=n_teachers, n_classes=10)
     found = teachers.votes(parts.private, parts.labels, parts.public[parts.asked], Streams(seed))
-    return counted(found, 10)
+    return count_votes(found, 10)
 
 
 def spread(parts: Split, labels: Array) -> Array:

@@ -19,7 +19,7 @@ from discreet.encoding.encoder import Encoder
 from discreet.encoding.rowwise import map_rows
 from discreet.estimators.bins import Bins
 from discreet.estimators.kmeans import _nearest
-from discreet.estimators.sums import cut, in_ball, scaled
+from discreet.estimators.sums import cut, in_ball, scale_to_unit
 from discreet.linear.kernels import scores
 from discreet.schema import Bounded, Categories, Declaration, Schema
 
@@ -64,8 +64,8 @@ def _ways(rng: np.random.Generator, d: int) -> dict[str, Way]:
     centres, weights = rng.normal(size=(5, d)), rng.normal(size=(d, 3))
     bins = Bins.declared(low, high, 7)
     ways: dict[str, Way] = {
-        "scaled rows": lambda rows: scaled(rows, low, high),
-        "rows in a ball": lambda rows: cut(in_ball(scaled(rows, low, high), 1.0), 2**20),
+        "scaled rows": lambda rows: scale_to_unit(rows, low, high),
+        "rows in a ball": lambda rows: cut(in_ball(scale_to_unit(rows, low, high), 1.0), 2**20),
         "bins": lambda rows: bins.codes(rows),
         "nearest centres": lambda rows: _nearest(rows, centres),
         "scores of a linear model": lambda rows: scores(np.ascontiguousarray(rows), weights),

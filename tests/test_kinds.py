@@ -14,7 +14,7 @@ from discreet.linear import fused, kernels
 from discreet.linear.solvers import _WHY, NAMES, PROVED
 from discreet.mechanisms.factorization import Banded, Workload
 from discreet.mechanisms.factorization.strategy import step_weights
-from discreet.synthesis.frames import framed
+from discreet.synthesis.frames import as_frame
 from discreet.workloads import AllRanges, Identity, Marginals, Prefix, four_queries, hierarchy, optimise
 from discreet.workloads.inference import Constraints
 
@@ -73,7 +73,7 @@ def test_other_kinds() -> None:
     with pytest.raises(ValueError, match="'increasing' or 'decreasing'"):
         Constraints(monotone=unknown("rising"))
     with pytest.raises(ValueError, match="must be 'polars' or 'pyarrow'"):
-        framed(unknown("modin"), {"a": np.array([1.0])})
+        as_frame(unknown("modin"), {"a": np.array([1.0])})
     with pytest.raises(ValueError, match="must be 'hamming', 'linf', 'l1' or 'l2'"):
         between([1.0], [2.0], unknown("L2"))
 

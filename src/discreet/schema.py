@@ -220,7 +220,7 @@ class TextForm:
     """How text files are written: what separates their entries (a comma, or in ``.tsv`` files a tab, unless it is
     said), the decimal sign of their numbers, and how their dates are spelled, in the signs of Python's ``strftime``.
 
-    >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").told()
+    >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").as_facts()
     {'separator': ';', 'decimal': ',', 'date_format': '%d/%m/%Y'}
     """
 
@@ -237,7 +237,7 @@ class TextForm:
         if self.date_format is not None and (not isinstance(self.date_format, str) or "%" not in self.date_format):
             raise ValueError(f"date_format is {self.date_format!r}, but must say the parts of a date: '%d/%m/%Y'.")
 
-    def told(self) -> dict[str, str]:
+    def as_facts(self) -> dict[str, str]:
         """What a schema file says of it."""
         every = {"separator": self.separator, "decimal": self.decimal, "date_format": self.date_format}
         return {name: value for name, value in every.items() if value not in (None, ".")}
@@ -318,7 +318,7 @@ def parse_schema(text: str, name: str = "The schema") -> Declaration:
 
 def declaration(data: Mapping[str, Any]) -> Declaration:
     """The declaration that a schema file's contents are."""
-    _known("The schema file", data, _FILE_KEYS)
+    _refuse_unknown("The schema file", data, _FILE_KEYS)
     columns = data.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise ValueError(
@@ -329,7 +329,7 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f"unit is {unit!r}, but must be the name of a column.")
     return Declaration(
-        Schema({name: _named(name, facts) for name, facts in columns.items()}),
+        Schema({name: _column_of(name, facts) for name, facts in columns.items()}),
         unit,
         "auto" if rows == "auto" else whole("max_rows_per_unit", rows, low=1),
         None if groups is None else whole("max_groups_per_unit", groups, low=1),
@@ -337,7 +337,7 @@ def declaration(data: Mapping[str, Any]) -> Declaration:
     )
 
 
-def _named(name: str, facts: Any) -> Column:
+def _column_of(name: str, facts: Any) -> Column:
     """A column as it is declared; what is wrong with it names it."""
     try:
         return _column(name, facts)
@@ -349,7 +349,7 @@ def _named(name: str, facts: Any) -> Column:
 def _column(name: str, facts: Any) -> Column:
     if not isinstance(facts, dict):
         raise ValueError(f"Column {name!r} must be a table such as {{ bounds = [0, 100] }}.")
-    _known(f"Column {name!r}", facts, _COLUMN_KEYS)
+    _refuse_unknown(f"Column {name!r}", facts, _COLUMN_KEYS)
     match facts:
         case {"bounds": "auto", **rest} if set(rest) <= {"missing", "whole"}:
             return Bounded("auto", **rest)  # type: ignore[arg-type]
@@ -377,6 +377,6 @@ def _column(name: str, facts: Any) -> Column:
     )
 
 
-def _known(where: str, facts: Mapping[str, Any], keys: set[str]) -> None:
+def _refuse_unknown(where: str, facts: Mapping[str, Any], keys: set[str]) -> None:
     if unknown := sorted(set(facts) - keys):
         raise ValueError(f"{where} has {unknown[0]!r}; known are {', '.join(sorted(keys))}.")

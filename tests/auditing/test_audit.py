@@ -116,9 +116,9 @@ def test_a_claimed_curve_is_ruled_out_by_too_many_right_guesses_only() -> None:
         inside = rng.random(400) < 0.5
         scores = inside + rng.laplace(size=400)
         right = auditing.guesses(scores[inside], scores[~inside], 100)
-        alarms += auditing.falsified(right, 100, 400, curve=curve, alarm=0.05)
+        alarms += auditing.rules_out(right, 100, 400, curve=curve, alarm=0.05)
     assert alarms <= 8  # probability below 1e-4 at five percent each
-    assert auditing.falsified(95, 100, 400, curve=curve, alarm=0.05)
+    assert auditing.rules_out(95, 100, 400, curve=curve, alarm=0.05)
 
 
 def test_one_run_bounds_stay_below_a_true_epsilon_and_above_zero() -> None:
@@ -141,7 +141,7 @@ def test_counts_that_no_run_can_have_bound_nothing(counts: dict[str, Any]) -> No
     for bound, more in (
         (auditing.epsilon_one_run, {}),
         (auditing.epsilon_one_run_gaussian, {"delta": 1e-5}),
-        (auditing.falsified, {"curve": lambda x: 1 - x}),
+        (auditing.rules_out, {"curve": lambda x: 1 - x}),
     ):
         with pytest.raises(ValueError, match=r"^(right|guessed|canaries|alarm) is "):
             bound(right, guessed, canaries, **given, **more)  # type: ignore[operator]

@@ -20,7 +20,7 @@ import pytest
 import discreet as dp
 from discreet import events
 from discreet.auditing import ReplayError, replay
-from discreet.auditing._charges import ALARM, covered, size_of_noise, too_small
+from discreet.auditing._charges import ALARM, covers_cost, size_of_noise, too_small
 from discreet.auditing._same import Incomparable, same
 from discreet.mechanisms import (
     AboveThreshold,
@@ -324,9 +324,9 @@ def test_more_choices_of_parts_than_can_be_compared_are_not_covered():
     leaf = [events.PureDP(epsilon=0.1 * (i + 1)) for i in range(24)]
     many = events.Composed(events=tuple(a | b for a, b in zip(leaf[::2], leaf[1::2], strict=True)))
     more = many + (leaf[3] | leaf[7]) + (leaf[2] | leaf[9])
-    assert covered(many, [leaf[0]])
-    assert not covered(more, [leaf[0]])
-    assert not covered(more * 9, [more])
+    assert covers_cost(many, [leaf[0]])
+    assert not covers_cost(more, [leaf[0]])
+    assert not covers_cost(more * 9, [more])
 
 
 def test_sampled_steps_are_covered_by_the_sampled_event():
@@ -386,14 +386,14 @@ def test_a_step_without_a_price_cannot_be_compared():
 
 def test_prices_are_compared_where_kinds_differ():
     laplace, gaussian = events.Laplace(noise_multiplier=1.0), events.Gaussian(noise_multiplier=3.0)
-    assert covered(events.PureDP(epsilon=1.0), [laplace])
-    assert not covered(events.PureDP(epsilon=0.9), [laplace])
-    assert covered(events.ZCDP(rho=1 / 9), [gaussian, gaussian])
-    assert not covered(events.GDP(mu=0.47), [gaussian, gaussian])
-    assert covered(events.GDP(mu=0.472), [gaussian, gaussian])
-    assert covered(laplace | gaussian, [gaussian])
-    assert not covered(events.Composed(events=()), [gaussian])
-    assert covered(events.Composed(events=()), [])
+    assert covers_cost(events.PureDP(epsilon=1.0), [laplace])
+    assert not covers_cost(events.PureDP(epsilon=0.9), [laplace])
+    assert covers_cost(events.ZCDP(rho=1 / 9), [gaussian, gaussian])
+    assert not covers_cost(events.GDP(mu=0.47), [gaussian, gaussian])
+    assert covers_cost(events.GDP(mu=0.472), [gaussian, gaussian])
+    assert covers_cost(laplace | gaussian, [gaussian])
+    assert not covers_cost(events.Composed(events=()), [gaussian])
+    assert covers_cost(events.Composed(events=()), [])
 
 
 # --- outside -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dp
 from discreet import cli
-from discreet.cli.books import charged
+from discreet.cli.books import book_to_charge
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_a_failure_says_nothing_of_charges(capsys):
     """One sentence, about the failure."""
 
     def fail():
-        with charged(None, None):
+        with book_to_charge(None, None):
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

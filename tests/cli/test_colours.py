@@ -42,7 +42,7 @@ def test_the_terminal_and_two_variables_decide(variables, at_a_terminal, in_a_pi
     monkeypatch.setenv("TERM", "xterm")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert (colours.wanted(Terminal()), colours.wanted(io.StringIO())) == (at_a_terminal, in_a_pipe)
+    assert (colours.wants_colour(Terminal()), colours.wants_colour(io.StringIO())) == (at_a_terminal, in_a_pipe)
 
 
 def test_verdicts_errors_and_amounts_have_theirs(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet import cli
-from discreet.cli.outputs import claimed
+from discreet.cli.outputs import claim_path
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_what_fails_leaves_the_old_file_and_no_part_of_the_new_one():
     Path("out").write_text("old")
 
     def fail():
-        with claimed("out", force=True) as part:
+        with claim_path("out", force=True) as part:
             part.write_text("half")
             raise KeyError
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_written_is_refused_at_once(name):
     """Before the block begins: a link to the ledger is the ledger."""
     os.symlink("budget.db", "link")
     os.mkfifo("pipe") if name != "pipe" else Path("pipe").mkdir()
-    with pytest.raises(ValueError, match="cannot be written"), claimed(name, force=True):
+    with pytest.raises(ValueError, match="cannot be written"), claim_path(name, force=True):
         raise AssertionError("the block began")
 
 
@@ -87,7 +87,7 @@ def test_what_is_read_is_not_overwritten():
     """Even by force, even by another name for it."""
     Path("data.csv").write_text("x")
     os.link("data.csv", "same")
-    with pytest.raises(ValueError, match="the command reads it"), claimed("same", force=True, inputs=["data.csv"]):
+    with pytest.raises(ValueError, match="the command reads it"), claim_path("same", force=True, inputs=["data.csv"]):
         raise AssertionError("the block began")
 
 

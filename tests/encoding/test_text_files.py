@@ -95,8 +95,8 @@ def test_a_form_that_is_none_is_refused(tmp_path):
 
 def test_a_model_keeps_the_form_of_its_files(tmp_path):
     """It predicts for files that are written as those it was made of."""
-    from discreet.linear.saved import told
+    from discreet.linear.saved import as_schema_facts
     from discreet.schema import Declaration, declaration
 
     facts = Declaration(Schema(age=Bounded(0, 9, whole=True), k=Unlisted()), text=TextForm(separator=";"))
-    assert declaration(told(facts)) == facts
+    assert declaration(as_schema_facts(facts)) == facts

@@ -53,8 +53,8 @@ def test_as_many_records_may_be_declared_as_doubles_count():
 
 def test_whole_numbers_are_numbers_to_a_squared_loss_and_classes_to_any_other():
     records = Records(np.zeros((3, 1)), np.array([0, 1, 2]), np.array([True, True, False]))
-    assert records.signed("squared").tolist() == [0.0, 1.0, 0.0]
-    assert records.signed("logistic").tolist() == [-1.0, 1.0, 0.0]
+    assert records.signs_or_targets("squared").tolist() == [0.0, 1.0, 0.0]
+    assert records.signs_or_targets("logistic").tolist() == [-1.0, 1.0, 0.0]
 
 
 def test_clip_norms_range_over_doubles_whose_squares_are_ordinary():
@@ -136,7 +136,7 @@ def test_sums_of_products_are_of_all_rows_and_are_unpacked_again():
         found = kernels.clipped_sum(rows[:n], np.ones((n, 1)), 4.0)
         assert np.asarray(found, float).reshape(-1) == pytest.approx(rows[:n].sum(axis=0), abs=1e-6)
     packed = np.asarray(kernels.gram_sum(rows, np.ones(3), 1.0, 1.0), float)
-    assert kernels.unpacked(packed[:3], 2) == pytest.approx(rows.T @ rows, abs=1e-6)
+    assert kernels.unpack_symmetric(packed[:3], 2) == pytest.approx(rows.T @ rows, abs=1e-6)
     assert packed[3:] == pytest.approx(rows.sum(axis=0), abs=1e-6)
 
 

@@ -95,10 +95,10 @@ def test_parts_for_gaussian_noise_add_up_exactly_and_pay_for_nothing_else():
 
 
 def test_equal_parts_divide_everything():
-    assert Budget(epsilon=1.0, delta=1e-6).divided(2) == [Budget(epsilon=0.5, delta=5e-7)] * 2
-    assert Budget(rho=1.0).divided(4) == [Budget(rho=0.25)] * 4
+    assert Budget(epsilon=1.0, delta=1e-6).divide(2) == [Budget(epsilon=0.5, delta=5e-7)] * 2
+    assert Budget(rho=1.0).divide(4) == [Budget(rho=0.25)] * 4
     with pytest.raises(ValueError, match="count is 0"):
-        Budget(rho=1.0).divided(0)
+        Budget(rho=1.0).divide(0)
 
 
 @pytest.mark.parametrize("budget", [Budget(epsilon=1.0), Budget(epsilon=1.0, delta=1e-6), Budget(rho=0.1)])

@@ -111,7 +111,7 @@ def test_a_falling_series_is_exact_for_every_pattern():
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_a_stream_applies_the_inverse_of_its_matrix_and_the_error_is_that_of_the_stream(name):
     strategy = STRATEGIES[name](Pattern.passes(N, 3))
-    assert np.allclose(f.streamed(strategy) @ strategy.matrix(), np.eye(N), atol=1e-9)
+    assert np.allclose(f.noise_matrix(strategy) @ strategy.matrix(), np.eye(N), atol=1e-9)
     for workload in (Workload(N), Workload(N, momentum=0.9, decay=0.9), Workload(N, decay=0.9, rates=RATES)):
         assert np.allclose(strategy.errors(workload), Strategy.errors(strategy, workload))
 

@@ -179,8 +179,8 @@ def test_rows_are_lists_of_pairs_arrays_of_pairs_or_objects_and_nothing_else():
 
 
 def test_a_budget_is_divided_into_equal_parts_of_all_that_it_states():
-    assert Budget(epsilon=1.0, delta=1e-6).divided(4) == [Budget(epsilon=0.25, delta=2.5e-7)] * 4
-    assert Budget(rho=1.0).divided(4) == [Budget(rho=0.25)] * 4
+    assert Budget(epsilon=1.0, delta=1e-6).divide(4) == [Budget(epsilon=0.25, delta=2.5e-7)] * 4
+    assert Budget(rho=1.0).divide(4) == [Budget(rho=0.25)] * 4
     with pytest.raises(ValueError, match="delta given with rho"):
         Budget(rho=1.0, delta=1e-6)
     assert Budget(rho=1.0, delta=0.0) == Budget(rho=1.0)

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="networks need torch")
 
-from discreet.pate import Teachers, counted  # noqa: E402
+from discreet.pate import Teachers, count_votes  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.random import Streams  # noqa: E402
 
@@ -52,7 +52,7 @@ def test_a_seed_repeats_a_network_and_leaves_torchs_own_generator_alone():
 def test_networks_teach():
     teachers = Teachers(teacher=network(epochs=4), n_teachers=3, n_classes=3)
     votes = teachers.votes(X, Y, X[:30], Streams(1))
-    assert (counted(votes, 3).argmax(axis=1) == Y[:30]).mean() > 0.9
+    assert (count_votes(votes, 3).argmax(axis=1) == Y[:30]).mean() > 0.9
 
 
 def test_no_label_at_all_is_refused():

@@ -24,7 +24,7 @@ from discreet.pate.generating import GeneratorFit  # noqa: E402
 from discreet.pate.layouts import Images, Table  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402
-from discreet.pate.voting import Teachers, _seeded  # noqa: E402
+from discreet.pate.voting import Teachers, _with_seed  # noqa: E402
 from discreet.random import Streams, seeded  # noqa: E402
 from discreet.schema import Categories, Declaration, Schema  # noqa: E402
 from discreet.synthesis.domain import Domain  # noqa: E402
@@ -67,10 +67,10 @@ def test_the_bar_is_as_full_as_teachers_are_done(capsys):
 
 
 def test_every_seed_of_a_teacher_is_set_and_one_without_is_left():
-    model = _seeded(make_pipeline(SGDClassifier()), 7)
+    model = _with_seed(make_pipeline(SGDClassifier()), 7)
     assert model.get_params()["sgdclassifier__random_state"] == 7
     plain = SimpleNamespace(fit=len)
-    assert _seeded(plain, 7) is plain
+    assert _with_seed(plain, 7) is plain
 
 
 def test_a_network_is_repeatable_by_default_and_averages_its_weights():
@@ -87,7 +87,7 @@ def test_a_network_is_repeatable_by_default_and_averages_its_weights():
 @pytest.mark.parametrize(("labels", "answer"), [([1, -1, 1, -1], 1), ([-1] * 4, 0)])
 def test_a_student_of_one_class_or_none_says_that_one(labels, answer):
     model = PATEClassifier(LogisticRegression(), classes=[0, 1], n_teachers=2)
-    assert model._taught(QUERIES, np.array(labels)).predict(QUERIES).tolist() == [answer] * 4
+    assert model._train_student(QUERIES, np.array(labels)).predict(QUERIES).tolist() == [answer] * 4
 
 
 def test_a_student_learns_between_the_rounds_of_an_interactive_session_and_of_no_other(monkeypatch):

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from discreet.pate import Teachers, counted
+from discreet.pate import Teachers, count_votes
 from discreet.pate.partition import teacher_of_records, teacher_of_units
 from discreet.random import Streams
 
@@ -144,7 +144,7 @@ def test_an_unusable_record_is_nobodys():
     ids=lambda t: type(t).__name__,
 )
 def test_any_classifier_teaches(teacher):
-    labels = counted(votes(teacher=teacher), 2).argmax(axis=1)
+    labels = count_votes(votes(teacher=teacher), 2).argmax(axis=1)
     assert (labels == (QUERIES[:, 0] > 0)).mean() > 0.7
 
 
@@ -171,7 +171,7 @@ def test_a_teacher_that_is_publicly_wrong_is_refused_before_a_record_is_read():
 
 
 def test_counts_are_the_votes_of_each_class():
-    assert counted(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist() == [[2, 1, 0], [0, 1, 2]]
+    assert count_votes(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist() == [[2, 1, 0], [0, 1, 2]]
 
 
 class Bootstrap:

@@ -149,7 +149,7 @@ def test_the_error_of_noise_alone_is_that_of_the_columns(adjacency):
     schema, data = Schema(a=Categories(range(12))), {"a": np.repeat(range(12), 500)}
     told = AIM(0.3, 1e-6, workload=1, adjacency=adjacency)
     plan = told.operation(schema).plan
-    alone = plan._expected((0,), plan.rho * 0.95) / 6000  # all but the total goes to the column in the end
+    alone = plan._expected_error((0,), plan.rho * 0.95) / 6000  # all but the total goes to the column in the end
     fits = [told.fit(data, schema=schema, rng=seed).marginal(["a"]) for seed in range(30)]
     found = [0.5 * np.abs(counts / 6000 - 1 / 12).sum() for counts in fits]
     assert np.mean(found) == pytest.approx(alone, rel=0.2)

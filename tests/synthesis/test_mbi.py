@@ -18,7 +18,7 @@ SIZES = (2, 3, 2, 4)
 
 def test_mbi_meets_the_same_counts_as_raking():
     """With a structural zero in a clique that was not measured as such: columns 0 and 3 are held together by it."""
-    from discreet.synthesis.mbi_engine import estimated
+    from discreet.synthesis.mbi_engine import estimate_tables
 
     joint = np.random.default_rng(0).dirichlet(np.ones(48)).reshape(SIZES)
     joint[0, :, :, 1] = 0
@@ -32,7 +32,7 @@ def test_mbi_meets_the_same_counts_as_raking():
     shapes = [tuple(SIZES[i] if i in (0, 3) else 1 for i in clique) for clique in tree.cliques]
     possible = [mask.reshape(shape) if here else None for here, shape in zip(held, shapes, strict=True)]
     assert any(held)
-    theirs = estimated(tree, targets, 500.0, possible, True)
+    theirs = estimate_tables(tree, targets, 500.0, possible, True)
     ours = rake(tree, targets, 500.0, possible=possible, sweeps=2000, tolerance=1e-9, softness=0.01)
     for clique, one, other in zip(tree.cliques, theirs, ours, strict=True):
         assert one.shape == tree.shape(clique)

@@ -12,7 +12,7 @@ from discreet.random import seeded
 from discreet.release import Release
 from discreet.synthesis import MWEM, mwem
 from discreet.synthesis.linear_queries import UNIT, UnitQueries
-from discreet.synthesis.mwem import _corrected
+from discreet.synthesis.mwem import _multiplicative_weights
 from discreet.workloads import AllRanges, Explicit, Identity, Marginals, Prefix
 
 SKEWED = np.array([700, 200, 50, 30, 10, 5, 3, 2])
@@ -66,7 +66,7 @@ def test_one_step_lowers_the_relative_entropy_by_what_the_proof_says():
         truth, model = (choose.dirichlet(np.full(6, 0.5)) * 100 + 1e-9 for _ in range(2))
         truth, model = (v * 100 / v.sum() for v in (truth, model))
         weights, measured = choose.random(6), choose.uniform(0, 100)
-        after = _corrected(model, [(weights, measured)], 100.0, 1)
+        after = _multiplicative_weights(model, [(weights, measured)], 100.0, 1)
         fall = float((truth / 100 * np.log(after / model)).sum())
         promised = ((weights @ (model - truth)) ** 2 - (measured - weights @ truth) ** 2) / (4 * 100**2)
         assert fall >= promised - 1e-12
@@ -172,7 +172,7 @@ class Noiseless(MWEM):
         model = np.full(self.workload.shape, self.n / self.workload.size)
         chosen = int(np.abs(exact - queries.near(model)).argmax())
         noisy = self.measurement.draw(float(exact[chosen] / UNIT), rng)
-        return _corrected(model, [(self.workload.row(chosen), noisy)], self.n, 1), chosen
+        return _multiplicative_weights(model, [(self.workload.row(chosen), noisy)], self.n, 1), chosen
 
 
 def test_an_audit_stays_below_the_claim_and_catches_selection_by_exact_errors():

@@ -18,8 +18,8 @@ from discreet.synthesis.counting import (
     closure,
     counts,
     difference_square,
-    projected,
-    reconstructed,
+    project_residual,
+    reconstruct_counts,
     share_of_cells,
     whole_residual,
 )
@@ -116,8 +116,8 @@ def test_what_is_drawn_costs_together_what_was_budgeted():
 
 
 def test_residuals_of_all_subsets_give_the_counts_back():
-    every = {c: projected(whole_residual(counts(CODES, c, SIZES)).astype(float)) for c in closure([(0, 1, 2)])}
-    np.testing.assert_allclose(reconstructed((0, 1, 2), SIZES, every), counts(CODES, (0, 1, 2), SIZES), atol=1e-9)
+    every = {c: project_residual(whole_residual(counts(CODES, c, SIZES)).astype(float)) for c in closure([(0, 1, 2)])}
+    np.testing.assert_allclose(reconstruct_counts((0, 1, 2), SIZES, every), counts(CODES, (0, 1, 2), SIZES), atol=1e-9)
 
 
 def test_a_cell_has_the_variance_that_is_stated():

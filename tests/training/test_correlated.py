@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import discreet as dp
 from discreet import events as ev
 from discreet.auditing import ReplayError, replay
-from discreet.mechanisms.factorization import Pattern, streamed
+from discreet.mechanisms.factorization import Pattern, noise_matrix
 from discreet.random import seeded, system
 from discreet.random.keyed import Keyed, new_key
 from discreet.release import Release
@@ -82,7 +82,7 @@ def covariance_fits(rows, matrix):
 def test_streamed_noise_has_the_covariance_that_its_matrix_says(name):
     """False alarms: 1e-9. Power: the same test rejects independent noise, and noise 5 % too small."""
     rows, strategy = released(NOISES[name], STEPS)
-    inverse = streamed(strategy)
+    inverse = noise_matrix(strategy)
     wanted = inverse @ inverse.T
     assert covariance_fits(rows, wanted)
     assert not covariance_fits(rows * 0.95, wanted)
@@ -92,7 +92,7 @@ def test_streamed_noise_has_the_covariance_that_its_matrix_says(name):
 def test_steps_that_are_left_out_are_drawn_and_not_shown():
     for name in ("lambda", "banded", "BLT", "tree"):
         rows, strategy = released(NOISES[name], STEPS, skipped=(3, 4, 8))
-        inverse = streamed(strategy)
+        inverse = noise_matrix(strategy)
         kept = [i for i in range(STEPS) if i not in (3, 4, 8)]
         assert covariance_fits(rows, (inverse @ inverse.T)[np.ix_(kept, kept)])
 

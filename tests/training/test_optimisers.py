@@ -108,10 +108,10 @@ def test_noise_that_says_nothing_of_its_size_is_refused_before_the_charge():
 
 @pytest.mark.parametrize("given", [noise.BLT(buffers=2), noise.Banded(bands=3), noise.Tree()])
 def test_the_variance_of_a_steps_noise_is_that_of_its_row(given):
-    from discreet.mechanisms.factorization import streamed
+    from discreet.mechanisms.factorization import noise_matrix
 
     taking_part = given.sampler(10, 60).participation
-    stream, rows = given.begun(taking_part, 12), streamed(given.strategy(taking_part, 12))
+    stream, rows = given.begun(taking_part, 12), noise_matrix(given.strategy(taking_part, 12))
     assert [stream.spread(t) ** 2 for t in range(12)] == pytest.approx((rows**2).sum(1).tolist(), rel=1e-9)
 
 

@@ -31,7 +31,7 @@ def test_no_record_moves_a_score_by_more_than_the_sensitivity(kind, seed, cell, 
     y[cell] += 1
     for place in range(len(operation.widths)):
         assert abs(operation.score(x, place) - operation.score(y, place)) <= operation.reach(place)
-    moved = [abs(one - other) for one, other in zip(operation.compared(x), operation.compared(y), strict=True)]
+    moved = [abs(one - other) for one, other in zip(operation.scores_of_widths(x), operation.scores_of_widths(y), strict=True)]
     assert max(moved) <= operation.choice.sensitivity
 
 
@@ -46,7 +46,7 @@ def test_some_record_moves_it_by_nearly_as_much(kind):
     y[widest - 1] += 1
     moved = operation.score(y, -1) - operation.score(x, -1)
     assert moved >= 0.99 * operation.reach(-1)
-    assert operation.compared(x)[-1] - operation.compared(y)[-1] >= 0.99 * operation.choice.sensitivity
+    assert operation.scores_of_widths(x)[-1] - operation.scores_of_widths(y)[-1] >= 0.99 * operation.choice.sensitivity
 
 
 @pytest.mark.parametrize("kind", KINDS)

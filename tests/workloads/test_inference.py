@@ -15,7 +15,7 @@ from discreet.workloads import (
     Prefix,
     Product,
     answer,
-    fitted,
+    constrained_inference,
     hierarchy,
     optimise,
     project,
@@ -97,7 +97,7 @@ def test_constrained_inference_never_hurts(facts, which, seed, scale):
     noise = scale * np.random.default_rng(seed + 1).normal(size=strategy.rows)
     plain = strategy.covariance(strategy.adjoint(noise)) if strategy.shape != (7,) else None
     y = matrix(strategy) @ x + noise
-    p = fitted(strategy, y, Constraints(**facts))
+    p = constrained_inference(strategy, y, Constraints(**facts))
     assert satisfied(p, facts)
     error = length(strategy, p - x)
     if plain is not None:  # on a padded domain plain least squares uses less than is known
@@ -120,8 +120,8 @@ def test_constraints_never_raise_the_workloads_error(facts, workload, seed, scal
     x = truth(facts, seed, 8)
     y = matrix(strategy) @ x + scale * np.random.default_rng(seed + 1).normal(size=strategy.rows)
     known = Constraints(total=facts["total"]) if "total" in facts else None
-    before = np.linalg.norm(workload.apply(fitted(strategy, y, known) - x))
-    p = fitted(strategy, y, Constraints(**facts), workload)
+    before = np.linalg.norm(workload.apply(constrained_inference(strategy, y, known) - x))
+    p = constrained_inference(strategy, y, Constraints(**facts), workload)
     assert satisfied(p, facts)
     assert np.linalg.norm(workload.apply(p - x)) <= before * (1 + 1e-4) + 1e-4
 
@@ -133,7 +133,7 @@ def test_rising_sums_are_the_projection(workload):
     y = np.random.default_rng(3).normal(size=strategy.rows) * 5
     rows = np.stack([workload.apply(row) for row in np.eye(24)], axis=1)
     exact, _ = nnls(rows, rows @ strategy.estimate(y))
-    assert np.allclose(fitted(strategy, y, Constraints(nonnegative=True), workload), exact, atol=1e-6)
+    assert np.allclose(constrained_inference(strategy, y, Constraints(nonnegative=True), workload), exact, atol=1e-6)
 
 
 def test_tables_take_constraints_too():
@@ -141,7 +141,7 @@ def test_tables_take_constraints_too():
     for workload in (Product((Prefix(3), AllRanges(4))), Marginals((3, 4), [(0,), (1,)])):
         strategy = hierarchy((3, 4))
         y = np.random.default_rng(4).normal(size=strategy.rows) * 5
-        p = fitted(strategy, y, Constraints(nonnegative=True), workload)
+        p = constrained_inference(strategy, y, Constraints(nonnegative=True), workload)
         assert p.shape == (3, 4)
         assert p.min() >= 0
         # truth: nothing
@@ -161,14 +161,14 @@ def test_nonnegative_least_squares_is_the_dense_solvers(strategy):
     y = np.random.default_rng(3).normal(size=strategy.rows) * 5
     a = matrix(strategy)
     exact, residual = nnls(a, y)
-    found = fitted(strategy, y, Constraints(nonnegative=True))
+    found = constrained_inference(strategy, y, Constraints(nonnegative=True))
     assert np.linalg.norm(a @ found - y) == pytest.approx(residual, rel=1e-6)
     assert np.allclose(found, exact, atol=1e-3)
 
 
 def test_a_total_of_zero_leaves_nothing():
     strategy = hierarchy(8, 2)
-    found = fitted(
+    found = constrained_inference(
         strategy, np.random.default_rng(3).normal(size=strategy.rows), Constraints(nonnegative=True, total=0.0)
     )
     assert np.allclose(found, 0.0, atol=1e-6)
@@ -187,7 +187,7 @@ def test_public_mistakes_are_named():
     with pytest.raises(ValueError, match="total is -1"):
         Constraints(nonnegative=True, total=-1)
     with pytest.raises(ValueError, match="no single order"):
-        fitted(hierarchy((2, 3)), np.zeros(hierarchy((2, 3)).rows), Constraints(monotone="increasing"))
+        constrained_inference(hierarchy((2, 3)), np.zeros(hierarchy((2, 3)).rows), Constraints(monotone="increasing"))
 
 
 # --- grids, by the interior-point method ---------------------------------------------------------------------------

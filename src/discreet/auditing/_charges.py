@@ -25,7 +25,7 @@ from discreet import events
 from discreet.errors import DiscreetError, NotCertified
 from discreet.events import Event
 
-__all__ = ["ALARM", "covered", "size_of_noise", "too_small"]
+__all__ = ["ALARM", "covers_cost", "size_of_noise", "too_small"]
 
 ALARM = 1e-12
 _DELTAS = (1e-3, 1e-6, 1e-9)
@@ -46,14 +46,14 @@ _COST: dict[type[Event], Callable[[Any], tuple[float, ...]]] = {
 }
 
 
-def covered(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool:
+def covers_cost(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool:
     """Whether ``declared`` costs at least as much as ``drawn`` together: leaf by leaf, or else by their price.
 
     Of parallel events only so many ``parts`` cover something: that of the one record in which the neighbours differ, or
     the two that a replaced record leaves and enters.
 
     >>> one = events.Laplace(noise_multiplier=1.0)
-    >>> covered(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
+    >>> covers_cost(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
     (True, False, True)
     """
     try:
@@ -64,11 +64,11 @@ def covered(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool:
 
 
 def _covers(given: Counter[Event], wanted: Counter[Event]) -> bool:
-    if _matched(wanted, given.copy()):
+    if _matches_leaf_by_leaf(wanted, given.copy()):
         return True
     if all(isinstance(leaf, (events.Gaussian, events.GDP)) for leaf in (*wanted, *given)):
         return _square(wanted) <= _square(given) * _ROOM
-    return bool(given) and _priced(wanted, given)
+    return bool(given) and _matches_by_price(wanted, given)
 
 
 def _ways(event: Event, parts: int) -> list[Counter[Event]]:
@@ -98,7 +98,7 @@ def _children(event: Event) -> Iterator[Event]:
         yield from (part for part in (value if isinstance(value, tuple) else (value,)) if isinstance(part, Event))
 
 
-def _matched(wanted: Counter[Event], given: Counter[Event]) -> bool:
+def _matches_leaf_by_leaf(wanted: Counter[Event], given: Counter[Event]) -> bool:
     """Whether every wanted leaf finds one of its kind that costs at least as much and is not taken yet."""
     for leaf, count in sorted(wanted.items(), key=lambda item: _cost(item[0]), reverse=True):
         for other in sorted((g for g in given if _at_most(leaf, g)), key=_cost):
@@ -129,7 +129,7 @@ def _square(counts: Counter[Event]) -> float:
     return sum(n * _cost(leaf)[0] ** 2 for leaf, n in counts.items())
 
 
-def _priced(wanted: Counter[Event], given: Counter[Event]) -> bool:
+def _matches_by_price(wanted: Counter[Event], given: Counter[Event]) -> bool:
     from discreet.accounting import epsilon, epsilon_bounds
 
     both = [*wanted, *given]

@@ -21,7 +21,7 @@ _Cached: Any = type(functools.cache(int))
 def fresh(value: Any) -> Any:
     """A copy of an operation or of data that shares no state with it; ``ValueError`` if there can be none."""
     try:
-        return _copied(value, {})
+        return _copy(value, {})
     except Exception as error:
         raise ValueError(
             f"There is no copying a {type(value).__name__} that holds what cannot be copied ({type(error).__name__}), "
@@ -30,20 +30,20 @@ def fresh(value: Any) -> Any:
         ) from None
 
 
-def _copied(value: Any, memo: dict[int, Any]) -> Any:
+def _copy(value: Any, memo: dict[int, Any]) -> Any:
     if id(value) in memo:
         return memo[id(value)]
     if isinstance(value, FunctionType):
         return _function(value, memo)
     if isinstance(value, _Cached):
-        return functools.lru_cache(**value.cache_parameters())(_copied(value.__wrapped__, memo))
+        return functools.lru_cache(**value.cache_parameters())(_copy(value.__wrapped__, memo))
     if isinstance(value, MethodType):
-        return MethodType(_copied(value.__func__, memo), _copied(value.__self__, memo))
+        return MethodType(_copy(value.__func__, memo), _copy(value.__self__, memo))
     if isinstance(value, functools.partial):
         return functools.partial(
-            _copied(value.func, memo),
-            *(_copied(x, memo) for x in value.args),
-            **{name: _copied(x, memo) for name, x in value.keywords.items()},
+            _copy(value.func, memo),
+            *(_copy(x, memo) for x in value.args),
+            **{name: _copy(x, memo) for name, x in value.keywords.items()},
         )
     return value if isinstance(value, (ModuleType, type)) else copy.deepcopy(value, memo)
 
@@ -58,16 +58,16 @@ def _function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
             held = original.cell_contents
         except ValueError:
             continue  # not filled yet
-        cell.cell_contents = _copied(held, memo)
+        cell.cell_contents = _copy(held, memo)
     twin.__defaults__, twin.__kwdefaults__ = (
-        _copied(function.__defaults__, memo),
-        _copied(function.__kwdefaults__, memo),
+        _copy(function.__defaults__, memo),
+        _copy(function.__kwdefaults__, memo),
     )
-    twin.__dict__.update(_copied(function.__dict__, memo))
+    twin.__dict__.update(_copy(function.__dict__, memo))
     for name in _names(function.__code__):
         if name in world and _may_keep(world[name], function.__module__):
             try:
-                world[name] = _copied(world[name], memo)
+                world[name] = _copy(world[name], memo)
             except Exception:  # a table of connections, say: a global of that kind is used as it is
                 continue
     return twin

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Traces", "difference", "left_behind", "traced"]
+__all__ = ["Traces", "difference", "leaves_new_file", "trace_effects"]
 
 _REACHES_OUT = {
     "socket.connect",
@@ -68,7 +68,7 @@ def _for_writing(mode: Any, flags: Any) -> bool:
 
 
 @contextmanager
-def traced() -> Iterator[Traces]:
+def trace_effects() -> Iterator[Traces]:
     """Keep what is done beside the result inside the block. Prints and warnings are passed on at its end."""
     global _current, _hooked
     if not _hooked:
@@ -97,7 +97,7 @@ def _digest(path: str) -> str | None:
         return None  # gone, or not a file
 
 
-def left_behind(first: Traces, second: Traces) -> bool:
+def leaves_new_file(first: Traces, second: Traces) -> bool:
     """Whether the second run left a file that the first did not write: a name may tell as much as what is in it."""
     return any(second.files[path] is not None for path in second.written - first.written)
 

@@ -37,7 +37,7 @@ class Question:
 
     def bound(self, counts: Sequence[int], side: Side) -> float:
         """The bound on one side: outputs above the threshold or below it, and on whose behalf."""
-        likely, rare = self.sided(counts, side)
+        likely, rare = self.hits_of_side(counts, side)
         p, q = clopper_pearson(likely, self.trials, self.alarm)[0], clopper_pearson(rare, self.trials, self.alarm)[1]
         return self._gaussian(p, q) if self.gaussian else self._raw(p, q)
 
@@ -46,7 +46,7 @@ class Question:
         """The largest bound there can be: that of outputs which always tell the neighbours apart."""
         return self.bound((self.trials, 0), _SIDES[0])
 
-    def sided(self, counts: Sequence[int], side: Side) -> tuple[int, int]:
+    def hits_of_side(self, counts: Sequence[int], side: Side) -> tuple[int, int]:
         """How often the set of this side was hit: by the neighbour it is to be likely for, and by the other."""
         below, exchanged = side
         first, second = (self.trials - n for n in counts) if below else counts
@@ -76,7 +76,7 @@ def promising(pilot: Sequence[Scores], asked: Question) -> tuple[float, Side]:
         question = replace(asked, trials=size) if few else asked
         expected = above if few else [round(asked.trials * count / size) for count in above]
         for side in _SIDES:
-            likely, rare = question.sided(expected, side)
+            likely, rare = question.hits_of_side(expected, side)
             promise = question.bound(expected, side), (likely - rare) / math.sqrt(likely + rare + 1)
             if promise > best:  # where nothing is proved yet, what stands out most
                 best, chosen = promise, (float(threshold), side)

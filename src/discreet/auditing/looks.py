@@ -63,7 +63,7 @@ def _hope(pilot: Sequence[Scores], threshold: float, side: Side, asked: Question
     """
     size = len(pilot[0])
     above = [int((each > threshold).sum()) for each in pilot]
-    likely, rare = replace(asked, trials=size).sided(above, side)
+    likely, rare = replace(asked, trials=size).hits_of_side(above, side)
     expected = [round(asked.trials * (n + 0.5) / (size + 1)) for n in above]
     return asked.bound(expected, side), (likely - rare) / math.sqrt(likely + rare + 1)
 

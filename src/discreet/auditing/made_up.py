@@ -112,15 +112,15 @@ def frame_read(frame: Any) -> Any:
     found = nw.from_native(frame, eager_only=True)
     texts = [name for name in found.columns if not found.schema[name].is_numeric()]
     if not texts:
-        return [_told(value) for name in found.columns for value in found[name].to_list()]
+        return [_as_number(value) for name in found.columns for value in found[name].to_list()]
     named: dict[Any, Any] = {}
     for row in found.rows(named=True):
         key = tuple(row[name] for name in texts)
-        named.setdefault(key, []).extend(_told(row[name]) for name in row if name not in texts)
+        named.setdefault(key, []).extend(_as_number(row[name]) for name in row if name not in texts)
     return named
 
 
-def _told(value: Any) -> tuple[float, float]:
+def _as_number(value: Any) -> tuple[float, float]:
     """A number, and whether it is missing: nothing is not zero."""
     missing = value is None or math.isnan(value)
     return 0.0 if missing else float(value), float(missing)

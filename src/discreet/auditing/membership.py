@@ -131,10 +131,10 @@ class Membership:
 
     def again(self, attack: Attack) -> Membership:
         """Another attack on the same models."""
-        return judged(self.trials, attack)
+        return evaluate_attack(self.trials, attack)
 
 
-def judged(trials: Trials, attack: Attack) -> Membership:
+def evaluate_attack(trials: Trials, attack: Attack) -> Membership:
     """Every model in turn is the target, and the others are its shadows."""
     if attack not in ATTACKS:
         raise ValueError(f"attack is {attack!r}, but must be one of {', '.join(map(repr, ATTACKS))}.")
@@ -170,7 +170,7 @@ def membership(
             raise CannotJudge("train gave a number that is not finite, so that records cannot be compared by it.")
         if progress is not None:
             progress(len(numbers), models)
-    return judged(Trials(np.array(numbers), np.array(halves)), attack)
+    return evaluate_attack(Trials(np.array(numbers), np.array(halves)), attack)
 
 
 def _each(train: Any, asked: Sequence[tuple[Any, Any]], jobs: int) -> Any:

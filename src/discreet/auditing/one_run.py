@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import number, probability, whole
 
-__all__ = ["chance_of", "epsilon_one_run", "epsilon_one_run_gaussian", "falsified", "guesses"]
+__all__ = ["chance_of", "epsilon_one_run", "epsilon_one_run_gaussian", "rules_out", "guesses"]
 
 Curve = Callable[[float], float]
 
@@ -59,21 +59,21 @@ def _check(right: int, guessed: int, canaries: int, alarm: float) -> None:
     number("alarm", alarm, low=0, high=1, open_low=True, open_high=True)
 
 
-def falsified(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: float = 0.05) -> bool:
+def rules_out(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: float = 0.05) -> bool:
     """Whether so many right guesses rule out, at level ``alarm``, that the run's trade-off curve is ``curve``.
 
     ``curve`` gives the smallest false-negative rate at a false-positive rate, as ``Guarantee.tradeoff`` does.
 
     >>> from discreet import events, guarantee
     >>> claimed = guarantee(events.Gaussian(noise_multiplier=1.0)).tradeoff
-    >>> falsified(70, 100, 1000, curve=claimed), falsified(99, 100, 1000, curve=claimed)
+    >>> rules_out(70, 100, 1000, curve=claimed), falsified(99, 100, 1000, curve=claimed)
     (False, True)
     """
     _check(right, guessed, canaries, alarm)
-    return _ruled_out(right, guessed, canaries, _inverse(curve), alarm)
+    return _recursion_rules_out(right, guessed, canaries, _inverse(curve), alarm)
 
 
-def _ruled_out(right: int, guessed: int, canaries: int, least_wrong: Curve, alarm: float) -> bool:
+def _recursion_rules_out(right: int, guessed: int, canaries: int, least_wrong: Curve, alarm: float) -> bool:
     """The recursion: shares of right and of wrong guesses, raised as long as the curve demands it."""
     hit, wrong = alarm * right / canaries, alarm * (guessed - right) / canaries
     for i in range(right - 1, -1, -1):
@@ -110,7 +110,7 @@ def epsilon_one_run_gaussian(right: int, guessed: int, canaries: int, *, delta: 
     def least_wrong(mu: float) -> Curve:
         return lambda hit: float(ndtr(ndtri(hit) - mu))
 
-    mu = _largest(lambda mu: _ruled_out(right, guessed, canaries, least_wrong(mu), alarm))
+    mu = _largest(lambda mu: _recursion_rules_out(right, guessed, canaries, least_wrong(mu), alarm))
     return gaussian_epsilon(noise_multiplier=1 / mu, delta=delta) if mu else 0.0
 
 

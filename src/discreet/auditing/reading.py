@@ -28,9 +28,9 @@ class CannotJudge(ValueError):
 
 def score_outputs(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
     """One score an output, for both neighbours; the first ``pilot`` of each side decide how outputs are read."""
-    rows = _keyed(sides, pilot) if all(map(_mappings, sides)) else as_rows(sides)
+    rows = _scores_by_key(sides, pilot) if all(map(_mappings, sides)) else as_rows(sides)
     if rows is None:
-        texts = [[_named(output) for output in side] for side in sides]
+        texts = [[_name_of_output(output) for output in side] for side in sides]
         _refuse_constant(texts)
         return _outcomes(texts, pilot)
     if not all(np.isfinite(side).all() for side in rows):
@@ -40,7 +40,7 @@ def score_outputs(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
     values = len({name for side in named for name in side[:pilot]})
     if values <= _FEW or (rows[0].shape[1] > 1 and values <= pilot // 8):
         return _outcomes(named, pilot)
-    return _projected(rows, pilot)
+    return _project(rows, pilot)
 
 
 def _refuse_constant(named: Sequence[list[Any]]) -> None:
@@ -62,9 +62,9 @@ def as_rows(sides: Sequence[list[Any]]) -> list[Scores] | None:
     return [np.array(side) for side in rows] if len(lengths) == 1 and lengths != {0} else None
 
 
-def _keyed(sides: Sequence[list[Mapping[Any, Any]]], pilot: int) -> list[Scores] | None:
+def _scores_by_key(sides: Sequence[list[Mapping[Any, Any]]], pilot: int) -> list[Scores] | None:
     """For each key that the pilots saw: whether it is there, and its numbers."""
-    named = [[{_named(key): value for key, value in output.items()} for output in side] for side in sides]
+    named = [[{_name_of_output(key): value for key, value in output.items()} for output in side] for side in sides]
     try:
         parts = [[{key: _flat(value) for key, value in output.items()} for output in side] for side in named]
     except (TypeError, ValueError):
@@ -92,14 +92,14 @@ def _flat(value: Any) -> Scores:
     return found.astype(np.float64).ravel()
 
 
-def _named(value: Any) -> str:
+def _name_of_output(value: Any) -> str:
     """A name of an output that shows whatever a reader would see of it: the sign of zero, True or 1."""
     if isinstance(value, Mapping):
-        return repr(sorted((_named(key), _named(part)) for key, part in value.items()))
+        return repr(sorted((_name_of_output(key), _name_of_output(part)) for key, part in value.items()))
     if isinstance(value, (set, frozenset)):
-        return repr(sorted(map(_named, value)))
+        return repr(sorted(map(_name_of_output, value)))
     if isinstance(value, (list, tuple)):
-        return repr([_named(part) for part in value])
+        return repr([_name_of_output(part) for part in value])
     return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
 
 
@@ -120,7 +120,7 @@ def score_by_frequency(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
     return [np.array([score.get(name, 0.0) for name in side]) for side in named]
 
 
-def _projected(rows: Sequence[Scores], pilot: int) -> list[Scores]:
+def _project(rows: Sequence[Scores], pilot: int) -> list[Scores]:
     if rows[0].shape[1] == 1:
         return [side[:, 0] for side in rows]
     first, second = (side[:pilot] for side in rows)

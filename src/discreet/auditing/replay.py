@@ -37,9 +37,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from discreet.auditing._charges import covered, size_of_noise, too_small
+from discreet.auditing._charges import covers_cost, size_of_noise, too_small
 from discreet.auditing._fresh import fresh as copied
-from discreet.auditing._outside import difference, left_behind, traced
+from discreet.auditing._outside import difference, leaves_new_file, trace_effects
 from discreet.auditing._same import Incomparable, same
 from discreet.auditing.transcript import Recorder, Replayer, ReplayError, Step, Transcript
 from discreet.events import Event
@@ -77,13 +77,13 @@ def replay(
     for _ in range(2):  # a second look at what happens once in a process: imports, compilation, pools of threads
         first, second, cost = _pair(operation, data, neighbour, fresh)
         _judge(first, second, allow, seeded)
-        declared = event if event is not None else _declared(first.result)
+        declared = event if event is not None else _declared_event(first.result)
         if declared is not None:
-            _charged(declared, cost, 1 if _sizes(data, neighbour) else 2)
+            _check_charge(declared, cost, 1 if _sizes(data, neighbour) else 2)
         found = difference(first.traces, second.traces, reaches)
         if found is None:
             return first
-        if left_behind(first.traces, second.traces):
+        if leaves_new_file(first.traces, second.traces):
             break
     raise ReplayError(found)
 
@@ -101,7 +101,7 @@ def _pair(
 
 def _run(operation: Callable[[Any], Any], data: Any, listener: Recorder) -> Transcript:
     transcript = listener.transcript
-    with listening(listener), traced() as transcript.traces:
+    with listening(listener), trace_effects() as transcript.traces:
         try:
             transcript.result = operation(data)
         except ReplayError:
@@ -163,7 +163,7 @@ def _judge_noise(steps: list[Step], seeded: bool) -> None:
         )
 
 
-def _declared(result: Any) -> Event | None:
+def _declared_event(result: Any) -> Event | None:
     """The cost that a result states: that of the releases in it."""
     found = [release.event for release in _releases(result)]
     return sum(found[1:], start=found[0]) if found else None
@@ -182,13 +182,13 @@ def _sizes(data: Any, neighbour: Any) -> bool:
     return all(hasattr(each, "__len__") for each in (data, neighbour)) and len(data) != len(neighbour)
 
 
-def _charged(declared: Event, cost: list[Event | None], parts: int) -> None:
+def _check_charge(declared: Event, cost: list[Event | None], parts: int) -> None:
     priced = [event for event in cost if event is not None]
     if len(priced) < len(cost):
         raise ReplayError(
             "A step does not say what it costs, so it cannot be compared with what is charged: give noised() an event=."
         )
-    if not covered(declared, priced, parts):
+    if not covers_cost(declared, priced, parts):
         raise ReplayError(
             f"The neighbours differ in {len(cost)} noisy step(s), which together cost more than the event "
             "that is charged."

@@ -23,7 +23,7 @@ from discreet import accounting
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.tradeoff import TradeOff
 from discreet.adjacency import Adjacency
-from discreet.auditing.one_run import epsilon_one_run_gaussian, falsified, guesses
+from discreet.auditing.one_run import epsilon_one_run_gaussian, rules_out, guesses
 from discreet.auditing.reading import CannotJudge
 from discreet.errors import number, probability
 from discreet.events import Event
@@ -100,11 +100,11 @@ def audit_run(
 
     def refuted(share: float) -> bool:
         of = TradeOff(curve.epsilons * share, curve.deltas)
-        return falsified(right, guessed, made, curve=of, alarm=alarm)
+        return rules_out(right, guessed, made, curve=of, alarm=alarm)
 
     violated = refuted(1.0)
     lower = claimed * _lower(refuted, violated)
-    could = violated or falsified(guessed, guessed, made, curve=curve, alarm=alarm)
+    could = violated or rules_out(guessed, guessed, made, curve=curve, alarm=alarm)
     return OneRun(lower, claimed, delta, 1 - alarm, right, guessed, made, violated, steps, could)
 
 

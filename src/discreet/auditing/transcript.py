@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet.auditing._distance import between
 from discreet.auditing._outside import Traces
 from discreet.events import Event, Exponential
-from discreet.random.source import drawn_from
+from discreet.random.source import watch_sources
 from discreet.random.tap import Norm
 
 __all__ = ["Recorder", "ReplayError", "Replayer", "Step", "Transcript"]
@@ -80,12 +80,12 @@ class Recorder:
         once: object,
     ) -> Any:
         """Draw, and keep what was drawn for what."""
-        before = _kept(value)  # noise may be added in place
-        with drawn_from() as kinds:
+        before = _snapshot(value)  # noise may be added in place
+        with watch_sources() as kinds:
             output = draw()
         cost = event if event is not None else getattr(what, "event", None)
         self.transcript.steps.append(
-            Step(str(what), before, norm, limit, _kept(output), cost, frozenset(kinds), isinstance(what, str))
+            Step(str(what), before, norm, limit, _snapshot(output), cost, frozenset(kinds), isinstance(what, str))
         )
         return output
 
@@ -137,7 +137,7 @@ class Replayer(Recorder):
         if moved and before.releases and (once is None or not any(once is paid for paid in self._paid)):
             self._paid += [] if once is None else [once]
             self.cost.append(_of_a_move(before.event, moved))
-        return _kept(before.output)
+        return _snapshot(before.output)
 
 
 def _of_a_move(event: Event | None, share: float) -> Event | None:
@@ -168,5 +168,5 @@ def _compare(position: int, before: Step, now: Step) -> float:
     return float(distance / limit) if distance else 0.0
 
 
-def _kept(value: Any) -> Any:
+def _snapshot(value: Any) -> Any:
     return value.copy() if isinstance(value, (np.ndarray, dict)) else value

@@ -24,7 +24,7 @@ from discreet.cli.options import (
     Relation,
     Steps,
 )
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import Told, waiting
 
 __all__ = ["calibrate", "compare", "delta", "epsilon", "register", "tradeoff"]
@@ -211,7 +211,7 @@ def tradeoff(
         guarantee = dp.guarantee(event, adjacency=adjacency)
         advantage, power = guarantee.advantage(), guarantee.tpr_at(fpr)
         if out is not None:
-            with claimed(out, force=force, inputs=[file] if file else []) as picture:
+            with claim_path(out, force=force, inputs=[file] if file else []) as picture:
                 guarantee.plot(str(picture))
         if json or out is None:
             grid = [step / (POINTS - 1) for step in range(POINTS)]

@@ -16,7 +16,7 @@ from discreet.cli import colours, show
 from discreet.cli.colours import Painted
 from discreet.cli.fit import Seed
 from discreet.cli.help import CLAIMS, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
@@ -92,7 +92,7 @@ def audit(
         raise ValueError("A file says what is audited at which cost: leave the other options out, or the file.")
     asked = _of_file(file) if file is not None else _of_options(schema, sql, target, budget)
     with ExitStack() as opened:
-        picture = None if out is None else opened.enter_context(claimed(out, force=force, inputs=asked.inputs))
+        picture = None if out is None else opened.enter_context(claim_path(out, force=force, inputs=asked.inputs))
         told = opened.enter_context(waiting("running", silent=json))
         found = run(
             asked.operation,

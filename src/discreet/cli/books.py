@@ -34,8 +34,8 @@ __all__ = [
     "Name",
     "NoBookOption",
     "Recorded",
-    "charged",
-    "opened",
+    "book_to_charge",
+    "open_ledger",
     "vouch",
 ]
 
@@ -78,7 +78,7 @@ HERE = f" There is a {DEFAULT} in this folder: --ledger {DEFAULT}."
 
 
 @contextmanager
-def charged(
+def book_to_charge(
     ledger: str | None, book: str | None, no_book: bool = False, delta: float | None = None
 ) -> Iterator[Book | None]:
     """The book to charge; or none, which is said loudly when the block ends well. A release whose own ``delta`` is
@@ -93,13 +93,13 @@ def charged(
         if not no_book:
             warn(NOT_CHARGED + (HERE if Path(DEFAULT).is_file() else ""))
         return
-    with opened(ledger) as books:
+    with open_ledger(ledger) as books:
         found = books.book(_only(books) if book is None else book)
         _refuse_larger_delta(delta or 0.0, found)
         yield found
 
 
-def opened(address: str, create: bool = False, anyway: bool = False) -> Ledger:
+def open_ledger(address: str, create: bool = False, anyway: bool = False) -> Ledger:
     """The ledger, which is an extra of its own."""
     from discreet.ledger import Ledger
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AMOUNT", "BAD", "CAREFUL", "GOOD", "Colour", "Painted", "highlighted", "wanted"]
+__all__ = ["AMOUNT", "BAD", "CAREFUL", "GOOD", "Colour", "Painted", "highlight_amounts", "wants_colour"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Painted(str):
         return made
 
 
-def wanted(stream: Any) -> bool:
+def wants_colour(stream: Any) -> bool:
     """Whether colours are to be written there."""
     if os.environ.get("NO_COLOR"):
         return False
@@ -61,10 +61,10 @@ def wanted(stream: Any) -> bool:
     return os.environ.get("TERM") != "dumb" and bool(stream.isatty())
 
 
-def highlighted(text: str) -> str:
+def highlight_amounts(text: str) -> str:
     r"""A line with its amounts in their colour.
 
-    >>> highlighted("guarantee: epsilon = 1 at delta = 1e-06, no more")
+    >>> highlight_amounts("guarantee: epsilon = 1 at delta = 1e-06, no more")
     'guarantee: \x1b[1;36mepsilon = 1\x1b[0m at \x1b[1;36mdelta = 1e-06\x1b[0m, no more'
     """
     return _AMOUNT.sub(lambda found: AMOUNT.paint(found[0]), text)

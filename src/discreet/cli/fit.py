@@ -10,9 +10,9 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import JsonOption, SchemaFile
 from discreet.cli.waiting import waiting
 
@@ -67,8 +67,8 @@ def fit(
 
     model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed)
     with (
-        claimed(out, force=force, inputs=[data, schema]) as file,
-        charged(ledger, book, no_book, delta) as account,
+        claim_path(out, force=force, inputs=[data, schema]) as file,
+        book_to_charge(ledger, book, no_book, delta) as account,
         waiting("reading and fitting", silent=json),
     ):
         payer = Recorded(account)

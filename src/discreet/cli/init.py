@@ -13,7 +13,7 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 
 __all__ = ["draft", "init", "register"]
 
@@ -67,8 +67,8 @@ def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOpti
 
     columns = declared_types(data)
     asking = sys.stdin.isatty() if ask is None else ask
-    with claimed(out, force=force, inputs=[data]) as file:
-        answers = {name: _checked(name) for name in columns} if asking else {}
+    with claim_path(out, force=force, inputs=[data]) as file:
+        answers = {name: _ask_declaration(name) for name in columns} if asking else {}
         text = draft(data, columns, answers)
         if any(answers.values()):
             parse_schema(text)  # what was said must be a schema
@@ -105,16 +105,16 @@ def _key(name: str) -> str:
     plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     if plain:
         return name
-    return '"' + "".join(_quoted(sign) for sign in name) + '"'
+    return '"' + "".join(_quote(sign) for sign in name) + '"'
 
 
-def _quoted(sign: str) -> str:
+def _quote(sign: str) -> str:
     if sign in '"\\':
         return f"\\{sign}"
     return sign if sign.isprintable() else f"\\U{ord(sign):08X}"
 
 
-def _checked(name: str) -> str:
+def _ask_declaration(name: str) -> str:
     """An answer that is a declaration, asked for until it is one."""
     from discreet.schema import parse_schema
 
@@ -142,7 +142,7 @@ def _answer(name: str) -> str:
             return f"{{ bounds = [{low!r}, {high!r}] }}"
         case "c":
             values = [value.strip() for value in typer.prompt("  its values, with commas between").split(",")]
-            listed = ", ".join('"' + "".join(map(_quoted, value)) + '"' for value in values if value)
+            listed = ", ".join('"' + "".join(map(_quote, value)) + '"' for value in values if value)
             return f"{{ categories = [{listed}] }}"
         case "d":
             first, last = (typer.prompt(f"  {end} day, as 2024-01-31") for end in ("first", "last"))

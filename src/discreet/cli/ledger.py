@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Anyway, Json, Name, opened, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Json, Name, open_ledger, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
@@ -85,7 +85,7 @@ def open_book(
     ledger: Address = DEFAULT,
 ) -> None:
     """Open a book; only a raise changes its limits. A sub-book takes adjacency, unit and filter from the book above."""
-    with opened(ledger, create=True) as books, waiting("checking the ledger"):
+    with open_ledger(ledger, create=True) as books, waiting("checking the ledger"):
         if "/" in name:
             above, inner = name.rsplit("/", 1)
             holder = books.book(above)
@@ -119,7 +119,7 @@ def raise_limit(
     """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
     from discreet.reporting import words
 
-    with opened(ledger) as books, waiting("checking the ledger"):
+    with open_ledger(ledger) as books, waiting("checking the ledger"):
         books.book(name).raise_limit(epsilon=epsilon, delta=delta, why=why)
         seen = books.overview(name)
     (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
@@ -144,7 +144,7 @@ def charge(
     from discreet.reporting import words
 
     cost = Description(expression, event).event()
-    with opened(ledger) as books, waiting("checking the ledger"):
+    with open_ledger(ledger) as books, waiting("checking the ledger"):
         books.book(name).charge(cost, label, unit=unit)
         seen = books.overview(name)
     spent, limit, left = words.balance(seen.books[0].spent.epsilon, seen.books[0].limit[0])
@@ -161,7 +161,7 @@ def show(
     """What each book has spent, and what is left, if the chain holds."""
     from discreet.reporting import words
 
-    with opened(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
+    with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         seen = books.overview(name)
     rows = [_state(book) for book in seen.books]
     vouch(seen.head, seen.broken, data=as_json)
@@ -218,7 +218,7 @@ def history(
     from discreet.reporting import words
     from discreet.reporting.charges import alone
 
-    with opened(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
+    with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]
@@ -248,8 +248,8 @@ def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
         entry.book,
         entry.kind,
         Painted(f"{entry.label} [{words.SEEDED}]".strip(), colours.BAD) if entry.seeded else entry.label,
-        words.protected(entry),
-        str(entry.cost) if entry.cost else words.agreed(entry),
+        words.unit_text(entry),
+        str(entry.cost) if entry.cost else words.agreement_text(entry),
         "" if own is None else words.bound(own),
         words.bound(float(entry.epsilon)) if entry.epsilon else "",
     )

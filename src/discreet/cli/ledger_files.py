@@ -16,9 +16,9 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Anyway, Name, opened, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.colours import Painted
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import data, say
 from discreet.cli.waiting import waiting
 
@@ -42,7 +42,7 @@ def verify(
     """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
     if head is not None and ":" not in head and Path(head).is_file():
         head = Path(head).read_text(encoding="utf-8").strip()
-    with opened(ledger) as books, waiting("checking entries") as told:
+    with open_ledger(ledger) as books, waiting("checking entries") as told:
         found = books.verify(head, progress=told)
     against = " against the anchored head" if found.anchored else ""
     many = f"{found.entries:,} entries in {found.books:,} book{'' if found.books == 1 else 's'}"
@@ -60,7 +60,7 @@ def export(
     ledger: Address = DEFAULT,
 ) -> None:
     """Every entry, with every column, for other programs, if the chain holds: which is in it, at the top or beside."""
-    with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
+    with open_ledger(ledger, anyway=anyway) as books, waiting("checking entries"):
         entries = books.entries() if name is None else books.book(name).entries()
         seen = books.overview(name)
     vouch(seen.head, seen.broken, data=out is None)
@@ -68,7 +68,7 @@ def export(
     if out is None:
         data(text)
         return
-    with claimed(out, force=force) as file:
+    with claim_path(out, force=force) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
 
 
@@ -84,10 +84,10 @@ def plot(
     """Draw how the budget was used, as SVG, if the chain holds."""
     from discreet.reporting import figures, report
 
-    with opened(ledger, anyway=anyway) as books, waiting("checking entries"):
+    with open_ledger(ledger, anyway=anyway) as books, waiting("checking entries"):
         facts = report(books.book(name), entries=1).facts
     vouch(facts["ledger"]["head"], facts["ledger"]["problem"] or "")
-    with claimed(out, force=force) as file:
+    with claim_path(out, force=force) as file:
         file.write_text(figures.burn_down(facts), encoding="utf-8", errors="backslashreplace")
     say(str(out))
 

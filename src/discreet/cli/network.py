@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from discreet.encoding import Design
 
-__all__ = ["Network", "Trained", "layered", "loaded"]
+__all__ = ["Network", "Trained", "make_layers", "load_network"]
 
 FORMAT = "discreet network 1"
 _LARGEST = 10**6
 _BAD = "The file {!r} holds no network made by 'discreet train' from a table: {}."
 
 
-def layered(sizes: list[int]) -> torch.nn.Module:
+def make_layers(sizes: list[int]) -> torch.nn.Module:
     """Linear layers of these sizes, with a ReLU after each but the last."""
     import torch
 
@@ -77,7 +77,7 @@ class Network:
 
     def model(self) -> torch.nn.Module:
         """A new one."""
-        return layered(self.sizes)
+        return make_layers(self.sizes)
 
     def tensors(self, data: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """The rows that count. A row with a missing number, or without a target, has the gradient zero."""
@@ -110,9 +110,9 @@ class Network:
 
     def to_dict(self) -> dict[str, Any]:
         """What a statement says of it."""
-        from discreet.linear.saved import told
+        from discreet.linear.saved import as_schema_facts
 
-        facts = {"declaration": told(self.design.declaration), "target": self.design.target}
+        facts = {"declaration": as_schema_facts(self.design.declaration), "target": self.design.target}
         return {"format": FORMAT, **facts, "hidden": list(self.hidden)}
 
     @staticmethod
@@ -151,7 +151,7 @@ class Trained:
         return self.network.predict(self.model, data)
 
 
-def loaded(path: str) -> Trained:
+def load_network(path: str) -> Trained:
     """The network whose weights lie at ``path``, and its statement beside them, in ``path.json``."""
     with extra("torch"):
         import torch

@@ -128,15 +128,15 @@ class Description:
 def _read(file: str) -> str:
     try:
         if file == "-":
-            return _bounded(sys.stdin)
+            return _read_bounded(sys.stdin)
         with open(file, encoding="utf-8") as opened:
-            return _bounded(opened)
+            return _read_bounded(opened)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ValueError(f"The event file {file!r} cannot be read: {reason}.") from None
 
 
-def _bounded(opened: TextIO) -> str:
+def _read_bounded(opened: TextIO) -> str:
     text = opened.read(LONGEST + 1)
     if len(text) > LONGEST:
         raise ValueError(f"The event has more than {LONGEST:,} characters; use Repeated for repetition.")

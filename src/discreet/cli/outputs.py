@@ -17,7 +17,7 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-__all__ = ["ForceOption", "claimed"]
+__all__ = ["ForceOption", "claim_path"]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there; a ledger never is.")]
 
@@ -26,7 +26,7 @@ _BESIDE_A_LEDGER = ("-journal", "-wal", "-shm")
 
 
 @contextmanager
-def claimed(
+def claim_path(
     path: str | os.PathLike[str], *, force: bool, inputs: Sequence[str | os.PathLike[str]] = ()
 ) -> Iterator[Path]:
     """A new file beside ``path``, to be written in the block;

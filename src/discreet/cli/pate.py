@@ -13,10 +13,10 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
-from discreet.cli.books import charged as charged_book
+from discreet.cli.books import book_to_charge as charged_book
 from discreet.cli.fit import Seed
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import JsonOption
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
@@ -68,7 +68,7 @@ def pate(
     asked = read_sections(file, _SECTIONS)
     operation, private, inputs = _operation(asked, file.parent)
     with (
-        claimed(out, force=force, inputs=[file, *inputs]) as written,
+        claim_path(out, force=force, inputs=[file, *inputs]) as written,
         charged_book(ledger, book, no_book, operation.delta) as account,
         waiting("training teachers", silent=quiet or json) as told,
     ):

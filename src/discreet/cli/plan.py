@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import as_json, say, table
 from discreet.cli.waiting import waiting
 
@@ -69,7 +69,7 @@ def plan(
     sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
     facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
     facts |= {"vectors": vectors, "clip_norm": clip_norm}
-    with nullcontext() if out is None else claimed(out, force=force) as path, waiting("comparing", silent=json) as told:
+    with nullcontext() if out is None else claim_path(out, force=force) as path, waiting("comparing", silent=json) as told:
         noises = f.frontier(records, parameters, epsilons=[epsilon], progress=told, **facts)
         drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
         if path is not None:
@@ -79,7 +79,7 @@ def plan(
     if json:
         as_json(
             {
-                "noises": [_facts(p) for p in _ordered(noises)],
+                "noises": [_facts(p) for p in _by_signal(noises)],
                 "frontier": [_facts(p) for p in drawn],
                 "suggested": _facts(chosen),
                 "expected": expects,
@@ -91,7 +91,7 @@ def plan(
         say(f"{what}: {value:.3g}")
 
 
-def _ordered(noises: Frontier) -> list[Point]:
+def _by_signal(noises: Frontier) -> list[Point]:
     return sorted(noises, key=lambda point: -point.signal_to_noise)
 
 
@@ -111,7 +111,7 @@ def _facts(point: Point) -> dict[str, Any]:
 def _show(noises: Frontier, drawn: Frontier, chosen: Point, epsilon: float, delta: float) -> None:
     names = {"signal to noise": "ratio", "batch": "batch", "steps": "steps", "noise multiplier": "multiplier"}
     names |= {"vectors": "vectors", "noise, sampler": "noise, sampler"}
-    rows = [_facts(point) for point in _ordered(noises)]
+    rows = [_facts(point) for point in _by_signal(noises)]
     texts = [
         tuple(f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names) for row in rows
     ]

@@ -17,7 +17,7 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import JsonOption
 from discreet.cli.waiting import waiting
 
@@ -73,7 +73,7 @@ def predict(
     Nothing more is charged, but a line is made of its row: those for private rows are as private as the rows. What may
     be given away is the model.
     """
-    loaded = _pickled(model) if trust_pickle else _loaded(model)  # of 'fit', or of 'train'
+    loaded = _load_pickle(model) if trust_pickle else _load_model(model)  # of 'fit', or of 'train'
     if statement:
         show.as_json(loaded.statement)
         return
@@ -84,7 +84,7 @@ def predict(
             found = loaded.predict(data).tolist()
         show.as_json({"target": loaded.target, "predictions": found}) if json else _print(loaded.target, found)
     else:
-        with claimed(out, force=force, inputs=[model, data]) as file, waiting("predicting", silent=json):
+        with claim_path(out, force=force, inputs=[model, data]) as file, waiting("predicting", silent=json):
             found = loaded.predict(data).tolist()
             file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
         told = f"wrote {out}: {len(found)} predictions of {loaded.target}"
@@ -111,13 +111,13 @@ def _tell_left_out(data: str, text: TextForm) -> None:
         show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")
 
 
-def _loaded(path: str) -> Any:
+def _load_model(path: str) -> Any:
     from discreet.linear.saved import LONGEST, loads
 
     if Path(f"{path}.json").is_file():  # the statement beside a network's weights
-        from discreet.cli.network import loaded
+        from discreet.cli.network import load_network
 
-        return loaded(path)
+        return load_network(path)
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST + 1)
@@ -133,7 +133,7 @@ def _loaded(path: str) -> Any:
     return loads(text)
 
 
-def _pickled(path: str) -> Any:
+def _load_pickle(path: str) -> Any:
     with extra("sklearn"):
         import joblib
 

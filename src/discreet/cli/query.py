@@ -10,7 +10,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, book_to_charge
 from discreet.cli.help import LEARN, example
 from discreet.cli.waiting import waiting
 
@@ -97,7 +97,7 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    with charged(ledger, book, no_book, delta) as account, waiting("reading", silent=json) as told:
+    with book_to_charge(ledger, book, no_book, delta) as account, waiting("reading", silent=json) as told:
         answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=account, label=sql, progress=told)
     _print(answer.value, answer.event.to_dict() if json else None)
 

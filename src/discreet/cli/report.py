@@ -11,9 +11,9 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-from discreet.cli.books import DEFAULT, Address, Anyway, Name, opened, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.help import BOOKS, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import say
 from discreet.cli.waiting import waiting
 
@@ -54,7 +54,7 @@ def report(
     target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
     if registry and target.suffix != ".json":
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
-    with claimed(target, force=force) as page, opened(ledger, anyway=anyway) as books, waiting("writing the report"):
+    with claim_path(target, force=force) as page, open_ledger(ledger, anyway=anyway) as books, waiting("writing the report"):
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -30,15 +30,15 @@ def ceiling(value: float, digits: int = 7) -> str:
     >>> ceiling(0.94686681), ceiling(math.inf), ceiling(5.0)
     ('0.9468669', 'inf', '5')
     """
-    return _rounded(value, digits, ROUND_CEILING)
+    return _round_text(value, digits, ROUND_CEILING)
 
 
 def floor(value: float, digits: int = 7) -> str:
     """A lower bound as text, rounded down."""
-    return _rounded(value, digits, ROUND_FLOOR)
+    return _round_text(value, digits, ROUND_FLOOR)
 
 
-def _rounded(value: float, digits: int, rounding: str) -> str:
+def _round_text(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value)
     exact = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
@@ -74,12 +74,12 @@ def clean(text: str, keep: str = "") -> str:
     """
     bare = next((at for at, sign in enumerate(text) if unicodedata.category(sign)[0] != "M"), len(text))
     return "".join(
-        _escaped(sign) if at < bare or (sign not in keep and unicodedata.category(sign) in _UNSEEN) else sign
+        _escape(sign) if at < bare or (sign not in keep and unicodedata.category(sign) in _UNSEEN) else sign
         for at, sign in enumerate(text)
     )
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     return sign.encode("unicode_escape").decode("ascii")
 
 
@@ -87,16 +87,16 @@ def say(*lines: str) -> None:
     """Lines for a person, with their amounts, or as a whole, in colour where that is wanted; a sign that the terminal
     has no code for is written as an escape.
     """
-    print("\n".join(_coloured(line, _wrapped(_shown(line), sys.stdout), sys.stdout) for line in lines))
+    print("\n".join(_colour(line, _wrap(_printable(line), sys.stdout), sys.stdout) for line in lines))
 
 
 def warn(text: str, colour: colours.Colour = colours.CAREFUL) -> None:
     """One line on standard error."""
-    shown = _wrapped(_encodable(clean(text), sys.stderr), sys.stderr)
-    print(_coloured(Painted(text, colour), shown, sys.stderr), file=sys.stderr)
+    shown = _wrap(_encodable(clean(text), sys.stderr), sys.stderr)
+    print(_colour(Painted(text, colour), shown, sys.stderr), file=sys.stderr)
 
 
-def _wrapped(text: str, stream: Any) -> str:
+def _wrap(text: str, stream: Any) -> str:
     """A long line on a terminal, cut between words; a file or a pipe gets it as it is."""
     width = shutil.get_terminal_size().columns
     if len(text) <= width or not stream.isatty():
@@ -106,11 +106,11 @@ def _wrapped(text: str, stream: Any) -> str:
     return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def _coloured(line: str, shown: str, stream: Any) -> str:
+def _colour(line: str, shown: str, stream: Any) -> str:
     """What is shown of a line, in its colours: put on last, so that nothing in the text can bring its own."""
-    if not colours.wanted(stream):
+    if not colours.wants_colour(stream):
         return shown
-    return line.colour.paint(shown) if isinstance(line, Painted) else colours.highlighted(shown)
+    return line.colour.paint(shown) if isinstance(line, Painted) else colours.highlight_amounts(shown)
 
 
 def data(text: str) -> None:
@@ -119,7 +119,7 @@ def data(text: str) -> None:
     sys.stdout.write(_encodable(text, sys.stdout))
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return _encodable(clean(text), sys.stdout)
 
 
@@ -138,10 +138,10 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, 
     from rich.table import Table
     from rich.text import Text
 
-    title, *headers = (_shown(text) for text in (title, *headers))
+    title, *headers = (_printable(text) for text in (title, *headers))
     inks = [[cell.colour if isinstance(cell, Painted) else None for cell in row] for row in rows]
-    rows = [[_shown(cell) for cell in row] for row in rows]
-    wanted = colours.wanted(sys.stdout)
+    rows = [[_printable(cell) for cell in row] for row in rows]
+    wanted = colours.wants_colour(sys.stdout)
     widths = [max(cell_len(cell) for cell in column) for column in zip(headers, *rows, strict=True)]
     if prose:
         widths[-1] = max(cell_len(word) for row in (headers, *rows) for word in row[-1].split(" "))
@@ -180,7 +180,7 @@ def curve(xs: Sequence[float], ys: Sequence[float], *, below: str, beside: str) 
         _mark(bits, dot, round(high * dot / wide))
     for dot in range(10 * wide + 1):
         x = dot / (10 * wide)
-        _mark(bits, round(x * wide), round((1 - _interpolated(x, xs, ys)) * high))
+        _mark(bits, round(x * wide), round((1 - _interpolate(x, xs, ys)) * high))
     lines = ["".join(chr(0x2800 + cell) for cell in row) for row in bits]
     edge = ["1 ┤", *["  │"] * (ROWS - 2), "0 ┤"]
     body = [f"{side}{line}" for side, line in zip(edge, lines, strict=True)]
@@ -191,7 +191,7 @@ def _mark(bits: list[list[int]], x: int, y: int) -> None:
     bits[y // 4][x // 2] |= DOTS[y % 4][x % 2]
 
 
-def _interpolated(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+def _interpolate(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
     after = next((i for i, at in enumerate(xs) if at >= x), len(xs) - 1)
     if after == 0 or xs[after] == xs[after - 1]:
         return ys[after]

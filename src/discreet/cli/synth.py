@@ -13,10 +13,10 @@ with extra("cli"):
 
 from discreet.adjacency import Adjacency
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, charged
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
 from discreet.cli.fit import Data, EpsilonOption, Seed
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import ExplainOption, JsonOption, SchemaFile
 from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
@@ -83,9 +83,9 @@ def synth(
     if rows is not None:
         whole("rows", rows, low=1, high=most_rows(len(declared.schema)))
     with ExitStack() as files:
-        file = files.enter_context(claimed(out, force=force, inputs=[data, schema]))
-        kept = files.enter_context(claimed(model, force=force, inputs=[data, schema])) if model else None
-        with charged(ledger, book, no_book, delta) as account, waiting("fitting", silent=json) as told:
+        file = files.enter_context(claim_path(out, force=force, inputs=[data, schema]))
+        kept = files.enter_context(claim_path(model, force=force, inputs=[data, schema])) if model else None
+        with book_to_charge(ledger, book, no_book, delta) as account, waiting("fitting", silent=json) as told:
             payer = Recorded(account)
             fitted = estimator.fit(data, schema=declared, book=payer, label=f"synth {out}", rng=seed, progress=told)
         if kept is not None:

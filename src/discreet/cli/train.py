@@ -15,9 +15,9 @@ import typer
 
 from discreet.cli import show
 from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
-from discreet.cli.books import charged as charged_book
+from discreet.cli.books import book_to_charge as charged_book
 from discreet.cli.help import LEARN, example
-from discreet.cli.outputs import ForceOption, claimed
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
 from discreet.errors import extra
@@ -101,8 +101,8 @@ def train(
     beside = out.with_name(f"{out.name}.json")
     inputs = [file, *(file.parent / asked["data"][key] for key in ("path", "schema") if key in asked["data"])]
     with (
-        claimed(out, force=force, inputs=inputs) as weights,
-        claimed(beside, force=force, inputs=inputs) as statement,
+        claim_path(out, force=force, inputs=inputs) as weights,
+        claim_path(beside, force=force, inputs=inputs) as statement,
         charged_book(ledger, book, no_book, _delta(asked)) as account,
         waiting("training", silent=quiet or local) as told,  # what is local has a line of its own
     ):
@@ -267,9 +267,9 @@ def _model(asked: dict[str, Any]) -> Callable[[], torch.nn.Module]:
             "model.layers needs at least two sizes, the inputs' and the outputs', whole numbers from 1; or give "
             "model.factory."
         )
-    from discreet.cli.network import layered
+    from discreet.cli.network import make_layers
 
-    return lambda: layered(sizes)
+    return lambda: make_layers(sizes)
 
 
 def _data(asked: dict[str, Any], folder: Path) -> Any:

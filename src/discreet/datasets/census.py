@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.datasets.files import checked
+from discreet.datasets.files import check_digest
 from discreet.schema import Bounded, Categories, Schema
 
 __all__ = ["BOUNDS", "CATEGORIES", "Adult", "Features", "adult", "adult_features"]
@@ -218,7 +218,7 @@ def adult() -> Adult:
 @lru_cache(maxsize=2)
 def _columns(name: str) -> Mapping[str, NDArray[Any]]:
     packed = Path(__file__).with_name("data") / f"{name}.xz"
-    text = checked(name, lzma.decompress(packed.read_bytes()), _RAW[name]).decode("ascii")
+    text = check_digest(name, lzma.decompress(packed.read_bytes()), _RAW[name]).decode("ascii")
     records = [line.rstrip(".").split(", ") for line in text.splitlines() if line.count(",") == 14]
     columns = {
         key: np.array(entries, np.int64 if key in BOUNDS else np.str_)
@@ -255,14 +255,14 @@ def adult_features() -> Features:
     ((32561, 93), (16281, 93), True)
     """
     people = adult()
-    return Features(_encoded(people.train), _labels(people.train), _encoded(people.test), _labels(people.test))
+    return Features(_encode(people.train), _labels(people.train), _encode(people.test), _labels(people.test))
 
 
 def _labels(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     return np.asarray(columns["income"] == ">50K", np.int64)
 
 
-def _encoded(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+def _encode(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
     parts = [columns[name][:, None] == np.array(CATEGORIES[name]) for name in _ONE_HOT]
     scaled = {name: 2 * _place(columns[name], *BOUNDS[name]) - 1 for name in _SCALED}
     parts += [column[:, None] for column in scaled.values()]

@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-__all__ = ["FILES", "checked", "data_folder", "path"]
+__all__ = ["FILES", "check_digest", "data_folder", "path"]
 
 # sha256 of each file as it is stored.
 FILES = {
@@ -51,14 +51,14 @@ def path(name: str) -> Path:
             f"{name} does not ship with discreet and is not in {data_folder()}. Put it into a folder "
             "and name that folder in the environment variable DISCREET_DATA."
         )
-    checked(name, found.read_bytes(), FILES[name])
+    check_digest(name, found.read_bytes(), FILES[name])
     return found
 
 
-def checked(name: str, content: bytes, sha256: str) -> bytes:
+def check_digest(name: str, content: bytes, sha256: str) -> bytes:
     """The content, if it is what it should be.
 
-    >>> checked("a file", b"other", "0" * 64)
+    >>> check_digest("a file", b"other", "0" * 64)
     Traceback (most recent call last):
     ...
     ValueError: a file is not the file it should be: its sha256 begins with d9298a10, not 00000000. Get it again.

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.estimators.base import Plan
 from discreet.estimators.bins import Bins
-from discreet.estimators.sums import noise_for, summed
+from discreet.estimators.sums import noise_for, group_sums
 from discreet.mechanisms import Budget
 
 __all__ = ["Additive", "total"]
@@ -104,7 +104,7 @@ class Additive(Plan):
         for number in range(self.rounds):
             for j, (solve, noise) in enumerate(zip(solvers, self.noises, strict=True)):
                 residuals = self._residuals(scores, targets)
-                sums = np.stack([summed(part, codes[:, j], self.bins.sizes[j]) for part in residuals.T], axis=1)
+                sums = np.stack([group_sums(part, codes[:, j], self.bins.sizes[j]) for part in residuals.T], axis=1)
                 noisy = noise.draw(sums.ravel(), rng).reshape(sums.shape)
                 change = np.clip(np.nan_to_num(solve(noisy, terms[j])), -_FAR, _FAR)
                 terms[j] = terms[j] + change
@@ -116,7 +116,7 @@ class Additive(Plan):
     def _solvers(self, codes: NDArray[np.int64], rng: random.Rng) -> list[Any]:
         """Each feature's Newton step, from noisy counts that are paid for."""
         ends = np.cumsum(self.bins.sizes)[:-1]
-        totals = [summed(np.ones(len(codes)), codes[:, j], size) for j, size in enumerate(self.bins.sizes)]
+        totals = [group_sums(np.ones(len(codes)), codes[:, j], size) for j, size in enumerate(self.bins.sizes)]
         noisy = np.split(self.counting.draw(np.concatenate(totals), rng), ends)
         return [self._solver(j, np.maximum(counts, 0.0)) for j, counts in enumerate(noisy)]
 

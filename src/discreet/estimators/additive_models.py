@@ -37,7 +37,7 @@ class _Additive(PrivateEstimator):
         if outside:
             raise ValueError(f"nominal has {outside[0]!r}, but there are {features} features, counted from 0.")
         return Additive(
-            bins=Bins.declared(*self._sides(features), self.bins),
+            bins=Bins.from_bounds(*self._sides(features), self.bins),
             nominal=nominal,
             classes=classes,
             rounds=whole("rounds", self.rounds, low=1),

@@ -23,7 +23,7 @@ MOST = 1 << 12  # of a feature: a model has a square matrix of them
 class Bins:
     """Lower and upper bounds and the number of bins of each feature.
 
-    >>> bins = Bins.declared(np.array([0.0]), np.array([4.0]), 4)
+    >>> bins = Bins.from_bounds(np.array([0.0]), np.array([4.0]), 4)
     >>> bins.codes(np.array([[-1.0], [0.5], [3.9], [9.0], [np.nan]]))[:, 0].tolist(), bins.sizes
     ([0, 0, 3, 3, 4], (5,))
     """
@@ -33,7 +33,7 @@ class Bins:
     counts: tuple[int, ...]
 
     @staticmethod
-    def declared(low: NDArray[np.float64], high: NDArray[np.float64], bins: Any) -> Bins:
+    def from_bounds(low: NDArray[np.float64], high: NDArray[np.float64], bins: Any) -> Bins:
         """``bins`` is a number, or one a feature."""
         given = list(bins) if isinstance(bins, (Sequence, np.ndarray)) else [bins] * len(low)
         if len(given) != len(low):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.errors import extra, whole
 from discreet.estimators.base import Plan, PrivateEstimator
-from discreet.estimators.sums import in_ball, noise_for, scaled, summed
+from discreet.estimators.sums import in_ball, noise_for, scale_to_unit, group_sums
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
@@ -39,16 +39,16 @@ class _Lloyd(Plan):
         return self.noise.event * self.steps  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
-        d, placed = len(self.low), scaled(rows, self.low, self.high)
+        d, placed = len(self.low), scale_to_unit(rows, self.low, self.high)
         usable, points = np.isfinite(placed).all(axis=1), in_ball(placed, math.sqrt(len(self.low)))
         public = np.random.default_rng(_public_seed(self.clusters, d))
         centres = _spread_out(self.clusters, d, public)
         for _ in range(self.steps):
             nearest = np.where(usable, _nearest(points, centres), -1)
             parts = [np.ones(len(points)), *points.T]
-            totals = np.stack([summed(part, nearest, self.clusters) for part in parts], axis=1)
+            totals = np.stack([group_sums(part, nearest, self.clusters) for part in parts], axis=1)
             noisy = self.noise.draw(totals.ravel(), rng).reshape(self.clusters, d + 1)
-            centres = _moved(centres, noisy, self.noise.deviation, public)
+            centres = _shrunk_centres(centres, noisy, self.noise.deviation, public)
         half = (self.high - self.low) / 2 * math.sqrt(d)
         return {"cluster_centers_": centres * half + (self.low + self.high) / 2, "n_iter_": self.steps}
 
@@ -77,7 +77,7 @@ def _nearest(points: NDArray[np.float64], centres: NDArray[np.float64]) -> NDArr
     return np.asarray(distances.argmin(axis=1))
 
 
-def _moved(
+def _shrunk_centres(
     centres: NDArray[np.float64], noisy: NDArray[np.float64], noise: float, public: np.random.Generator
 ) -> NDArray[np.float64]:
     """Noisy means, inside the box, drawn towards the centres before them as far as the noise hides them: the likeliest

@@ -13,7 +13,7 @@ from discreet import events, random
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.estimators.base import Plan, PrivateEstimator
-from discreet.estimators.sums import noise_for, scaled, summed
+from discreet.estimators.sums import noise_for, scale_to_unit, group_sums
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
@@ -40,11 +40,11 @@ class _Moments(Plan):
         return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
-        placed, k, d = scaled(rows, self.low, self.high), len(self.classes), len(self.low)
+        placed, k, d = scale_to_unit(rows, self.low, self.high), len(self.classes), len(self.low)
         codes = np.where(np.isfinite(placed).all(axis=1), targets, -1)
         values = np.where(np.isfinite(placed), placed, 0.0)
         parts = [np.ones(len(rows)), *values.T, *(values**2).T]
-        totals = np.stack([summed(part, codes, k) for part in parts], axis=1)
+        totals = np.stack([group_sums(part, codes, k) for part in parts], axis=1)
         noisy = self.noise.draw(totals.ravel(), rng).reshape(k, 1 + 2 * d)
         return self._model(noisy, d)
 

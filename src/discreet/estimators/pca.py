@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.errors import extra, number, whole
 from discreet.estimators.base import Plan, PrivateEstimator
-from discreet.estimators.sums import COARSE, cut, in_ball, noise_for, scaled
+from discreet.estimators.sums import COARSE, cut, in_ball, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
@@ -43,7 +43,7 @@ class _SecondMoments(Plan):
         return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
-        placed = scaled(rows, self.low, self.high)
+        placed = scale_to_unit(rows, self.low, self.high)
         count = float(np.isfinite(placed).all(axis=1).sum())
         parts = cut(in_ball(placed, self.norm), COARSE)
         d = len(self.low)

@@ -17,7 +17,7 @@ from discreet.encoding import features as reading
 from discreet.errors import extra, number
 from discreet.estimators.base import Plan, PrivateEstimator
 from discreet.estimators.bins import Bins
-from discreet.estimators.sums import FINE, cut, noise_for, scaled, summed
+from discreet.estimators.sums import FINE, cut, noise_for, scale_to_unit, group_sums
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
@@ -55,7 +55,7 @@ class _Moments(Plan):
         return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
-        placed = scaled(rows, self.low, self.high)
+        placed = scale_to_unit(rows, self.low, self.high)
         finite = np.isfinite(placed)
         values = np.where(finite, placed, 0.0)
         totals = [finite.astype(np.float64), *(cut(part, FINE) / FINE for part in (values, values**2))]
@@ -127,7 +127,7 @@ class _Extremes(Plan):
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         codes, d = self.bins.codes(rows), len(self.bins.counts)
-        totals = [summed(np.ones(len(rows)), codes[:, j], _BINS + 1) for j in range(d)]
+        totals = [group_sums(np.ones(len(rows)), codes[:, j], _BINS + 1) for j in range(d)]
         noisy = self.noise.draw(np.concatenate(totals), rng).reshape(d, _BINS + 1)[:, :_BINS]  # the last: missing ones
         edges = np.stack([self.bins.edges(j) for j in range(d)])
         first = np.array([self._beyond(counts) for counts in noisy])
@@ -189,7 +189,7 @@ class MinMaxScaler(_Scaler):
     def _plan(self, features: int) -> Plan:
         self._range  # noqa: B018 - refuse now
         noise = noise_for(self._budget, features, features, features * (_BINS + 1), self._movement)
-        return _Extremes(Bins.declared(*self._sides(features), _BINS), noise)
+        return _Extremes(Bins.from_bounds(*self._sides(features), _BINS), noise)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Each record by itself."""

@@ -31,7 +31,7 @@ class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     classes: Any
 
     def _shape(self, features: int) -> tuple[Bins, NDArray[Any]]:
-        return Bins.declared(*self._sides(features), self.bins), Labels(self.classes).declared
+        return Bins.from_bounds(*self._sides(features), self.bins), Labels(self.classes).declared
 
     def _depth(self) -> int:
         depth = whole("max_depth", self.max_depth, low=1)

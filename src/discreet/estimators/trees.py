@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.estimators.base import Plan
 from discreet.estimators.bins import Bins
-from discreet.estimators.sums import noise_for, summed
+from discreet.estimators.sums import noise_for, group_sums
 from discreet.mechanisms import Budget
 
 __all__ = ["Forest", "Greedy", "Splits", "shares"]
@@ -56,7 +56,7 @@ class Splits:
         """How many there are."""
         return int(2**self.depth)
 
-    def reached(self, codes: NDArray[np.int64], depth: int | None = None) -> NDArray[np.int64]:
+    def nodes_of(self, codes: NDArray[np.int64], depth: int | None = None) -> NDArray[np.int64]:
         """The place, within its level, of the node that each record reaches."""
         node = np.zeros(len(codes), np.int64)
         for _ in range(self.depth if depth is None else depth):
@@ -107,15 +107,15 @@ class Forest(Plan):
         codes, k = self.bins.codes(rows), len(self.classes)
         public = np.random.default_rng([20232, self.seed])
         depth = self._depth(targets, rng)
-        trees = [self._drawn(public, depth) for _ in range(self.trees)]
-        found = [_counts(tree.reached(codes), targets, tree.leaves, k) for tree in trees]
+        trees = [self._draw_splits(public, depth) for _ in range(self.trees)]
+        found = [_counts(tree.nodes_of(codes), targets, tree.leaves, k) for tree in trees]
         noisy = self.noise.draw(np.concatenate(found), rng).reshape(self.trees, -1, k)
         leaves = [shares(counts, self.noise.deviation) for counts in noisy]
         totals = np.maximum(noisy.sum(axis=(0, 1)), self.noise.deviation)
         learnt = {"classes_": self.classes, "trees_": trees, "leaves_": leaves, "bins_": self.bins}
         return learnt | {"class_prior_": totals / totals.sum()}
 
-    def _drawn(self, public: np.random.Generator, depth: int) -> Splits:
+    def _draw_splits(self, public: np.random.Generator, depth: int) -> Splits:
         """A random feature at each node, and a random threshold within what the path leaves of its range."""
         tree, features = Splits(depth), len(self.bins.counts)
         ranges = {0: [(0, count - 1) for count in self.bins.counts]}
@@ -167,7 +167,7 @@ class Greedy(Plan):
         """Grow, then count."""
         codes, k, tree = self.bins.codes(rows), len(self.classes), Splits(self.depth)
         for level, noise in enumerate(self.growing):
-            nodes, places = 2**level, tree.reached(codes, level)
+            nodes, places = 2**level, tree.nodes_of(codes, level)
             totals = [_counts(places * size + codes[:, j], targets, nodes * size, k)
                       for j, size in enumerate(self.bins.sizes)]  # fmt: skip
             ends = np.cumsum([len(part) for part in totals])[:-1]
@@ -175,7 +175,7 @@ class Greedy(Plan):
             tables = [part.reshape(nodes, size, k) for part, size in zip(parts, self.bins.sizes, strict=True)]
             for node in range(nodes):
                 _split(tree, nodes - 1 + node, [table[node] for table in tables], noise.deviation)
-        noisy = self.counting.draw(_counts(tree.reached(codes), targets, tree.leaves, k), rng).reshape(-1, k)
+        noisy = self.counting.draw(_counts(tree.nodes_of(codes), targets, tree.leaves, k), rng).reshape(-1, k)
         leaves = [shares(noisy, self.counting.deviation)]
         return {"classes_": self.classes, "trees_": [tree], "leaves_": leaves, "bins_": self.bins}
 
@@ -183,7 +183,7 @@ class Greedy(Plan):
 def _counts(places: NDArray[np.int64], targets: NDArray[Any], size: int, classes: int) -> NDArray[np.float64]:
     """Class counts at each place; a record whose label is none of the classes counts nowhere."""
     cells = np.where(targets >= 0, places * classes + targets, -1)
-    return summed(np.ones(len(cells)), cells, size * classes)
+    return group_sums(np.ones(len(cells)), cells, size * classes)
 
 
 def _split(tree: Splits, node: int, tables: list[NDArray[np.float64]], deviation: float) -> None:

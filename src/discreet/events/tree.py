@@ -58,7 +58,7 @@ class Event:
         >>> print(step * 10_000 + Laplace(noise_multiplier=2.5))
         Laplace(noise_multiplier=2.5) + 10000 x PoissonSampled(rate=0.01, Gaussian(noise_multiplier=4))
         """
-        told = [f"{'' if count == 1 else f'{count} x '}{_told(leaf)}" for leaf, count in leaves(self).items()]
+        told = [f"{'' if count == 1 else f'{count} x '}{_describe(leaf)}" for leaf, count in leaves(self).items()]
         return _few(told, " + ") or "nothing"
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Event:
                 f"{kind.tag} has no parameter {unknown[0]!r}; it takes {', '.join(sorted(known)) or 'none'}."
             )
         try:
-            return kind(**{name: _decoded(name, value) for name, value in values.items()})
+            return kind(**{name: _decode_parameter(name, value) for name, value in values.items()})
         except TypeError as error:
             raise ValueError(f"{kind.tag} needs {', '.join(sorted(known))}: {error}.") from None
 
@@ -108,7 +108,7 @@ def _encode(value: Any) -> Any:
     return [_encode(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _decoded(name: str, value: Any) -> Any:
+def _decode_parameter(name: str, value: Any) -> Any:
     """A parameter as it was: an adjacency is not its text, whatever the kind checks itself."""
     return Adjacency(value) if name == "adjacency" else _decode(value)
 
@@ -201,7 +201,7 @@ def leaves(event: Event) -> dict[Event, int]:
 # --- one line ------------------------------------------------------------------------------------------------------
 
 
-def _told(leaf: Event) -> str:
+def _describe(leaf: Event) -> str:
     if isinstance(leaf, Parallel):
         return f"({_few(list(map(str, leaf.events)), ' | ')})"
     named = [(f, getattr(leaf, f.name)) for f in fields(leaf)]  # type: ignore[arg-type]

@@ -122,7 +122,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _mapping(self, features: int) -> Map:
         names = getattr(self, "feature_names_in_", None)
-        return Map.declared(self.feature_norm, self.bounds, features, bool(self.fit_intercept), names)
+        return Map.from_bounds(self.feature_norm, self.bounds, features, bool(self.fit_intercept), names)
 
     def _problem(self, features: int) -> Problem:
         return Problem(

@@ -56,7 +56,7 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         )
         self.classes = classes
 
-    def _declared(self) -> NDArray[Any]:
+    def _declared_classes(self) -> NDArray[Any]:
         return Labels(self.classes).declared
 
     def _check_targets(self, y: UnreadColumn) -> None:
@@ -67,12 +67,12 @@ class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
         return codes, codes >= 0
 
     def _learn(self, *facts: Any) -> None:
-        self.classes_ = self._declared()
+        self.classes_ = self._declared_classes()
         super()._learn(*facts)
 
     def restore(self, *learned: Any) -> Any:
         """As for every model; the classes are the declared ones."""
-        self.classes_ = self._declared()
+        self.classes_ = self._declared_classes()
         return super().restore(*learned)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -122,7 +122,7 @@ class LogisticRegression(_Classifier):
     """
 
     def _loss(self) -> Loss:
-        number = len(self._declared())
+        number = len(self._declared_classes())
         return Logistic() if number == 2 else Softmax(number)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -199,7 +199,7 @@ class LinearSVC(_Classifier):
         self.smoothing = smoothing
 
     def _loss(self) -> Loss:
-        number, hinge = len(self._declared()), HuberHinge(self.smoothing)
+        number, hinge = len(self._declared_classes()), HuberHinge(self.smoothing)
         return hinge if number == 2 else OneVersusRest(hinge, number)
 
 
@@ -245,7 +245,7 @@ class LinearClassifier(_Classifier):
         self.loss = loss
 
     def _loss(self) -> Loss:
-        if len(self._declared()) != 2:
+        if len(self._declared_classes()) != 2:
             raise ValueError(f"classes is {self.classes!r}, but a loss of one's own takes two labels.")
         return self.loss
 

@@ -118,12 +118,12 @@ class Inference:
                 estimate[-1] += (low + high) / 2
             else:
                 estimate, variances = intervals.solve(records, jacobian, noise, rows, targets)
-            found = self._told(estimate, np.sqrt(variances), intervals.event, noise.reproducible)
+            found = self._coefficients(estimate, np.sqrt(variances), intervals.event, noise.reproducible)
             return Release(found, found.event, reproducible=noise.reproducible, label=self.label, unit=self.unit)
 
         return run
 
-    def _told(self, estimate: Array, error: Array, event: events.Event, reproducible: bool) -> Coefficients:
+    def _coefficients(self, estimate: Array, error: Array, event: events.Event, reproducible: bool) -> Coefficients:
         reach = float(ndtri((1 + self.confidence) / 2)) * error
         return Coefficients(estimate, error, estimate - reach, estimate + reach, self.confidence, event, reproducible)
 

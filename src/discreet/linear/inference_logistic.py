@@ -97,7 +97,7 @@ class LogisticIntervals:
     ) -> tuple[Array, Array]:
         """Estimates of ``jacobian`` @ weights, and their variances."""
         start = self.start.set_params(random_state=rng).fit(rows, targets)._solution.weights
-        gradient, hessian = self._released(records, start, rng)
+        gradient, hessian = self._release_moments(records, start, rng)
         if not (low := smallest(hessian)):
             return jacobian @ start[:, 0], np.full(len(jacobian), math.inf)
         noise, step = float(self.hessian.sigma or 0.0), np.asarray(np.linalg.solve(hessian, gradient), np.float64)
@@ -109,7 +109,7 @@ class LogisticIntervals:
         variances = np.diag(jacobian @ covariance @ jacobian.T) if wider < math.inf else np.ones(len(jacobian))
         return jacobian @ (start[:, 0] - step), variances * wider**2
 
-    def _released(self, records: Records, start: Array, rng: random.Rng) -> tuple[Array, Array]:
+    def _release_moments(self, records: Records, start: Array, rng: random.Rng) -> tuple[Array, Array]:
         """The noisy gradient and Hessian at ``start``."""
         scores, loss, p = kernels.scores(records.rows, start), Logistic(), records.rows.shape[1]
         gradient = kernels.clipped_sum(records.rows, loss.residual(scores, records.targets), self.problem.norm)
@@ -117,4 +117,4 @@ class LogisticIntervals:
         # each bend is at most a quarter
         bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]
         packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, self.problem.square)[:-p] / 4
-        return noisy, kernels.unpacked(self.hessian.release(packed, rng).value, p)
+        return noisy, kernels.unpack_symmetric(self.hessian.release(packed, rng).value, p)

@@ -42,7 +42,7 @@ __all__ = [
     "shift_scores",
     "small_norm",
     "square_of",
-    "unpacked",
+    "unpack_symmetric",
 ]
 
 GRID_BITS = 32
@@ -310,7 +310,7 @@ def gram_sum(rows: NDArray[np.float64], targets: NDArray[np.float64], norm: floa
     return exact(totals, step)
 
 
-def unpacked(packed: NDArray[np.float64], features: int) -> NDArray[np.float64]:
+def unpack_symmetric(packed: NDArray[np.float64], features: int) -> NDArray[np.float64]:
     """The symmetric matrix whose packed upper triangle ``gram_sum`` adds up."""
     upper = np.triu_indices(features)
     matrix = np.zeros((features, features))

@@ -47,7 +47,7 @@ class Records:
         """Some of the records."""
         return Records(self.rows[chosen], self.targets[chosen], self.usable[chosen])
 
-    def signed(self, loss: str) -> NDArray[np.float64]:
+    def signs_or_targets(self, loss: str) -> NDArray[np.float64]:
         """Targets as the kernels of a loss of one score take them: numbers for the squared loss, otherwise -1 and 1 for
         classes; 0 for a record that is not usable.
         """
@@ -86,7 +86,7 @@ class Map:
     intercept: bool
 
     @staticmethod
-    def declared(feature_norm: float | None, bounds: Any, features: int, intercept: bool, names: Any = None) -> Map:
+    def from_bounds(feature_norm: float | None, bounds: Any, features: int, intercept: bool, names: Any = None) -> Map:
         """The map that ``feature_norm`` and ``bounds`` declare for so many features, or columns of these names."""
         if bounds is None:
             return Map(0.0, 1.0, _norm(1.0 if feature_norm is None else feature_norm), False, intercept)

@@ -25,7 +25,7 @@ import numpy as np
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, declaration
 
-__all__ = ["LONGEST", "dumps", "loads", "told"]
+__all__ = ["LONGEST", "dumps", "loads", "as_schema_facts"]
 
 FORMAT = "discreet table model 1"
 LONGEST = 1 << 28  # bytes; ten million coefficients
@@ -43,7 +43,7 @@ def dumps(model: TableModel) -> str:
             "target": model.target,
             "epsilon": model.epsilon,
             "delta": model.delta,
-            "declaration": told(model.declaration),
+            "declaration": as_schema_facts(model.declaration),
             "learned": learned,
         },
         indent=1,
@@ -99,7 +99,7 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Any:
     return np.array(flat(value, shape), np.float64).reshape(shape)
 
 
-def told(facts: Declaration) -> dict[str, Any]:
+def as_schema_facts(facts: Declaration) -> dict[str, Any]:
     """A declaration as a schema file says it."""
     columns: dict[str, Any] = {}
     for name, column in facts.schema.items():
@@ -113,7 +113,7 @@ def told(facts: Declaration) -> dict[str, Any]:
         else:
             columns[name] = {"unlisted": True}
     rest = {
-        **facts.text.told(),
+        **facts.text.as_facts(),
         "unit": facts.unit,
         "max_rows_per_unit": facts.max_rows_per_unit,
         "max_groups_per_unit": facts.max_groups_per_unit,

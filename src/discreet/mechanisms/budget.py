@@ -106,7 +106,7 @@ class Budget:
             return Budget(epsilon=positive("epsilon", self.epsilon) * share, noise=self.noise)
         return Budget(rho=share / (2 * self.noise_multiplier**2), noise="gaussian")
 
-    def divided(self, count: int) -> list[Budget]:
+    def divide(self, count: int) -> list[Budget]:
         """``count`` equal parts, which may pay for anything: of (epsilon, delta) both are divided."""
         count = whole_number("count", count, low=1)
         epsilon, delta, rho = (None if x is None else x / count for x in (self.epsilon, self.delta, self.rho))

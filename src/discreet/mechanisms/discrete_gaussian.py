@@ -63,14 +63,14 @@ class DiscreteGaussian(Mechanism[Any]):
         elif asked == "rho":
             sigma = above(slack * Fraction(self.sensitivity) * Fraction(1 / math.sqrt(2 * positive("rho", rho))))
         else:
-            sigma = self._calibrated(
+            sigma = self._calibrate(
                 positive("epsilon", epsilon), number("delta", delta, low=0, high=1, open_low=True, open_high=True)
             )
         if sigma > 2**50:
             raise ValueError(f"sigma is {sigma:g}, but must be a number in (0, 2^50].")
         store(self, sigma=sigma)
 
-    def _calibrated(self, epsilon: float, delta: float) -> float:
+    def _calibrate(self, epsilon: float, delta: float) -> float:
         from discreet.accounting import calibrate
 
         return calibrate(self._event, epsilon=epsilon, delta=delta, adjacency=self.adjacency)

@@ -87,7 +87,7 @@ class Exponential(Selection[int]):
     def draw(self, data: ArrayLike, rng: random.Rng) -> int:
         """The index of the chosen candidate."""
         grid = self._grid
-        placed = grid.placed(data)
+        placed = grid.on_grid(data)
         gaps = grid.gaps(data, self._offsets(placed.size))
         return noised(self, placed, "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng))
 

@@ -49,7 +49,7 @@ class NoisyMax(Selection[int]):
         gaps = grid.gaps(data)
         return noised(
             self,
-            grid.placed(data),
+            grid.on_grid(data),
             "linf",
             grid.reach,
             lambda: int(np.argmax(random.laplace_cells(grid.scale, gaps.shape, rng) - gaps)),

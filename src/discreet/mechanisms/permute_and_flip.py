@@ -46,4 +46,4 @@ class PermuteAndFlip(Selection[int]):
         """The index of the chosen candidate."""
         grid = self._grid
         gaps = grid.gaps(data)
-        return noised(self, grid.placed(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng))
+        return noised(self, grid.on_grid(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng))

@@ -84,10 +84,10 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
-        coded = self._coded(data)
+        coded = self._codes(data)
         return noised(self, coded, "hamming", 1, lambda: self._report(coded, rng))
 
-    def _coded(self, records: Any) -> NDArray[np.int64]:
+    def _codes(self, records: Any) -> NDArray[np.int64]:
         """The category of each record, -1 for none."""
         records = readable(records)
         if isinstance(records, np.ndarray) and records.dtype != object:

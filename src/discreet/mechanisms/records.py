@@ -126,7 +126,7 @@ def element_type(values: Any) -> Any:
     return getattr(values, "dtype", getattr(values, "type", None))
 
 
-def _stated(values: Any) -> str:
+def _type_name(values: Any) -> str:
     return str(element_type(values)).removeprefix("torch.")
 
 
@@ -135,7 +135,7 @@ def is_fractional(values: Any) -> bool:
     kind = element_type(values)
     if isinstance(kind, np.dtype) and not isinstance(values, np.ndarray):
         return False
-    return _stated(values).lower().startswith(_FRACTIONAL)
+    return _type_name(values).lower().startswith(_FRACTIONAL)
 
 
 def holds_numbers(values: Any) -> bool:
@@ -147,7 +147,7 @@ def holds_numbers(values: Any) -> bool:
         return bool(kind.is_numeric()) or str(kind) in ("Boolean", "Object", "Null")
     if hasattr(kind, "_is_numeric"):  # pandas' own types and Arrow's in pandas
         return bool(kind._is_numeric or kind._is_boolean)
-    return _stated(values).startswith(("int", "uint", *_FRACTIONAL, "bool", "null"))  # Arrow, torch
+    return _type_name(values).startswith(("int", "uint", *_FRACTIONAL, "bool", "null"))  # Arrow, torch
 
 
 def column(values: Any) -> NDArray[Any]:
@@ -193,7 +193,7 @@ def entries(values: Any) -> Iterable[Any]:
     if not hasattr(values, "to_pylist"):
         return values  # type: ignore[no-any-return]
     if str(values.type) in ("string", "large_string"):
-        return [_decoded(entry) for entry in values.cast("large_binary").to_pylist()]
+        return [_decode(entry) for entry in values.cast("large_binary").to_pylist()]
     return values.to_pylist()  # type: ignore[no-any-return]
 
 
@@ -209,7 +209,7 @@ def readable(values: Any) -> Any:
     return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
-def _decoded(entry: bytes | None) -> str | None:
+def _decode(entry: bytes | None) -> str | None:
     if entry is None:
         return None
     try:

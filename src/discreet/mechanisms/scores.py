@@ -65,7 +65,7 @@ class ScoreGrid:
         """One score as a whole number of steps; what is no number is the lowest of all."""
         return round(exact_number(value, -LARGEST) / self.step)
 
-    def placed(self, scores: Any) -> NDArray[Any]:
+    def on_grid(self, scores: Any) -> NDArray[Any]:
         """Scores in whole steps, as doubles or, where one would be rounded, exactly: what replay compares."""
         array = _scores(scores)
         if array.dtype != object and not wide(array):
@@ -87,7 +87,7 @@ class ScoreGrid:
         step = float(self.step)
         exact = 2.0**53 if array.dtype.kind in "iu" else math.inf  # larger integers are no exact doubles
         if not mixed and np.abs(array.astype(np.float64)).max() < min(_SAFE // 2 * step, exact):
-            placed = self.placed(array).astype(np.int64)
+            placed = self.on_grid(array).astype(np.int64)
             placed = placed if offsets is None else placed + offsets
             return np.asarray(np.minimum(placed.max() - placed, _SAFE), dtype=np.int64)
         whole = [self.steps(x) for x in array.tolist()]

@@ -175,18 +175,18 @@ class SmoothMedian(Mechanism[float]):
 
     def smooth_bound(self, values: ArrayLike) -> float:
         """max over k of e^{-kβ}·max over t ≤ k+1 of x[m+t] - x[m+t-k-1]: private, do not publish."""
-        x, m = self._sorted(values)
+        x, m = self._sort(values)
         low, high = self.bounds
         best, beta = 0.0, self._noise.beta
         for k in range(len(x) + 1):
             if (high - low) * math.exp(-k * beta) <= best:
                 break  # no wider window can matter any more
             left = np.arange(m - k - 1, m + 1)
-            window = _padded(x, left + k + 1, low, high) - _padded(x, left, low, high)
+            window = _at_padded(x, left + k + 1, low, high) - _at_padded(x, left, low, high)
             best = max(best, float(window.max()) * math.exp(-k * beta))
         return best * (1 + 2.0**-40)
 
-    def _sorted(self, values: ArrayLike) -> tuple[Any, int]:
+    def _sort(self, values: ArrayLike) -> tuple[Any, int]:
         low, high = self.bounds
         x = column(values).astype(np.float64)
         x = np.sort(np.clip(np.where(np.isnan(x), low, x), low, high))
@@ -198,12 +198,12 @@ class SmoothMedian(Mechanism[float]):
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> float:
         """A noisy median, inside the bounds."""
-        x, m = self._sorted(data)
+        x, m = self._sort(data)
         noisy = self._noise.draw((x[m] if len(x) else self.bounds[0], self.smooth_bound(data)), rng)
         return min(max(noisy, self.bounds[0]), self.bounds[1])
 
 
-def _padded(x: Any, index: Any, low: float, high: float) -> Any:
+def _at_padded(x: Any, index: Any, low: float, high: float) -> Any:
     """x at these indices, with the bounds continuing it on either side."""
     inside = (index >= 0) & (index < len(x))
     ends = np.where(index < 0, low, high)

@@ -62,7 +62,7 @@ class TopK(Selection[NDArray[np.int64]]):
         grid = self._grid
         gaps = grid.gaps(data)
         self._check_count(gaps.size)
-        return noised(self, grid.placed(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
+        return noised(self, grid.on_grid(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
 
 
 def _peel(gaps: NDArray[np.int64], k: int, scale: int, source: random.Rng) -> NDArray[np.int64]:

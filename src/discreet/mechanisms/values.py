@@ -77,13 +77,13 @@ def _shape(value: Any, name: str) -> tuple[int, ...]:
         return tuple(int(length) for length in stated)
     if not isinstance(value, Sequence):
         return (len(value),)
-    inner = {_shape(x, name) if _nested(x) else () for x in value}
+    inner = {_shape(x, name) if _is_nested(x) else () for x in value}
     if len(inner) > 1:
         raise ValueError(f"{name} is a list whose entries have different shapes, but must be rectangular.")
     return (len(value), *next(iter(inner), ()))
 
 
-def _nested(entry: Any) -> bool:
+def _is_nested(entry: Any) -> bool:
     """Whether an entry of a list is a row of further ones."""
     return isinstance(entry, (list, tuple)) or (isinstance(entry, np.ndarray) and entry.ndim > 0)
 

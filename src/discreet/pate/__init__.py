@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.pate.g_pate import GPATE
     from discreet.pate.layouts import Images
     from discreet.pate.pate_gan import PATEGAN
-    from discreet.pate.voting import Teachers, counted
+    from discreet.pate.voting import Teachers, count_votes
 
 __all__ = [
     "GPATE",
@@ -37,7 +37,7 @@ __all__ = [
     "PATEClassifier",
     "SanitisedCost",
     "Teachers",
-    "counted",
+    "count_votes",
     "data_dependent_cost",
 ]
 

@@ -136,7 +136,7 @@ class Aggregator(Mechanism[Answers]):
         session = self.start(rng)
         for votes in self.each(data):
             session.ask(votes)
-        return session.told()
+        return session.answers()
 
 
 class Session(PaidOnce):
@@ -175,7 +175,7 @@ class Session(PaidOnce):
         self._told.append((label, self._tests > before[0], self._answers > before[1]))
         return label
 
-    def told(self) -> Answers:
+    def answers(self) -> Answers:
         """All that was said so far."""
         table = np.array(self._told, np.int64).reshape(-1, 3)
         return Answers(table[:, 0], table[:, 1].astype(bool), table[:, 2].astype(bool))

@@ -18,7 +18,7 @@ from discreet.errors import extra, whole
 from discreet.pate.aggregation import NONE, Aggregator, Answers, GNMax
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.costs import data_dependent_cost
-from discreet.pate.voting import Teachers, counted
+from discreet.pate.voting import Teachers, count_votes
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
@@ -148,7 +148,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return replace(aggregation, queries=asked, unit=unit_name(self.unit))
 
-    def _taught(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> Any:
+    def _train_student(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> Any:
         """A student of the answers; one that is of no class, or of one, is answered with that class."""
         known = labels != NONE
         found = np.unique(labels[known])
@@ -227,13 +227,13 @@ class PATEFit:
         teachers.rehearse(queries)
         run = _Run(model, teachers, aggregator, queries, streams)
 
-        def fitted() -> Release[Any]:
+        def fit_release() -> Release[Any]:
             run(rows, labels.codes(targets), identifiers)
             return Release(
                 model, aggregator.event, reproducible=streams.reproducible, label=self.label, unit=aggregator.unit
             )
 
-        return fitted
+        return fit_release
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class _Run:
         model, asked = self.model, self.queries[: self.aggregator.queries]
         identifiers = None if units is None else units.read()
         votes = self.teachers.votes(rows.read(), codes, asked, self.streams, units=identifiers)
-        counts = counted(votes, self.teachers.n_classes)
+        counts = count_votes(votes, self.teachers.n_classes)
         answers, data = self._answers(counts)
         model.classes_ = Labels(model.classes).declared
         model.event_, model.reproducible_ = self.aggregator.event, self.streams.reproducible
@@ -267,15 +267,15 @@ class _Run:
         for part in np.array_split(
             np.arange(len(counts)), whole("rounds", self.model.rounds, low=1) if interactive else 1
         ):
-            if interactive and len(session.told().labels):
-                shares[part] = _shares(self._student(session.told().labels), self.queries[part], counts.shape[1])
+            if interactive and len(session.answers().labels):
+                shares[part] = _shares(self._student(session.answers().labels), self.queries[part], counts.shape[1])
             for at in part:
                 session.ask((counts[at], shares[at]) if interactive else counts[at])
-        return session.told(), (counts, shares) if interactive else counts
+        return session.answers(), (counts, shares) if interactive else counts
 
     def _student(self, labels: NDArray[np.int64]) -> Any:
         rest = np.full(len(self.queries) - len(labels), NONE)
-        return self.model._taught(self.queries, np.concatenate([labels, rest]))
+        return self.model._train_student(self.queries, np.concatenate([labels, rest]))
 
 
 def _shares(student: Any, rows: NDArray[Any], classes: int) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ with extra("torch"):
     from torch import Tensor
     from torch.nn import functional
 
-__all__ = ["Parts", "TeacherDiscriminators", "crossed", "crossed_width"]
+__all__ = ["Parts", "TeacherDiscriminators", "cross_with_class", "crossed_width"]
 
 
 class Parts:
@@ -66,7 +66,7 @@ class TeacherDiscriminators:
 
     def _scores(self, rows: Tensor) -> Tensor:
         """How much each teacher takes each row for a record: (teachers, rows)."""
-        seen = crossed(rows, self._classes)
+        seen = cross_with_class(rows, self._classes)
         return (functional.leaky_relu(seen @ self._first + self._shift, 0.2) @ self._last)[..., 0]
 
     def learn(self, made: Tensor, size: int) -> None:
@@ -105,7 +105,7 @@ class TeacherDiscriminators:
         return np.asarray(torch.where(usable, votes, fixed).numpy(), np.int64)
 
 
-def crossed(rows: Tensor, classes: int) -> Tensor:
+def cross_with_class(rows: Tensor, classes: int) -> Tensor:
     """Rows as discriminators look at them: the other entries at the place of their class, so that a class has weights
     of its own; as they are, if there are no classes.
     """
@@ -116,7 +116,7 @@ def crossed(rows: Tensor, classes: int) -> Tensor:
 
 
 def crossed_width(width: int, classes: int) -> int:
-    """How many entries ``crossed`` gives."""
+    """How many entries ``cross_with_class`` gives."""
     return (width - classes + 1) * classes if classes else width
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import choice, extra, number, positive, whole
 from discreet.pate.generating import TeacherGenerator, Training
-from discreet.pate.layouts import Layout, learnt
+from discreet.pate.layouts import Layout, learnt_width
 
 with extra("torch"):
     import torch
@@ -64,9 +64,9 @@ class GPATE(TeacherGenerator):
         positive("reach", self.reach)
         number("threshold", self.threshold, low=0, high=1)
         choice("votes", self.votes, dict.fromkeys(("max", "mean")))
-        if self.projections > learnt(layout):
+        if self.projections > learnt_width(layout):
             raise ValueError(
-                f"projections is {self.projections}, but a row has only {learnt(layout)} entries to learn."
+                f"projections is {self.projections}, but a row has only {learnt_width(layout)} entries to learn."
             )
 
     @property
@@ -85,7 +85,7 @@ class GPATE(TeacherGenerator):
         width, edges = run.generator.learnt, torch.as_tensor(self.edges, dtype=torch.float32)
         for _ in range(self.steps):
             run.teach()
-            made = run.made(self.batch_size)
+            made = run.generate_rows(self.batch_size)
             axes = torch.linalg.qr(torch.randn(width, self.projections, generator=run.chance)).Q
             noisy = run.noisy(run.teachers.pulls(made, width, axes, edges))
             pull = torch.as_tensor(self._coordinates(noisy), dtype=torch.float32).view(len(made), -1) @ axes.T

@@ -170,7 +170,7 @@ class GeneratorFit:
 
     def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[GeneratorModel]]:
         """Refuse data whose columns, shapes or types, which are public, do not suit; read nothing."""
-        layout, read, streams = self.layout.suited(data), self.layout.prepared(data), Streams(rng)
+        layout, read, streams = self.layout.for_container(data), self.layout.prepared(data), Streams(rng)
 
         def run() -> Release[GeneratorModel]:
             training = Training(self.settings, layout, read(), streams, self.progress)
@@ -215,7 +215,7 @@ class Training:
             chance_of(streams.public(_TEACHERS)),
         )
 
-    def made(self, size: int) -> Any:
+    def generate_rows(self, size: int) -> Any:
         """Generated rows."""
         return self.generator(size, self.chance)
 
@@ -224,7 +224,7 @@ class Training:
         settings = self._settings
         for _ in range(settings.teacher_steps):
             with torch.no_grad():
-                made = self.made(max(settings.teacher_batch, 2))
+                made = self.generate_rows(max(settings.teacher_batch, 2))
             self.teachers.learn(made, settings.teacher_batch)
 
     def noisy(self, votes: Any) -> Any:

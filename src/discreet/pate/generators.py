@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra, whole
-from discreet.pate.layouts import Layout, learnt
+from discreet.pate.layouts import Layout, learnt_width
 from discreet.random import Rng, RngLike, as_rng
 
 with extra("torch"):
@@ -40,7 +40,7 @@ class Generator(nn.Module):
     def __init__(self, layout: Layout, latent: int, hidden: int) -> None:
         super().__init__()
         self.numbers, self.groups, self.even = layout.numbers, layout.groups, layout.even
-        self.latent, self.learnt = latent, learnt(layout)
+        self.latent, self.learnt = latent, learnt_width(layout)
         self.width, self.classes = self.numbers + sum(self.groups), layout.classes
         self.body = nn.Sequential(
             nn.Linear(latent + self.width - self.learnt, hidden),
@@ -62,11 +62,11 @@ class Generator(nn.Module):
         parts = [torch.sigmoid(found[:, : self.numbers])]
         groups = list(self.groups[:-1] if self.even else self.groups)
         for scores in torch.split(found[:, self.numbers :], groups, dim=1) if groups else ():
-            parts.append(_drawn(scores, chance))
+            parts.append(_draw_one_hot(scores, chance))
         return torch.cat([*parts, *given], dim=1)
 
 
-def _drawn(scores: Tensor, chance: torch.Generator) -> Tensor:
+def _draw_one_hot(scores: Tensor, chance: torch.Generator) -> Tensor:
     """One entry of each row of scores, as a row of zeros and a one with the softmax's derivatives."""
     gumbel = -torch.log(-torch.log(torch.rand(scores.shape, generator=chance).clamp(1e-20, 1 - 1e-7)))
     share = functional.softmax(scores + gumbel, dim=1)

@@ -24,9 +24,9 @@ from discreet.errors import number, whole
 from discreet.random import Rng
 from discreet.release import Enforced
 from discreet.synthesis.domain import Domain
-from discreet.synthesis.frames import Kind, framed, kind_of_frame
+from discreet.synthesis.frames import Kind, as_frame, kind_of_frame
 
-__all__ = ["Images", "Layout", "Rows", "Table", "learnt"]
+__all__ = ["Images", "Layout", "Rows", "Table", "learnt_width"]
 
 Rows = NDArray[np.float32]
 
@@ -63,7 +63,7 @@ class Layout(Protocol):
         """Refuse what is publicly wrong, read nothing, and return what reads."""
         ...
 
-    def suited(self, data: Any) -> Layout:
+    def for_container(self, data: Any) -> Layout:
         """The layout that gives records back in the container they came in."""
         ...
 
@@ -72,7 +72,7 @@ class Layout(Protocol):
         ...
 
 
-def learnt(layout: Layout) -> int:
+def learnt_width(layout: Layout) -> int:
     """How many entries of a row a generator learns: all but a last group that is drawn evenly."""
     return layout.numbers + sum(layout.groups[:-1] if layout.even else layout.groups)
 
@@ -126,7 +126,7 @@ class Table:
 
         return rows
 
-    def suited(self, data: Any) -> Table:
+    def for_container(self, data: Any) -> Table:
         """Frames of the kind that was given."""
         return replace(self, kind=kind_of_frame(data))
 
@@ -135,7 +135,7 @@ class Table:
         ends = np.cumsum(self.groups)[:-1]
         codes = np.empty((len(self.groups), len(rows)), np.int32)
         codes[self._order] = [part.argmax(axis=1) for part in np.split(rows, ends, axis=1)]
-        return framed(self.kind, self.domain.values(codes, rng))
+        return as_frame(self.kind, self.domain.values(codes, rng))
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Images:
         """Labels are drawn, not learnt."""
         return self.labels is not None
 
-    def suited(self, data: Any) -> Images:
+    def for_container(self, data: Any) -> Images:
         """Images are arrays."""
         return self
 

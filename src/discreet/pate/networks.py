@@ -94,7 +94,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = copy.deepcopy(network)
         batches = zip(_endless(known, self.batch_size, chance), _endless(other, self.batch_size, chance), strict=False)
         for step, (with_label, without) in zip(range(steps), batches, strict=False):
-            changed = _changed(self.weak, rows[with_label], chance)
+            changed = _apply_change(self.weak, rows[with_label], chance)
             loss = functional.cross_entropy(network(changed), labels[with_label])
             if len(without):
                 loss = loss + self._consistency(network, rows[without], chance)
@@ -106,8 +106,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _consistency(self, network: torch.nn.Module, rows: Tensor, chance: torch.Generator) -> Tensor:
         with torch.no_grad():
-            sure, guess = functional.softmax(network(_changed(self.weak, rows, chance)), dim=1).max(dim=1)
-        loss = functional.cross_entropy(network(_changed(self.strong, rows, chance)), guess, reduction="none")
+            sure, guess = functional.softmax(network(_apply_change(self.weak, rows, chance)), dim=1).max(dim=1)
+        loss = functional.cross_entropy(network(_apply_change(self.strong, rows, chance)), guess, reduction="none")
         return (loss * (sure >= self.confidence)).mean()
 
     def _average(self, network: torch.nn.Module, share: float) -> None:
@@ -128,7 +128,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.predict_proba(X).argmax(axis=1))
 
 
-def _changed(change: Change | None, rows: Tensor, chance: torch.Generator) -> Tensor:
+def _apply_change(change: Change | None, rows: Tensor, chance: torch.Generator) -> Tensor:
     return rows if change is None else change(rows, chance)
 
 

@@ -36,7 +36,7 @@ def teacher_of_records(n_teachers: int, key: bytes, *columns: ArrayLike) -> NDAr
     rows = [_plain(column) for column in columns]
     if len({len(row) for row in rows}) != 1:
         raise ValueError("The columns of records differ in length, but must have one row a record.")
-    return _hashed(n_teachers, key, (b"".join(row.tobytes() for row in record) for record in zip(*rows, strict=True)))
+    return _teachers_by_hash(n_teachers, key, (b"".join(row.tobytes() for row in record) for record in zip(*rows, strict=True)))
 
 
 def teacher_of_units(n_teachers: int, key: bytes, units: Any) -> NDArray[np.int64]:
@@ -45,7 +45,7 @@ def teacher_of_units(n_teachers: int, key: bytes, units: Any) -> NDArray[np.int6
     >>> teacher_of_units(5, b"public", ["ann", "bob", "ann"]).tolist()
     [2, 3, 2]
     """
-    return _hashed(n_teachers, key, (repr(identity(unit)).encode("utf-8", "surrogatepass") for unit in units))
+    return _teachers_by_hash(n_teachers, key, (repr(identity(unit)).encode("utf-8", "surrogatepass") for unit in units))
 
 
 def _plain(column: ArrayLike) -> NDArray[np.float64]:
@@ -55,7 +55,7 @@ def _plain(column: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-def _hashed(n_teachers: int, key: bytes, records: Iterator[bytes]) -> NDArray[np.int64]:
+def _teachers_by_hash(n_teachers: int, key: bytes, records: Iterator[bytes]) -> NDArray[np.int64]:
     count = whole("n_teachers", n_teachers, low=1)
     if count > _MOST:
         raise ValueError(f"n_teachers is {count}, but at most {_MOST} are possible.")

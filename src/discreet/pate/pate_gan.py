@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.errors import choice, extra, whole
-from discreet.pate.discriminators import crossed, crossed_width
+from discreet.pate.discriminators import cross_with_class, crossed_width
 from discreet.pate.generating import TeacherGenerator, Training
 from discreet.pate.layouts import Layout
 
@@ -72,10 +72,10 @@ class PATEGAN(TeacherGenerator):
         for _ in range(self.steps):
             run.teach()
             with torch.no_grad():
-                made = run.made(self.batch_size)
+                made = run.generate_rows(self.batch_size)
             student.learn(made, self._labels(run.noisy(run.teachers.votes(made))))
             for _ in range(self.generator_steps):
-                loss = functional.softplus(-student.scores(run.made(4 * self.batch_size))).mean()
+                loss = functional.softplus(-student.scores(run.generate_rows(4 * self.batch_size))).mean()
                 run.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 run.optimizer.step()
@@ -103,7 +103,7 @@ class _Student:
 
     def scores(self, rows: Tensor) -> Tensor:
         """How much it takes each row for a record."""
-        found: Tensor = self._network(crossed(rows, self._classes))
+        found: Tensor = self._network(cross_with_class(rows, self._classes))
         return found[:, 0]
 
     def learn(self, rows: Tensor, labels: Tensor) -> None:

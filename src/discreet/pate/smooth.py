@@ -102,7 +102,7 @@ def changes(part: Margins) -> Array:
     high, low = np.maximum(cost[1:], cost[:-1]), np.minimum(cost[1:], cost[:-1])
     bounds = np.full(len(high), cost[-1])  # beyond the right end no more than this is left to lose
     for shift in (_CELLS, -_CELLS):
-        other_high, other_low = _moved(high, shift), _moved(low, shift)
+        other_high, other_low = _shift_cells(high, shift), _shift_cells(low, shift)
         bounds = np.maximum(bounds, np.maximum(other_high - low, high - other_low))
     return bounds
 
@@ -113,7 +113,7 @@ def _places(part: Margins) -> NDArray[np.int64]:
     return np.clip(np.searchsorted(points, part.margins, side="right") - 1, 0, len(points) - 2)
 
 
-def _moved(values: Array, shift: int) -> Array:
+def _shift_cells(values: Array, shift: int) -> Array:
     """The values of the cells so many further right, those of the last or first cell beyond the ends."""
     return np.asarray(values[np.clip(np.arange(len(values)) + shift, 0, len(values) - 1)])
 

@@ -76,7 +76,7 @@ class TablePATE:
         facts = self._facts
         return np.asarray(facts.estimator._mapping(facts.width).inside(facts.design.matrix(rows)))
 
-    def _asked(self) -> NDArray[np.float64]:
+    def _public_queries(self) -> NDArray[np.float64]:
         encoder = Encoder(self.declaration, tuple(self._facts.features), one_row_a_unit=False)
         rows = self._facts.design.matrix(encoder.read(self.public))
         return np.asarray(self._facts.estimator._mapping(rows.shape[1]).inside(np.nan_to_num(rows)))
@@ -100,7 +100,7 @@ class TablePATE:
     @property
     def event(self) -> Event:
         """The cost, from public facts alone."""
-        return self._classifier.operation(self._asked()).event
+        return self._classifier.operation(self._public_queries()).event
 
     @property
     def unit(self) -> str:
@@ -118,7 +118,7 @@ class TablePATE:
 
     def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
         """Refuse data whose columns or types, which are public, do not suit; read the public rows alone."""
-        facts, classifier, public = self._facts, self._classifier, self._asked()
+        facts, classifier, public = self._facts, self._classifier, self._public_queries()
         read = Encoder(self.declaration, (*facts.features, self.target)).prepared(data)
         operation = classifier.operation(public)
         empty = np.empty((0, public.shape[1])), np.empty(0, np.int64)

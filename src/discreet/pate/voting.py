@@ -34,7 +34,7 @@ with extra("sklearn"):
     import joblib
     from sklearn.base import clone
 
-__all__ = ["Teachers", "counted"]
+__all__ = ["Teachers", "count_votes"]
 
 _KEY, _SEEDS = 0, 1  # public streams
 
@@ -68,7 +68,7 @@ class Teachers:
         y = np.arange(max(2 * self.n_classes, min(len(queries), 20 * self.n_classes))) % self.n_classes
         X = np.resize(queries, (len(y), *queries.shape[1:]))
         try:
-            found = self._learned(X, y, X, 0)
+            found = self._collect_votes(X, y, X, 0)
         except Exception as error:
             raise ValueError(
                 f"The teacher {type(self.teacher).__name__} fails on public queries with made-up labels: {error}"
@@ -104,7 +104,7 @@ class Teachers:
             found: Iterator[NDArray[Any]] = (job(*given, **named) for job, given, named in jobs)
         else:
             found = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        return np.stack(list(self._shown(found)))
+        return np.stack(list(self._with_progress(found)))
 
     def _vote(
         self, number: int, X: NDArray[Any], y: NDArray[np.int64], queries: NDArray[Any], seed: int
@@ -113,7 +113,7 @@ class Teachers:
         found = None
         if len(np.unique(y)) > 1:
             try:
-                found = self._learned(X, y, queries, seed)
+                found = self._collect_votes(X, y, queries, seed)
             except Exception:  # a failure tells of this part's records: it becomes the fixed vote
                 found = None
         fixed = np.full(len(queries), number % self.n_classes)
@@ -121,11 +121,11 @@ class Teachers:
             found = np.eye(self.n_classes)[fixed] if self.soft else fixed
         return found
 
-    def _learned(self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], seed: int) -> NDArray[Any] | None:
+    def _collect_votes(self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], seed: int) -> NDArray[Any] | None:
         """Votes, or none where the answers are not of the form."""
         with warnings.catch_warnings(), draw_from(seeded(seed)):  # a warning would tell of the part
             warnings.simplefilter("ignore")
-            model = _seeded(clone(self.teacher, safe=False), seed).fit(X, y)
+            model = _with_seed(clone(self.teacher, safe=False), seed).fit(X, y)
             if self.soft:
                 return self._shares(np.asarray(model.predict_proba(queries), np.float64), model, len(queries))
             found = np.asarray(model.predict(queries))
@@ -144,7 +144,7 @@ class Teachers:
         shares[:, known] = np.floor(found / (total * (1 + 2.0**-40)) / SOFT_UNIT) * SOFT_UNIT
         return shares
 
-    def _shown(self, found: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    def _with_progress(self, found: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
         for done, votes in enumerate(found, 1):
             if callable(self.progress):
                 self.progress(done / self.n_teachers, f"teacher {done}/{self.n_teachers}")
@@ -156,10 +156,10 @@ class Teachers:
             yield votes
 
 
-def counted(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
+def count_votes(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
     """Votes a class for each query: whole numbers for hard votes, exact sums of shares for soft ones.
 
-    >>> counted(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist()
+    >>> count_votes(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist()
     [[2, 1, 0], [0, 1, 2]]
     """
     if votes.ndim == 3:
@@ -167,7 +167,7 @@ def counted(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
     return np.stack([(votes == label).sum(axis=0) for label in range(n_classes)], axis=1)
 
 
-def _seeded(model: Any, seed: int) -> Any:
+def _with_seed(model: Any, seed: int) -> Any:
     """The model with every ``random_state`` in it set to the teacher's public seed."""
     if hasattr(model, "get_params"):
         names = (name for name in model.get_params() if name.split("__")[-1] == "random_state")

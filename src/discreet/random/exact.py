@@ -87,7 +87,7 @@ class _Law:
     def fill(self, out: Integers, rng: Rng) -> None:
         """Samples for every entry of a flat array."""
         if self.strip.bit_length() > WIDEST or self.divisor >= _LIMIT:
-            out[:] = [_held(self.one(rng)) for _ in range(out.size)]
+            out[:] = [_check_range(self.one(rng)) for _ in range(out.size)]
             return
         pending, done = np.zeros(6, np.uint64), 0
         while True:
@@ -109,11 +109,11 @@ class _Law:
             k, j, sign, word, inner, drawn = (int(x) for x in pending)
             sample = self.settle(rng, k, j, sign, *(word, inner)[:drawn])
             if sample is not None:
-                out[done] = _held(sample)
+                out[done] = _check_range(sample)
                 done += 1
 
 
-def _held(sample: int) -> int:
+def _check_range(sample: int) -> int:
     if abs(sample) >= _LIMIT:
         raise OverflowError("A noise sample exceeded 2^62 grid steps; the scale is too large for 64-bit integers.")
     return sample

@@ -68,9 +68,9 @@ class Keyed(Rng):
         """``LANES`` further sources, each under a key of its own."""
         self._note()
         if not self._lanes:
-            self._lanes = [Keyed(_derived(self._key, lane), reproducible=self.reproducible) for lane in range(LANES)]
+            self._lanes = [Keyed(_derive_key(self._key, lane), reproducible=self.reproducible) for lane in range(LANES)]
         return self._lanes
 
 
-def _derived(key: bytes, lane: int) -> bytes:
+def _derive_key(key: bytes, lane: int) -> bytes:
     return hashlib.blake2b(lane.to_bytes(4, "big"), digest_size=KEY_BYTES, key=key, person=b"discreet lane").digest()

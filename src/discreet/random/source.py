@@ -29,7 +29,7 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "drawn_from", "seeded", "system"]
+__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "watch_sources", "seeded", "system"]
 
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
 
@@ -39,10 +39,10 @@ _drawn: ContextVar[set[bool] | None] = ContextVar("discreet_drawn_sources", defa
 
 
 @contextmanager
-def drawn_from() -> Iterator[set[bool]]:
+def watch_sources() -> Iterator[set[bool]]:
     """What kinds of sources the block draws from: ``True`` stands for reproducible ones, ``False`` for the system's.
 
-    >>> with drawn_from() as kinds:
+    >>> with watch_sources() as kinds:
     ...     _ = seeded(1).word()
     >>> kinds
     {True}
@@ -88,7 +88,7 @@ class Rng:
     def __reduce__(self) -> Any:
         if not self.reproducible:
             return Rng, ()
-        return _restored, (self._seeds, self._bits.state, self._lanes, self._quick)
+        return _restore, (self._seeds, self._bits.state, self._lanes, self._quick)
 
     def _note(self) -> None:
         if (kinds := _drawn.get()) is not None:
@@ -192,7 +192,7 @@ def _child(seeds: np.random.SeedSequence, lane: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, lane))
 
 
-def _restored(seeds: np.random.SeedSequence, state: Any, lanes: list[Rng], quick: Any) -> Rng:
+def _restore(seeds: np.random.SeedSequence, state: Any, lanes: list[Rng], quick: Any) -> Rng:
     rng = Rng(seeds)
     rng._bits.state, rng._lanes, rng._quick = state, lanes, quick
     return rng

@@ -27,11 +27,11 @@ def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
     if not entry.event:
         return None
     rows = entry.unit.rows if entry.unit else 1
-    return _priced(entry.event, adjacency, delta, rows)
+    return _price(entry.event, adjacency, delta, rows)
 
 
 @lru_cache(maxsize=4096)  # a report lists many charges of few kinds
-def _priced(event: str, adjacency: Adjacency, delta: float, rows: int) -> float | None:
+def _price(event: str, adjacency: Adjacency, delta: float, rows: int) -> float | None:
     try:
         guarantee = accounting.guarantee(Event.from_json(event), adjacency=adjacency, group_size=rows)
         found = guarantee.epsilon(delta)

@@ -10,7 +10,7 @@ from discreet.errors import extra, is_whole_text, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
 from discreet.reporting.findings import Finding
-from discreet.reporting.page import Page, rendered
+from discreet.reporting.page import Page, render
 from discreet.reporting.registry import registry
 
 __all__ = ["Report", "report"]
@@ -30,7 +30,7 @@ class Report(Page):
             "trade_off": figures.trade_off(self.facts),
             "findings": [figures.finding(found, f"finding{n}") for n, found in enumerate(self.facts["findings"])],
         }
-        return rendered("report.html.j2", figures=drawn, **self.facts)
+        return render("report.html.j2", figures=drawn, **self.facts)
 
     def registry(self) -> dict[str, Any]:
         """The same as an entry for the public registry of deployments; what only the curator knows is None."""
@@ -48,10 +48,10 @@ def report(
     what the releases were made from and what for, in words of yours.
     """
     seen = book.snapshot(newest=whole("entries", entries, low=1))
-    return Report(_facts.gather(seen, findings, dataset=_said("dataset", dataset), purpose=_said("purpose", purpose)))
+    return Report(_facts.gather(seen, findings, dataset=_text_of("dataset", dataset), purpose=_text_of("purpose", purpose)))
 
 
-def _said(name: str, value: str) -> str:
+def _text_of(name: str, value: str) -> str:
     if not is_whole_text(value):
         raise ValueError(f"{name} is a {type(value).__name__}, but must be text, of whole characters.")
     return value.strip()

@@ -58,7 +58,7 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "
         "at_opening": {"epsilon": terms.epsilon, "delta": terms.delta},
         "ceiling": None if terms.max_epsilon is None else {"epsilon": terms.max_epsilon, "delta": terms.max_delta},
         "raises": [_raise(entry) for entry in seen.raises],
-        **_proved(book),
+        **_guarantees(book),
         **_attacker(seen),
         "trail": [
             {"seq": entry.seq, "at": entry.at, "epsilon": _finite(then.epsilon), "filter_used": _finite(then.fraction)}
@@ -71,8 +71,8 @@ def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "
         "assumptions": [
             *ASSUMPTIONS,
             *_entropy(seen),
-            *_said(seen),
-            *([words.raised(terms.max_epsilon is not None)] if seen.raises else []),
+            *_statements(seen),
+            *([words.raise_text(terms.max_epsilon is not None)] if seen.raises else []),
         ],
         "glossary": words.GLOSSARY,
         "versions": {
@@ -103,7 +103,7 @@ def _entropy(seen: Snapshot) -> list[str]:
     return [f"{ENTROPY} A release made with a seed would be recorded as such, and named here."]
 
 
-def _proved(book: Standing) -> dict[str, Any]:
+def _guarantees(book: Standing) -> dict[str, Any]:
     spent = book.spent
     proved, whole, left = words.balance(spent.epsilon, book.limit[0])
     return {
@@ -140,7 +140,7 @@ def _attacker(seen: Snapshot) -> dict[str, Any]:
     }
 
 
-def _said(seen: Snapshot) -> list[str]:
+def _statements(seen: Snapshot) -> list[str]:
     """What rests on somebody's word about the unit: the owner's on its rows, the analyst's on what a record is."""
     unit, rows = words.whom(seen.book.terms.unit), seen.book.terms.rows_per_unit
     found = []
@@ -223,9 +223,9 @@ def _entry(entry: Entry, book: Standing) -> dict[str, Any]:
         "book": entry.book,
         "kind": entry.kind,
         "label": entry.label,
-        "unit": words.protected(entry),
+        "unit": words.unit_text(entry),
         "seeded": entry.seeded,
-        "what": str(event) if event else words.agreed(entry),
+        "what": str(event) if event else words.agreement_text(entry),
         "event": event.to_dict() if event else None,
         "epsilon_alone": None if own is None else _finite(own),
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,

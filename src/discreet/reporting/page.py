@@ -12,7 +12,7 @@ from discreet.errors import extra
 from discreet.reporting import words
 from discreet.reporting.pdf import print_pdf
 
-__all__ = ["Page", "rendered"]
+__all__ = ["Page", "render"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Page(ABC):
         return target
 
 
-def rendered(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
     """A template of this room, filled in; text is escaped."""
     with extra("report"):
         import jinja2

@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.release import Release
-from discreet.reporting.page import Page, rendered
+from discreet.reporting.page import Page, render
 from discreet.schema import Declaration, Schema
 
 __all__ = ["QualityReport", "private_quality_report", "quality_report"]
@@ -21,7 +21,7 @@ class QualityReport(Page):
     def html(self) -> str:
         """One self-contained page: styles and figures inside, no script, nothing fetched."""
         if "event" in self.facts:
-            return rendered("private_quality.html.j2", **self.facts)
+            return render("private_quality.html.j2", **self.facts)
         with extra("report"):
             from discreet.reporting import quality_figures as figures
         drawn = {
@@ -29,7 +29,7 @@ class QualityReport(Page):
             "columns": [figures.column(column, f"column{n}") for n, column in enumerate(self.facts["columns"])],
             "correlation": figures.correlations(self.facts) if len(self.facts["correlation"]["columns"]) > 1 else None,
         }
-        return rendered("quality.html.j2", figures=drawn, **self.facts)
+        return render("quality.html.j2", figures=drawn, **self.facts)
 
 
 def quality_report(

@@ -15,7 +15,7 @@ from discreet.release import ONE_RECORD
 __all__ = [
     "GLOSSARY",
     "SEEDED",
-    "agreed",
+    "agreement_text",
     "alike",
     "balance",
     "bound",
@@ -24,8 +24,8 @@ __all__ = [
     "neighbours",
     "number",
     "percent",
-    "protected",
-    "raised",
+    "unit_text",
+    "raise_text",
     "rule",
     "seeds",
     "theorem",
@@ -145,22 +145,22 @@ def neighbours(adjacency: Adjacency, unit: str) -> str:
     return _NEIGHBOURS[adjacency].format(unit=whom(unit))
 
 
-def protected(entry: Entry) -> str:
+def unit_text(entry: Entry) -> str:
     """The unit of a charge, and on whose word; nothing for entries that charge nothing."""
     if not entry.event:
         return ""
     return "not recorded" if entry.unit is None else str(entry.unit)
 
 
-def agreed(entry: Entry) -> str:
+def agreement_text(entry: Entry) -> str:
     """What an entry that charges nothing did."""
     if entry.kind != "raise":
-        return _opened(Terms.from_json(entry.terms))
+        return _opening_text(Terms.from_json(entry.terms))
     epsilon, delta = entry.increment
     return f"limit raised by ε = {number(epsilon)}, δ = {number(delta)}"
 
 
-def _opened(terms: Terms) -> str:
+def _opening_text(terms: Terms) -> str:
     if terms.kind == "partition":
         return "opened as a partition, whose parts hold different records"
     ceiling = f", at most ε = {number(terms.max_epsilon)} by raises" if terms.max_epsilon is not None else ""
@@ -178,7 +178,7 @@ def rule(proof: str) -> str:
     return " and then ".join(parts)
 
 
-def raised(ceiling: bool) -> str:
+def raise_text(ceiling: bool) -> str:
     """What raises mean for what was promised."""
     if ceiling:
         return (

@@ -72,7 +72,7 @@ class BoundedVarianceMean(Statistic):
             store(self, centre=tuple(number("centre", c, low=-(2.0**800), high=2.0**800) for c in ends))
         _ = self.inner
 
-    def _clipped_at(self, tau: float) -> Mean | VectorMean:
+    def _mean_clipped_at(self, tau: float) -> Mean | VectorMean:
         n = self.n if self._replace else None
         budget: dict[str, Any] = {
             "epsilon": self.epsilon,
@@ -94,7 +94,7 @@ class BoundedVarianceMean(Statistic):
     @property
     def _unit_noise(self) -> float:
         """c: the mean squared length of the noise at τ = 1."""
-        unit = self._clipped_at(1.0) if self.dimension is not None else None
+        unit = self._mean_clipped_at(1.0) if self.dimension is not None else None
         if isinstance(unit, VectorMean):
             return unit.rmse(n=self.n) ** 2
         place = Mean(
@@ -110,7 +110,7 @@ class BoundedVarianceMean(Statistic):
     @property
     def inner(self) -> Mean | VectorMean:
         """The mean of the clipped records."""
-        return self._clipped_at(self.tau)
+        return self._mean_clipped_at(self.tau)
 
     @property
     def event(self) -> events.Event:

@@ -116,9 +116,9 @@ class Covariance(Additive):
         matrix[self._triangle] = noisy / self._weights.astype(float)
         matrix = (matrix + np.triu(matrix, 1).T) / max(matrix[0, 0], 1.0)
         mean = np.clip(matrix[0, 1:], -1.0, 1.0)
-        return self._scaled(_positive_part(matrix[1:, 1:] - np.outer(mean, mean)))
+        return self._scale(_positive_part(matrix[1:, 1:] - np.outer(mean, mean)))
 
-    def _scaled(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scale(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         half = np.array([(high - low) / 2 for low, high in self.bounds])
         return np.asarray(matrix * np.outer(half, half))
 
@@ -131,7 +131,7 @@ class Covariance(Additive):
         """
         parts = self._influence(mean, covariance)
         noise = self.mechanism.deviation / positive("n", n)
-        return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
+        return self._scale(noise * np.sqrt(sum(part**2 for part in parts)))
 
     def error(
         self,
@@ -145,9 +145,9 @@ class Covariance(Additive):
         parts = self._influence(mean, covariance)
         noise = self.mechanism.error(number("confidence", confidence, low=0, high=1, open_high=True)) / positive("n", n)
         if isinstance(self.mechanism, Gaussian):
-            return self._scaled(noise * np.sqrt(sum(part**2 for part in parts)))
+            return self._scale(noise * np.sqrt(sum(part**2 for part in parts)))
         # A mix of symmetric log-concave noises is no wider than one of them (Proschan 1965).
-        return self._scaled(noise * np.sum(np.abs(parts), axis=0))
+        return self._scale(noise * np.sum(np.abs(parts), axis=0))
 
     def _influence(
         self, mean: Sequence[float] | None, covariance: NDArray[np.float64] | None

@@ -84,17 +84,17 @@ class NestedChoices:
         """
         each = 1 - (1 - confidence) / len(self.shares)
 
-        def missed(shares: tuple[float, ...], first: float, last: float, before: float, after: float) -> float:
+        def largest_miss(shares: tuple[float, ...], first: float, last: float, before: float, after: float) -> float:
             if not shares:
                 return 0.0
             middle = len(shares) // 2
             share = shares[middle]
             place = _place(share, first, last)
             own = self._choice(place, self.low, self.high).error(each) + (1 - place) * before + place * after
-            lower = missed(shares[:middle], first, share, before, own)
-            return max(own, lower, missed(shares[middle + 1 :], share, last, own, after))
+            lower = largest_miss(shares[:middle], first, share, before, own)
+            return max(own, lower, largest_miss(shares[middle + 1 :], share, last, own, after))
 
-        return missed(self.shares, 0.0, 1.0, 0.0, 0.0)
+        return largest_miss(self.shares, 0.0, 1.0, 0.0, 0.0)
 
     def choose(self, found: Counted, rng: Rng) -> list[int]:
         """The points, which do not fall."""
@@ -138,13 +138,13 @@ def spread(found: Counted, bits: int) -> Counted:
     held = np.minimum(counts, size)
     owner = np.repeat(np.arange(places.size), held)
     turn = np.arange(owner.size) - np.repeat(np.cumsum(held) - held, held)  # the first record to come here
-    fine = (places[owner] << bits) + _reversed(turn, bits)
+    fine = (places[owner] << bits) + _reverse_bits(turn, bits)
     order = np.argsort(fine)
     numbers = (counts[owner] - turn + size - 1) >> bits  # the records turn, turn + 2^bits, turn + 2·2^bits, …
     return fine[order], np.append(0, np.cumsum(numbers[order]))
 
 
-def _reversed(value: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+def _reverse_bits(value: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     found = np.zeros_like(value)
     for place in range(bits):
         found |= ((value >> place) & 1) << (bits - 1 - place)

@@ -16,7 +16,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
-from discreet.statistics.ranks import UNIT, RankChoice, gathered
+from discreet.statistics.ranks import UNIT, RankChoice, positions_from_records
 from discreet.statistics.records import Bounds, check_bounds, column, positions
 from discreet.statistics.statistic import Statistic
 
@@ -98,7 +98,7 @@ class Quantile(Statistic):
     def draw(self, data: Any, rng: Rng) -> float:
         """The noisy quantile."""
         place = positions(column(data), self.bounds, self.steps)
-        return _value(self.bounds, self.mechanism.choose(gathered(place[place >= 0]), rng), self.steps)
+        return _value(self.bounds, self.mechanism.choose(positions_from_records(place[place >= 0]), rng), self.steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class Quantiles(Statistic):
     def draw(self, data: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
         place = positions(column(data), self.bounds, self.steps)
-        chosen = self.mechanism.choose(spread(gathered(place[place >= 0]), _FINER), rng)
+        chosen = self.mechanism.choose(spread(positions_from_records(place[place >= 0]), _FINER), rng)
         return np.array([_value(self.bounds, point >> _FINER, self.steps) for point in chosen])
 
 

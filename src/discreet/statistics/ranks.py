@@ -34,7 +34,7 @@ from discreet.mechanisms.parameters import slack
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import noised
 
-__all__ = ["UNIT", "Counted", "RankChoice", "counted", "gathered"]
+__all__ = ["UNIT", "Counted", "RankChoice", "positions_from_counts", "positions_from_records"]
 
 Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rising places of records; how many lie before each, and in all
 
@@ -98,12 +98,12 @@ class RankChoice:
         np.add.at(points, layers, sizes)
         masses = [int(size) << (_LAYERS - layer) for layer, size in enumerate(points)]
         while True:
-            layer, place = _proposed(masses, rng)
+            layer, place = _propose(masses, rng)
             members = np.flatnonzero(layers == layer)
             ends = np.cumsum(sizes[members])
             position = int(np.searchsorted(ends, place, side="right"))
             run = members[position]
-            if _accepted(layer, int(gaps[run]), self.scale, rng):
+            if _accepts(layer, int(gaps[run]), self.scale, rng):
                 return int(starts[run] + sizes[run] - (ends[position] - place))
 
     def _runs(self, found: Counted) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -116,19 +116,19 @@ class RankChoice:
         return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, int(before[-1]))
 
 
-def counted(counts: NDArray[np.int64]) -> Counted:
+def positions_from_counts(counts: NDArray[np.int64]) -> Counted:
     """How many records each of 0, 1, 2, … has, as ``choose`` takes it."""
     places = np.flatnonzero(counts)
     return places, np.append(0, np.cumsum(counts[places]))
 
 
-def gathered(records: NDArray[np.int64]) -> Counted:
+def positions_from_records(records: NDArray[np.int64]) -> Counted:
     """Records at whole numbers, as ``choose`` takes them."""
     places, counts = np.unique(records, return_counts=True)
     return places, np.append(0, np.cumsum(counts))
 
 
-def _proposed(masses: list[int], rng: random.Rng) -> tuple[int, int]:
+def _propose(masses: list[int], rng: random.Rng) -> tuple[int, int]:
     """A layer in proportion to its mass, points·2^(_LAYERS - layer), and one of its points."""
     draw = rng.below(sum(masses))
     for layer, mass in enumerate(masses):
@@ -138,7 +138,7 @@ def _proposed(masses: list[int], rng: random.Rng) -> tuple[int, int]:
     raise AssertionError("a draw below the total lies in a layer")
 
 
-def _accepted(layer: int, gap: int, scale: int, rng: random.Rng) -> bool:
+def _accepts(layer: int, gap: int, scale: int, rng: random.Rng) -> bool:
     """True with probability 2^layer·exp(-gap/scale), exactly."""
     exponent = Fraction(-gap, scale)
 

@@ -86,7 +86,7 @@ class VectorMean(Additive):
         """Exact sums of the shortened rows in units of ``norm``, then the weighted number of rows. Private."""
         table = rows(values, self.dimension)
         kept = table[np.isfinite(table).all(axis=1)]
-        sums = [exact_sum(part) / Fraction(self.norm) for part in _shortened(kept, self.norm).T]
+        sums = [exact_sum(part) / Fraction(self.norm) for part in _clip_rows(kept, self.norm).T]
         if self.n is None:
             return _exact([*sums, len(kept) * Fraction(self._weight)])
         if len(table) != self.n:
@@ -124,7 +124,7 @@ class VectorMean(Additive):
         return None if self.n is None else self.error()
 
 
-def _shortened(table: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
+def _clip_rows(table: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
     """Rows of length at most ``norm`` up to rounding. Lengths are taken of rows scaled to [-1, 1]: no overflow."""
     largest = np.abs(table).max(axis=1, initial=0.0)[:, None]
     unit = table / np.where(largest > 0, largest, 1.0)

@@ -125,28 +125,28 @@ class AIM:
         self.reproducible_ = answer.reproducible
         return self
 
-    def _fitted(self) -> Model:
+    def _fitted_model(self) -> Model:
         if not hasattr(self, "model_"):
             raise ValueError("This AIM is not fitted yet: call fit(data, schema=...) first.")
         return self.model_
 
     def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
         """``n`` synthetic records, as the kind of frame that was given to ``fit``."""
-        return self._fitted().sample(n, rng)
+        return self._fitted_model().sample(n, rng)
 
     def marginal(self, names: Sequence[str]) -> Any:
         """Expected counts of every combination of the columns' cells: see ``Model.marginal``."""
-        return self._fitted().marginal(names)
+        return self._fitted_model().marginal(names)
 
     def count(self, where: Mapping[str, Any]) -> float:
         """The expected number of records with such values: see ``Model.count``."""
-        return self._fitted().count(where)
+        return self._fitted_model().count(where)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file, which ``synthesis.load`` reads."""
         from discreet.synthesis.saved import save
 
-        save(self._fitted(), path)
+        save(self._fitted_model(), path)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from discreet.synthesis.counting import Columns, closure, share_of_cells
 from discreet.synthesis.trees import tree_cells
 
-__all__ = ["choose", "divided", "weigh"]
+__all__ = ["choose", "divide_budget", "weigh"]
 
 _PATIENCE = 20  # sets that would not pay, before the search ends
 
@@ -63,7 +63,7 @@ def choose(
     return chosen
 
 
-def divided(
+def divide_budget(
     sets: Sequence[Columns], weights: Callable[[Columns], float], sizes: Sequence[int], rho: float
 ) -> dict[Columns, float]:
     """A budget for each residual of the sets and their subsets, by the rule above."""

@@ -20,7 +20,7 @@ from discreet.errors import whole
 from discreet.random import seeded
 from discreet.schema import Bounded, Categories, Declaration, Schema, as_declaration
 
-__all__ = ["BINS", "CodedTable", "Columns", "choices", "declared", "paired_counts"]
+__all__ = ["BINS", "CodedTable", "Columns", "choices", "as_declared", "paired_counts"]
 
 Columns = tuple[str, ...]
 BINS = 16
@@ -28,7 +28,7 @@ MOST_CHOICES = 500
 _DENSE = 1 << 22  # cells up to which counts are kept for all of them
 
 
-def declared(schema: Schema | Declaration | str | PathLike[str]) -> Declaration:
+def as_declared(schema: Schema | Declaration | str | PathLike[str]) -> Declaration:
     """A schema with its unit, also of a schema file; a schema alone has a row as unit."""
     facts = as_declaration(schema)
     if not Encoder(facts, one_row_a_unit=False).schema:
@@ -67,9 +67,9 @@ class CodedTable:
     @cached_property
     def codes(self) -> dict[str, NDArray[np.int64]]:
         """The cell of each row, by column."""
-        return {name: self._coded(name) for name in self.schema}
+        return {name: self._codes(name) for name in self.schema}
 
-    def _coded(self, name: str) -> NDArray[np.int64]:
+    def _codes(self, name: str) -> NDArray[np.int64]:
         if isinstance(self.schema[name], Categories):
             found = self.rows.codes(name)
             return np.where(found < 0, self.size(name) - 1, found)

@@ -30,8 +30,8 @@ __all__ = [
     "closure",
     "counts",
     "difference_square",
-    "projected",
-    "reconstructed",
+    "project_residual",
+    "reconstruct_counts",
     "share_of_cells",
     "whole_residual",
 ]
@@ -99,7 +99,7 @@ def difference_square(shape: Sequence[int]) -> tuple[int, int]:
     return alone, max(alone, 2 * (alone - least))
 
 
-def projected(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+def project_residual(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     """A noisy ``whole_residual`` as a residual: divided by Π d_i, and without the noise that lies outside its space."""
     table = noisy / float(math.prod(noisy.shape))
     for axis in range(noisy.ndim):
@@ -107,7 +107,7 @@ def projected(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
     return table
 
 
-def reconstructed(
+def reconstruct_counts(
     columns: Columns, sizes: Sequence[int], residuals: Mapping[Columns, NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """The counts of ``columns`` that the residuals of all its subsets say; that of a column of one cell is zero."""

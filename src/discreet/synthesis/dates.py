@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.schema import Bounded, Dates, Declaration, Schema, Unlisted
 
-__all__ = ["as_read", "day", "declared_dates", "with_dates", "written", "written_day"]
+__all__ = ["as_read", "day", "declared_dates", "with_dates", "as_iso_text", "written_day"]
 
 _MOST_DAYS = 1 << 16
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -76,7 +76,7 @@ def as_read(facts: Declaration, dates: tuple[str, ...]) -> Declaration:
     return replace(facts, schema=Schema(columns)) if dates else facts
 
 
-def written(days: NDArray[np.float64]) -> NDArray[Any]:
+def as_iso_text(days: NDArray[np.float64]) -> NDArray[Any]:
     """Numbers of days as ISO text; ``None`` for NaN."""
     missing = np.isnan(days)
     text = np.where(missing, 0, days).astype("M8[D]").astype(str).astype(object)

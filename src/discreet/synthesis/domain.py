@@ -32,8 +32,8 @@ from discreet.random import Rng
 from discreet.schema import Bounded, Categories, Dates, Declaration, Times
 from discreet.synthesis.cell_values import drawn_numbers, shares_between
 from discreet.synthesis.counting import Codes, Columns
-from discreet.synthesis.dates import as_read, day, written, written_day
-from discreet.synthesis.structural_zeros import category, masked
+from discreet.synthesis.dates import as_read, day, as_iso_text, written_day
+from discreet.synthesis.structural_zeros import category, mask_of
 
 __all__ = ["Domain", "PrivateBins"]
 
@@ -89,15 +89,15 @@ class Domain:
         if not self.names:
             raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")
         if isinstance(self.bins, Mapping):
-            _named("bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded")
-        _named("whole", [name for name in self.whole if not isinstance(schema.get(name), Bounded)], "Bounded")
-        _named("dates", [name for name in self.dates if not isinstance(schema.get(name), Bounded)], "Bounded")
+            _refuse_unknown("bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded")
+        _refuse_unknown("whole", [name for name in self.whole if not isinstance(schema.get(name), Bounded)], "Bounded")
+        _refuse_unknown("dates", [name for name in self.dates if not isinstance(schema.get(name), Bounded)], "Bounded")
         for name in self.whole:
             if math.ceil(schema[name].low) > math.floor(schema[name].high):  # type: ignore[union-attr]
                 raise ValueError(f"whole names {name!r}, but no whole number lies between its bounds.")
         for name in self.dependencies:
             self._check_dependency(name)
-        _ = self.sizes, self.impossible, {name: self.derived(name) for name in self.dependencies}
+        _ = self.sizes, self.impossible, {name: self.derivation_of(name) for name in self.dependencies}
 
     def _check_dependency(self, name: str) -> None:
         column, (source, values) = self.declaration.schema[name], self.dependencies[name]
@@ -132,10 +132,10 @@ class Domain:
         if isinstance(column, Categories):
             return len(column.labels)
         assert isinstance(column, Bounded)
-        chosen = self._asked(name)
+        chosen = self._bins_of(name)
         return (chosen.count if isinstance(chosen, PrivateBins) else len(self.edges(name)) - 1) + _may_miss(column)
 
-    def _asked(self, name: str) -> Any:
+    def _bins_of(self, name: str) -> Any:
         asked = self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
         return asked.count if isinstance(asked, PrivateBins) and name in self.dependencies else asked
 
@@ -143,12 +143,12 @@ class Domain:
     def private(self) -> dict[str, PrivateBins]:
         """The columns whose bins are still to be chosen."""
         schema = self.declaration.schema
-        found = {name: self._asked(name) for name in self.names if isinstance(schema[name], Bounded)}
+        found = {name: self._bins_of(name) for name in self.names if isinstance(schema[name], Bounded)}
         return {name: asked for name, asked in found.items() if isinstance(asked, PrivateBins)}
 
     def edges(self, name: str) -> tuple[float, ...]:
         """The bins of a bounded column: [edge, next edge), the last one closed."""
-        column, asked = self.declaration.schema[name], self._asked(name)
+        column, asked = self.declaration.schema[name], self._bins_of(name)
         assert isinstance(column, Bounded)
         if isinstance(asked, (int, np.integer)) and not isinstance(asked, bool):
             count = whole("bins", asked, low=1)
@@ -169,7 +169,7 @@ class Domain:
     def with_edges(self, edges: Mapping[str, tuple[float, ...]]) -> Domain:
         """The same domain with bins that were chosen."""
         schema = self.declaration.schema
-        every = {name: self._asked(name) for name in schema if isinstance(schema[name], Bounded)}
+        every = {name: self._bins_of(name) for name in schema if isinstance(schema[name], Bounded)}
         for name, found in edges.items():
             every[name] = _rising(schema[name], np.rint(found)) if self._is_whole(name) else found
         return replace(self, bins=every)
@@ -199,13 +199,13 @@ class Domain:
         found: dict[Columns, NDArray[np.bool_]] = {}
         for names, values in self.structural_zeros.items():
             places = self.places(names)
-            mask, key = masked(self.declaration.schema, names, places, values), tuple(sorted(places))
+            mask, key = mask_of(self.declaration.schema, names, places, values), tuple(sorted(places))
             found[key] = mask | found[key] if key in found else mask  # the same columns in another order
             if found[key].all():
                 raise ValueError(f"structural_zeros of {names!r} leaves nothing possible.")
         return found
 
-    def derived(self, name: str) -> tuple[int, NDArray[np.int64]]:
+    def derivation_of(self, name: str) -> tuple[int, NDArray[np.int64]]:
         """The place of the column that determines ``name``, and the cell of ``name`` for each of its labels."""
         source, values = self.dependencies[name]
         origin, column = self.declaration.schema[source], self.declaration.schema[name]
@@ -215,7 +215,7 @@ class Domain:
         else:
             assert isinstance(column, Bounded)
             numbers = np.array([float(values[label]) for label in origin.labels])
-            cells = _binned(numbers, self.edges(name)).tolist()
+            cells = _bin(numbers, self.edges(name)).tolist()
         return self.names.index(source), np.array(cells, np.int64)
 
     # --- records -----------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Domain:
                 found[i] = rows.codes(name)
                 continue
             numbers = self.numbers(rows, name)
-            found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _binned(numbers, self.edges(name)))
+            found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _bin(numbers, self.edges(name)))
         keep = (found >= 0).all(axis=0)
         for columns, mask in self.impossible.items():
             keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
@@ -249,7 +249,7 @@ class Domain:
         schema, found = self.declaration.schema, dict[str, Any]()
         for name in schema:
             if name in self.names:
-                found[name] = self._drawn(name, codes[self.names.index(name)], rng)
+                found[name] = self._draw_values(name, codes[self.names.index(name)], rng)
             elif name in self.dependencies:
                 source, values = self.dependencies[name]
                 origin = schema[source]
@@ -258,13 +258,13 @@ class Domain:
                 found[name] = table[codes[self.names.index(source)]]
         return found
 
-    def _drawn(self, name: str, cells: NDArray[np.int32], rng: Rng) -> NDArray[Any]:
+    def _draw_values(self, name: str, cells: NDArray[np.int32], rng: Rng) -> NDArray[Any]:
         column = self.declaration.schema[name]
         if isinstance(column, Categories):
             return np.array(column.labels)[cells]
         assert isinstance(column, Bounded)
         numbers = drawn_numbers(column, self.edges(name), cells, self._is_whole(name), rng)
-        return written(numbers) if name in self.dates else numbers
+        return as_iso_text(numbers) if name in self.dates else numbers
 
     def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
         """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
@@ -278,7 +278,7 @@ def _may_miss(column: Bounded) -> bool:
     return column.missing == "drop"
 
 
-def _binned(numbers: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.int64]:
+def _bin(numbers: NDArray[np.float64], edges: Sequence[float]) -> NDArray[np.int64]:
     return np.searchsorted(np.asarray(edges)[1:-1], numbers, side="right")
 
 
@@ -288,6 +288,6 @@ def _rising(column: Any, inner: Any) -> tuple[float, ...]:
     return (column.low, *inside[(inside > column.low) & (inside < column.high)].tolist(), column.high)
 
 
-def _named(what: str, odd: Sequence[str], kind: str) -> None:
+def _refuse_unknown(what: str, odd: Sequence[str], kind: str) -> None:
     if odd:
         raise ValueError(f"{what} names {odd[0]!r}, which the schema does not declare as {kind}.")

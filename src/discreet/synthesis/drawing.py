@@ -42,7 +42,7 @@ def draw_codes(tree: Tree, tables: Sequence[Floats], rows: int, rng: Rng) -> Cod
     """
     codes = np.zeros((len(tree.sizes), rows), np.int32)
     for place, clique in enumerate(tree.cliques):
-        shared = tree.shared(place)
+        shared = tree.separator(place)
         new = tuple(i for i in clique if i not in shared)
         if not new or not rows:
             continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.synthesis.counting import Codes, Columns, reconstructed, share_of_cells
+from discreet.synthesis.counting import Codes, Columns, reconstruct_counts, share_of_cells
 from discreet.synthesis.raking import Target
 from discreet.synthesis.spending import Spending
 from discreet.workloads.marginals import subsets
@@ -49,7 +49,7 @@ class Evidence:
     def targets(self) -> list[Target]:
         """The noisy counts of every set that was measured, for ``raking``."""
         residuals = {c: self.sums[c] / self.precisions[c] for c in self.sums} | {(): np.array(self.size)}
-        return [Target(c, reconstructed(c, self.sizes, residuals), self.variance(c)) for c in self.sets]
+        return [Target(c, reconstruct_counts(c, self.sizes, residuals), self.variance(c)) for c in self.sets]
 
     def variance(self, columns: Columns) -> float:
         """Of the noise on a cell: each residual's, spread over the columns that it does not have."""

@@ -10,14 +10,14 @@ import numpy as np
 
 from discreet.errors import choice, extra
 
-__all__ = ["Kind", "framed", "kind_of_frame"]
+__all__ = ["Kind", "as_frame", "kind_of_frame"]
 
 Kind: TypeAlias = Literal["pandas", "polars", "pyarrow", "columns"]
 _KINDS: dict[str, Kind] = {"pandas": "pandas", "pyarrow": "pyarrow"}
 
 
 def kind_of_frame(data: Any) -> Kind:
-    """What ``framed`` gives back for such data: polars for a file, and for anything that is neither of the others.
+    """What ``as_frame`` gives back for such data: polars for a file, and for anything that is neither of the others.
 
     >>> kind_of_frame({"a": [1]}), kind_of_frame("people.csv")
     ('columns', 'polars')
@@ -29,7 +29,7 @@ def kind_of_frame(data: Any) -> Kind:
     return _KINDS.get(type(data).__module__.split(".")[0], "polars")
 
 
-def framed(kind: Kind, columns: Mapping[str, Any]) -> Any:
+def as_frame(kind: Kind, columns: Mapping[str, Any]) -> Any:
     """Columns as a frame; a NaN, which stands for a missing number, is a null where the library has one."""
     if kind == "columns":
         return dict(columns)

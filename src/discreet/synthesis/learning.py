@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.encoding import Encoded
 from discreet.random import Streams
 from discreet.schema import Bounded
-from discreet.synthesis.choosing import choose, divided, weigh
+from discreet.synthesis.choosing import choose, divide_budget, weigh
 from discreet.synthesis.counting import Codes, Columns, counts
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes
@@ -27,7 +27,7 @@ from discreet.synthesis.spending import Spending, error_of
 from discreet.synthesis.structural_zeros import possible_in
 from discreet.synthesis.trees import Tree, junction_tree
 
-__all__ = ["Engine", "Progress", "learn", "raked"]
+__all__ = ["Engine", "Progress", "learn", "rake_tables"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
@@ -44,7 +44,7 @@ class Engine(Protocol):
         ...
 
 
-def raked(
+def rake_tables(
     tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
 ) -> list[Floats]:
     """The engine "residual": raking, longer in the last round."""
@@ -68,12 +68,12 @@ class _Run:
     def __init__(self, plan: Plan, rows: Encoded, streams: Streams, engine: Engine, progress: Progress) -> None:
         self.plan, self.streams, self.engine, self.progress = plan, streams, engine, progress
         self.spending = Spending(plan.rho, plan.adjacency, streams)
-        self.domain = self._binned(rows)
+        self.domain = self._choose_bins(rows)
         self.codes: Codes = self.domain.codes(rows)
         self.evidence = Evidence(self.domain.sizes, plan.total)
         self.rounds = 0
 
-    def _binned(self, rows: Encoded) -> Domain:
+    def _choose_bins(self, rows: Encoded) -> Domain:
         """The domain, with bins chosen by noisy counts where they were to be."""
         private = self.plan.domain.private
         edges = dict[str, tuple[float, ...]]()
@@ -134,7 +134,7 @@ class _Run:
         if not chosen and last:
             chosen = self.evidence.sets
         if chosen:
-            budgets = divided(chosen, lambda c: weights.get(c, 1.0), sizes, rho)
+            budgets = divide_budget(chosen, lambda c: weights.get(c, 1.0), sizes, rho)
             if self.plan.total is not None:
                 budgets = {c: share for c, share in budgets.items() if c}
             self.evidence.measure(self.codes, budgets, self.spending)

@@ -30,12 +30,12 @@ with extra("mbi"):
         import mbi
         from mbi import marginal_oracles
 
-__all__ = ["estimated"]
+__all__ = ["estimate_tables"]
 
 Floats = NDArray[np.float64]
 
 
-def estimated(
+def estimate_tables(
     tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
 ) -> list[Floats]:
     """The tables of the tree's cliques, which agree and add up to the total."""
@@ -44,21 +44,21 @@ def estimated(
         names = [f"c{i}" for i in range(len(tree.sizes))]
         domain = mbi.Domain(names, tree.sizes)
 
-        def named(columns: Sequence[int]) -> tuple[str, ...]:
+        def names_of(columns: Sequence[int]) -> tuple[str, ...]:
             return tuple(names[i] for i in columns)
 
         measured = [
-            mbi.LinearMeasurement(t.counts.ravel(), named(t.columns), stddev=math.sqrt(t.variance)) for t in targets
+            mbi.LinearMeasurement(t.counts.ravel(), names_of(t.columns), stddev=math.sqrt(t.variance)) for t in targets
         ]
         constraints = [
-            mbi.Constraint(domain.project(named(columns)), invalid=impossible)
+            mbi.Constraint(domain.project(names_of(columns)), invalid=impossible)
             for columns, impossible in _impossible(tree, possible)
         ]
         model = mbi.estimation.MirrorDescent().estimate(
             domain, measured, known_total=total, constraints=constraints, iters=1000 if last else 200
         )
         # The model's own project() forgets the constraints for a clique that was not measured as such.
-        cliques = [named(clique) for clique in tree.cliques]
+        cliques = [names_of(clique) for clique in tree.cliques]
         beliefs = marginal_oracles.message_passing_shafer_shenoy(
             model.potentials.expand(cliques), total, constraints=constraints
         )

@@ -25,7 +25,7 @@ from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import day
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes, most_rows
-from discreet.synthesis.frames import Kind, framed
+from discreet.synthesis.frames import Kind, as_frame
 from discreet.synthesis.raking import marginal
 from discreet.synthesis.trees import Tree
 
@@ -54,7 +54,7 @@ class Model:
         """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given."""
         source = as_rng(rng)
         rows = round(self.total) if n is None else n
-        return framed(self.kind, self.domain.values(self.codes(rows, source), source))
+        return as_frame(self.kind, self.domain.values(self.codes(rows, source), source))
 
     def codes(self, n: int, rng: RngLike = None) -> Codes:
         """``n`` synthetic records as cells, one row a modelled column."""
@@ -68,7 +68,7 @@ class Model:
         """Expected counts of every combination of the columns' cells, one axis a column; no records are drawn."""
         if isinstance(names, str) or len(set(names)) < len(names):
             raise ValueError("names must be a list of different columns.")
-        maps = {name: self.domain.derived(name) for name in names if name in self.domain.dependencies}
+        maps = {name: self.domain.derivation_of(name) for name in names if name in self.domain.dependencies}
         places = [maps[name][0] if name in maps else self.domain.places([name])[0] for name in names]
         columns = tuple(sorted(set(places)))
         table = self._answer(columns)
@@ -89,10 +89,10 @@ class Model:
         """
         answer = self.marginal(list(where))
         for name, wanted in reversed(list(where.items())):
-            answer = answer @ self._chosen(name, wanted)
+            answer = answer @ self._indicator(name, wanted)
         return float(answer)
 
-    def _chosen(self, name: str, wanted: Any) -> Floats:
+    def _indicator(self, name: str, wanted: Any) -> Floats:
         labels = self.labels(name)
         if isinstance(self.domain.declaration.schema[name], Bounded) and wanted is not None:
             number: Callable[[Any], float] = day if name in self.domain.dates else float
@@ -113,11 +113,11 @@ class Model:
             return marginal(self.tables[home], self.tree.cliques[home], columns)
         tree, messages = self.tree, dict[int, tuple[Columns, Floats]]()
         for place in reversed(range(len(tree.cliques))):
-            shared = tree.shared(place)
+            shared = tree.separator(place)
             kept, table = self._conditional(place, shared)
             for child in tree.children[place]:
                 kept, table = _times(tree, kept, table, *messages.pop(child))
-            messages[place] = _summed(kept, table, {*columns, *shared})
+            messages[place] = _sum_out(kept, table, {*columns, *shared})
         kept, table = messages[0]
         return np.transpose(table, [kept.index(i) for i in columns])
 
@@ -138,12 +138,12 @@ def _times(tree: Tree, kept: Columns, table: Floats, more: Columns, factor: Floa
             "These columns lie too far apart in the model for an exact answer: count in sample(n) instead."
         )
 
-    def aligned(columns: Columns, values: Floats) -> Floats:
+    def align(columns: Columns, values: Floats) -> Floats:
         return values.reshape(tuple(tree.sizes[i] if i in columns else 1 for i in every))
 
-    return every, aligned(kept, table) * aligned(more, factor)
+    return every, align(kept, table) * align(more, factor)
 
 
-def _summed(kept: Columns, table: Floats, wanted: set[int]) -> tuple[Columns, Floats]:
+def _sum_out(kept: Columns, table: Floats, wanted: set[int]) -> tuple[Columns, Floats]:
     columns = tuple(i for i in kept if i in wanted)
     return columns, marginal(table, kept, columns)

@@ -89,7 +89,7 @@ class MWEM(Mechanism[SyntheticCounts]):
         rest = 1.0 if total is None else 1 - _FOR_TOTAL
         choices, measurements = (budget.part(rest * share) for share in (_FOR_CHOICES, 1 - _FOR_CHOICES))
         chooser = Exponential(sensitivity=float(UNIT), epsilon=choices.selection(rounds), adjacency=adjacency)
-        noise = measurements.divided(rounds)[0].additive(1.0, adjacency=adjacency)
+        noise = measurements.divide(rounds)[0].additive(1.0, adjacency=adjacency)
         store(self, rounds=rounds, adjacency=adjacency, total=total, selection=chooser, measurement=noise)
 
     def _check_facts(self, adjacency: Adjacency) -> None:
@@ -165,7 +165,7 @@ class MWEM(Mechanism[SyntheticCounts]):
             chosen = self.selection.draw(np.abs(exact - queries.near(model)), rng)
             noisy = float(self.measurement.draw(_share(exact[chosen]), rng))
             measured.append((self.workload.row(chosen), min(max(noisy, 0.0), n)))
-            model = _corrected(model, measured if self.passes > 1 else measured[-1:], n, self.passes)
+            model = _multiplicative_weights(model, measured if self.passes > 1 else measured[-1:], n, self.passes)
         return SyntheticCounts(self.workload, choice("output", self.output, {"last": model, "average": average}))
 
     def _measured_total(self, x: Any, rng: Rng) -> float:
@@ -180,7 +180,7 @@ def _share(answer: Any) -> Any:
     return float(exact) if Fraction(float(exact)) == exact else exact
 
 
-def _corrected(model: Floats, measured: list[tuple[Floats, float]], n: float, passes: int) -> Floats:
+def _multiplicative_weights(model: Floats, measured: list[tuple[Floats, float]], n: float, passes: int) -> Floats:
     """The model after ``passes`` rounds of multiplicative weights over what was measured; public."""
     for _ in range(passes):
         for weights, answer in measured:

@@ -109,11 +109,11 @@ class Plan:
     def explain(self, n: int) -> Explanation:
         """The cost, and the error that noise alone brings for ``n`` records."""
         n, sizes = whole("n", n, low=1), self.domain.sizes
-        ones = [min(self._expected((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
+        ones = [min(self._expected_error((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
         pairs = self.pairs
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
         rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
-        twos = [min(self._expected(pair, rest / measured) / n, 1.0) for pair in pairs]
+        twos = [min(self._expected_error(pair, rest / measured) / n, 1.0) for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return Explanation(
             event=self.event,
@@ -125,7 +125,7 @@ class Plan:
             workload_error=_mean([_along_a_tree(columns, known) for columns in self.workload]),
         )
 
-    def _expected(self, columns: Columns, rho: float) -> float:
+    def _expected_error(self, columns: Columns, rho: float) -> float:
         """Half the L1 norm of the noise on a set's counts, in records."""
         shape = [self.domain.sizes[i] for i in columns]
         square = difference_square(shape)[self.adjacency == Adjacency.REPLACE]

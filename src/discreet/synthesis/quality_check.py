@@ -21,8 +21,8 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng, RngLike, as_rng
 from discreet.release import ONE_RECORD, Enforced, Release
 from discreet.schema import Declaration, Schema
-from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, declared, paired_counts
-from discreet.synthesis.train_and_test import check_target, correct, learned
+from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, as_declared, paired_counts
+from discreet.synthesis.train_and_test import check_target, correct, train_classifier
 from discreet.workloads import AllRanges
 
 __all__ = ["QualityCheck"]
@@ -64,7 +64,7 @@ class QualityCheck:
     label = "quality check"
 
     def __post_init__(self, epsilon: float | None, delta: float | None, rho: float | None) -> None:
-        adjacency, facts = Adjacency(self.adjacency), declared(self.schema)
+        adjacency, facts = Adjacency(self.adjacency), as_declared(self.schema)
         if adjacency is Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but a blank row is in a cell of its own: use another.")
         whole("n", self.n, low=1)
@@ -102,7 +102,7 @@ class QualityCheck:
     @property
     def unit(self) -> str:
         """A row, or the schema's unit, of which one row counts."""
-        name = declared(self.schema).unit
+        name = as_declared(self.schema).unit
         return ONE_RECORD if name is None else Enforced(name)
 
     def error(self, confidence: float = 0.95) -> float:
@@ -111,11 +111,11 @@ class QualityCheck:
 
     def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[dict[str, float]]]:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
-        source, read = as_rng(rng), Encoder(declared(self.schema)).prepared(data)
+        source, read = as_rng(rng), Encoder(as_declared(self.schema)).prepared(data)
         if self.target is not None:
             _ = self._model  # what can fail about the public table fails here
         return lambda: Release(
-            self._drawn(read(), source),
+            self._draw_figures(read(), source),
             self.event,
             reproducible=source.reproducible,
             label=self.label,
@@ -127,7 +127,7 @@ class QualityCheck:
         """The noisy figures."""
         return self.prepared(data, rng)()
 
-    def _drawn(self, rows: Encoded, rng: Rng) -> dict[str, float]:
+    def _draw_figures(self, rows: Encoded, rng: Rng) -> dict[str, float]:
         private = CodedTable(rows, self.bins)
         exact = np.array([self._exact(private, name) for name in self.entries], object)
         noisy = np.asarray(self.mechanism.draw(exact, rng), np.float64)
@@ -162,7 +162,7 @@ class QualityCheck:
     @cached_property
     def _model(self) -> Any:
         assert self.target is not None
-        return learned(self.public, self.target)
+        return train_classifier(self.public, self.target)
 
 
 def _total(gaps: NDArray[Any]) -> int:

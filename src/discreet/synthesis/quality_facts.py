@@ -15,9 +15,9 @@ import numpy as np
 
 from discreet.encoding import Encoder
 from discreet.schema import Categories, Declaration, Schema
-from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, declared, paired_counts
+from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, as_declared, paired_counts
 from discreet.synthesis.scores import column_shapes, correlation, pair_trends
-from discreet.synthesis.train_and_test import check_target, correct, learned
+from discreet.synthesis.train_and_test import check_target, correct, train_classifier
 from discreet.workloads import AllRanges
 
 __all__ = ["marginal_errors", "quality", "range_errors"]
@@ -47,7 +47,7 @@ def quality(
     >>> facts["marginals"]["2"]["mean"], facts["sdmetrics"]["score"], facts["private"]
     (0.0, 1.0, False)
     """
-    facts = declared(schema)
+    facts = as_declared(schema)
     if target is not None:
         check_target(facts.schema, target)
     read = Encoder(facts, one_row_a_unit=False).read
@@ -123,7 +123,7 @@ def _correlations(real: CodedTable, synthetic: CodedTable) -> dict[str, Any]:
     """Pearson's matrices of the columns of numbers, and how far they are apart."""
     names = real.numeric
     matrices = [
-        [[1.0 if a == b else _defined(correlation(table, a, b)) for b in names] for a in names]
+        [[1.0 if a == b else _none_for_nan(correlation(table, a, b)) for b in names] for a in names]
         for table in (real, synthetic)
     ]
     gaps = [
@@ -160,13 +160,13 @@ def _learning(real: CodedTable, synthetic: CodedTable, target: str, holdout: Any
     commonest = int(np.bincount(real.codes[target][train], minlength=real.size(target))[:-1].argmax())
     return {
         "target": target,
-        "synthetic": float(correct(learned(synthetic, target), test, target, rows).mean()),
-        "real": float(correct(learned(real, target, train), test, target, rows).mean()),
+        "synthetic": float(correct(train_classifier(synthetic, target), test, target, rows).mean()),
+        "real": float(correct(train_classifier(real, target, train), test, target, rows).mean()),
         "commonest": float((test.codes[target][rows] == commonest).mean()),
     }
 
 
-def _defined(value: float) -> float | None:
+def _none_for_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 

@@ -80,7 +80,7 @@ def rake(
     for _ in range(sweeps):
         if walk.sweep() < tolerance * total:
             break
-    return walk.finished(total)
+    return walk.agreeing_tables(total)
 
 
 class _Walk:
@@ -94,7 +94,7 @@ class _Walk:
         self.tables = [np.full(shape, total / math.prod(shape)) for shape in shapes]
         self.masks = dict(enumerate(possible))  # each is applied once, as a factor
         self.groups: list[list[tuple[Columns, list[Target]]]] = [[] for _ in tree.cliques]
-        for columns, group in grouped(targets):
+        for columns, group in group_targets(targets):
             home = tree.home(columns)
             assert home is not None, "every measured set lies in a clique"
             self.groups[home].append((columns, group))
@@ -136,12 +136,12 @@ class _Walk:
 
     def _pass(self, source: int, place: int) -> None:
         """Carry what changed from one clique to its neighbour."""
-        shared = self.tree.shared(max(source, place))
+        shared = self.tree.separator(max(source, place))
         new = marginal(self.tables[source], self.tree.cliques[source], shared)
         old = marginal(self.tables[place], self.tree.cliques[place], shared)
         multiply(self.tables[place], self.tree.cliques[place], shared, _ratio(new, old))
 
-    def finished(self, total: float) -> list[Floats]:
+    def agreeing_tables(self, total: float) -> list[Floats]:
         """The tables, in agreement, from the root outwards."""
         for place in range(len(self.tables)):
             if place:
@@ -150,11 +150,11 @@ class _Walk:
         return [table * scale for table in self.tables]
 
 
-def grouped(targets: Sequence[Target]) -> list[tuple[Columns, list[Target]]]:
+def group_targets(targets: Sequence[Target]) -> list[tuple[Columns, list[Target]]]:
     """The targets by the largest sets that hold them: what lies in such a set is scaled on its counts, which are few.
 
     >>> noisy = [Target(columns, np.zeros(0), 1.0) for columns in [(0,), (1,), (0, 1), (2,)]]
-    >>> [(columns, len(group)) for columns, group in grouped(noisy)]
+    >>> [(columns, len(group)) for columns, group in group_targets(noisy)]
     [((0, 1), 3), ((2,), 1)]
     """
     found: dict[Columns, list[Target]] = {}

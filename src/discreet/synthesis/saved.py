@@ -35,7 +35,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "statement": dict(model.statement),
         "kind": model.kind,
-        "declaration": _told(domain.declaration),
+        "declaration": _as_schema_facts(domain.declaration),
         "bins": {n: list(domain.edges(n)) for n, c in domain.declaration.schema.items() if isinstance(c, Bounded)},
         "structural_zeros": [[list(n), [list(v) for v in values]] for n, values in domain.structural_zeros.items()],
         "dependencies": {n: [source, list(values.items())] for n, (source, values) in domain.dependencies.items()},
@@ -100,11 +100,11 @@ def _check_place(tree: Tree, place: int) -> None:
     clique, earlier = tree.cliques[place], {i for c in tree.cliques[:place] for i in c}
     if list(clique) != sorted(set(clique)) or not tree.parents[place] <= max(place - 1, 0):
         raise ValueError("the cliques make no tree")
-    if set(clique) & earlier != set(tree.shared(place)):
+    if set(clique) & earlier != set(tree.separator(place)):
         raise ValueError("the cliques make no tree")
 
 
-def _told(facts: Declaration) -> dict[str, Any]:
+def _as_schema_facts(facts: Declaration) -> dict[str, Any]:
     """A declaration as a schema file says it."""
     columns: dict[str, Any] = {}
     for name, column in facts.schema.items():

@@ -37,7 +37,7 @@ from discreet.errors import BudgetExceeded
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.grid import double_root_above
 from discreet.random import Streams
-from discreet.synthesis.counting import Codes, Columns, counts, difference_square, projected, whole_residual
+from discreet.synthesis.counting import Codes, Columns, counts, difference_square, project_residual, whole_residual
 
 __all__ = ["Spending", "error_of"]
 
@@ -69,7 +69,7 @@ class Spending:
         shape = tuple(sizes[i] for i in columns)
         square = difference_square(shape)[self._replaced]
         noisy = self._noisy(whole_residual(counts(codes, columns, sizes)), Fraction(square), rho)
-        return projected(noisy), math.sqrt(square / (2 * rho)) / math.prod(shape)
+        return project_residual(noisy), math.sqrt(square / (2 * rho)) / math.prod(shape)
 
     def errors(self, exact: Sequence[float], rho: float) -> Floats:
         """Noisy L1 errors of a model whose own counts are public."""

@@ -17,7 +17,7 @@ from discreet.synthesis.counting import Columns
 from discreet.synthesis.raking import rake
 from discreet.synthesis.trees import Tree
 
-__all__ = ["Impossible", "category", "masked", "possible_in", "something_is_possible"]
+__all__ = ["Impossible", "category", "mask_of", "possible_in", "something_is_possible"]
 
 Floats = NDArray[np.float64]
 Impossible = Mapping[Columns, NDArray[np.bool_]]
@@ -31,7 +31,7 @@ def category(name: str, column: Any, value: Any) -> int:
     return column.labels.index(value)
 
 
-def masked(schema: Schema, names: Sequence[str], places: Columns, values: Sequence[Any]) -> NDArray[np.bool_]:
+def mask_of(schema: Schema, names: Sequence[str], places: Columns, values: Sequence[Any]) -> NDArray[np.bool_]:
     """Where the listed combinations of some columns lie; one axis a column, in the order of ``places``."""
     if len(set(names)) < len(names) or not names:
         raise ValueError(f"structural_zeros of {names!r} must be about different columns, at least one.")

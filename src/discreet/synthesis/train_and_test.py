@@ -12,7 +12,7 @@ from discreet.errors import extra
 from discreet.schema import Categories
 from discreet.synthesis.coded_table import CodedTable
 
-__all__ = ["check_target", "correct", "learned"]
+__all__ = ["check_target", "correct", "train_classifier"]
 
 
 def check_target(table: Any, target: str) -> None:
@@ -36,7 +36,7 @@ def features(table: CodedTable, target: str) -> Any:
     return hstack(parts, format="csr")
 
 
-def learned(table: CodedTable, target: str, rows: slice = slice(None)) -> Any:
+def train_classifier(table: CodedTable, target: str, rows: slice = slice(None)) -> Any:
     """A plain logistic regression of the target's categories on everything else, without privacy of its own."""
     with extra("sklearn"):
         from sklearn.exceptions import ConvergenceWarning

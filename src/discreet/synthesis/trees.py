@@ -37,7 +37,7 @@ class Tree:
         """How many cells each of the columns has."""
         return tuple(self.sizes[i] for i in columns)
 
-    def shared(self, place: int) -> Columns:
+    def separator(self, place: int) -> Columns:
         """What a clique shares with its parent; the root, nothing."""
         if not place:
             return ()
@@ -65,15 +65,15 @@ def junction_tree(sizes: Sequence[int], sets: Iterable[Columns]) -> Tree:
     >>> tree.cliques, tree.parents, tree.cells
     (((0, 1), (1, 2), (3,)), (0, 0, 0), 10)
     """
-    return _rooted(tuple(sizes), _eliminated(sizes, sets))
+    return _junction_tree(tuple(sizes), _eliminate(sizes, sets))
 
 
 def tree_cells(sizes: Sequence[int], sets: Iterable[Columns]) -> int:
     """How many cells that tree has."""
-    return sum(math.prod(sizes[i] for i in clique) for clique in _eliminated(sizes, sets))
+    return sum(math.prod(sizes[i] for i in clique) for clique in _eliminate(sizes, sets))
 
 
-def _eliminated(sizes: Sequence[int], sets: Iterable[Columns]) -> list[frozenset[int]]:
+def _eliminate(sizes: Sequence[int], sets: Iterable[Columns]) -> list[frozenset[int]]:
     """The largest cliques, in the order of elimination."""
     neighbours: list[set[int]] = [set() for _ in sizes]
     for columns in sets:
@@ -102,7 +102,7 @@ def _weight(sizes: Sequence[int], column: int, neighbours: list[set[int]]) -> in
     return math.prod(sizes[i] for i in neighbours[column]) * sizes[column]
 
 
-def _rooted(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> Tree:
+def _junction_tree(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> Tree:
     """Each clique hangs on the earlier one that shares most: a maximum spanning tree, which is a junction tree."""
     root = max(range(len(cliques)), key=lambda place: (math.prod(sizes[i] for i in cliques[place]), -place))
     order, parents, left = [root], [0], [place for place in range(len(cliques)) if place != root]

@@ -17,7 +17,7 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng
 from discreet.schema import Categories, Unlisted
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
-from discreet.statistics.ranks import UNIT, RankChoice, counted
+from discreet.statistics.ranks import UNIT, RankChoice, positions_from_counts
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.columns import Bins, even_edges
 from discreet.tables.passes import GroupedRows, Pass, Stats
@@ -171,7 +171,7 @@ class Quantile(Aggregate):
         return None  # what is stated is a rank: which values have it is not released
 
     def noisy(self, rows: GroupedRows, mechanism: RankChoice, stats: Stats, rng: Rng) -> NDArray[np.float64]:
-        chosen = [mechanism.choose(counted(counts), rng) for counts in stats.bins(self.cut(rows))]
+        chosen = [mechanism.choose(positions_from_counts(counts), rng) for counts in stats.bins(self.cut(rows))]
         return np.array(chosen, np.float64).reshape(-1, 1)
 
     def describe_error(self, rows: GroupedRows, mechanism: RankChoice) -> str:
@@ -212,7 +212,7 @@ class Quantiles(Quantile):
         return np.stack(columns, axis=1)
 
     def noisy(self, rows: GroupedRows, mechanism: Any, stats: Stats, rng: Rng) -> NDArray[np.float64]:
-        chosen = [mechanism.choose(spread(counted(counts), _FINER), rng) for counts in stats.bins(self.cut(rows))]
+        chosen = [mechanism.choose(spread(positions_from_counts(counts), _FINER), rng) for counts in stats.bins(self.cut(rows))]
         return np.array(chosen, np.float64).reshape(stats.size, len(self.q)) // (1 << _FINER)
 
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:

@@ -46,7 +46,7 @@ class Score(Protocol):
         ...
 
 
-def _predicted(model: Any, rows: Any) -> Any:
+def _predict(model: Any, rows: Any) -> Any:
     return model.predict(rows)
 
 
@@ -66,7 +66,7 @@ class Correct(Mechanism[int]):
     """
 
     epsilon: float
-    predict: Predict = _predicted
+    predict: Predict = _predict
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     label = "correct predictions"
@@ -140,7 +140,7 @@ class Total(Mechanism[float]):
         return float(self._sum.release(values, rng).value)
 
 
-def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predicted, **budget: Any) -> Total:
+def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predict, **budget: Any) -> Total:
     """A score for regressions on (X, y): minus the squared errors, each relative to the width of the target's bounds.
 
     Predictions and targets are cut to the bounds; what is no number counts nothing.

@@ -127,13 +127,13 @@ class Selection:
         for each in self._operations:
             if (prepare := getattr(each, "prepared", None)) is not None:
                 prepare(data, streams.public(0))
-        return lambda: self._released(data, streams)
+        return lambda: self._release_choice(data, streams)
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[Chosen]:
         """Train, compare, and give the best."""
         return self.prepared(data, rng)()
 
-    def _released(self, data: Any, streams: Streams) -> Release[Chosen]:
+    def _release_choice(self, data: Any, streams: Streams) -> Release[Chosen]:
         # what is drawn here says nothing of the data, so replay makes the same number of runs of the same candidates
         counted = noised("number of runs", 0, "l1", 0, lambda: draw_runs(runs_of(self.event), streams.sampling(0)))
         best: Chosen | None = None

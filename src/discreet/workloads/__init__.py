@@ -19,7 +19,7 @@ from __future__ import annotations
 from discreet.workloads.buckets import Adaptive, adaptive
 from discreet.workloads.comparison import Comparison, compare
 from discreet.workloads.explicit import Explicit, four_queries
-from discreet.workloads.inference import Constraints, fitted, project
+from discreet.workloads.inference import Constraints, constrained_inference, project
 from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import Matrix, all_queries
 from discreet.workloads.measurement import Joint, Measure, Measurement, infer, measure
@@ -52,7 +52,7 @@ __all__ = [
     "all_queries",
     "answer",
     "compare",
-    "fitted",
+    "constrained_inference",
     "four_queries",
     "fourier",
     "hierarchy",

@@ -121,14 +121,14 @@ class Adaptive(Mechanism[Answers]):
     def draw(self, data: Any, rng: Rng) -> Answers:
         """Choose, measure, even out. The histogram holds whole counts; see ``counts`` for the rest."""
         x = counts(data, self.workload.shape)
-        place = self.choice.draw([float(score) for score in self.compared(x)], rng)
+        place = self.choice.draw([float(score) for score in self.scores_of_widths(x)], rng)
         width, query = self.widths[place], self.queries[place]
         starts = np.arange(0, x.size, width)
         found = query.draw(np.add.reduceat(x.astype(object), starts), rng).estimate
         sizes = np.diff(np.append(starts, x.size))
         return Answers(self.workload, np.repeat(found / sizes, sizes))
 
-    def compared(self, x: NDArray[Any]) -> list[int]:
+    def scores_of_widths(self, x: NDArray[Any]) -> list[int]:
         """-⌊2²⁰ s⌋ of each width: private, and moved by one record by at most the choice's sensitivity."""
         errors = [self.score(x, place) for place in range(len(self.widths))]
         moved = [self.reach(place) for place in range(len(self.widths))]
@@ -142,7 +142,7 @@ class Adaptive(Mechanism[Answers]):
 
     def reach(self, place: int) -> int:
         """What one record moves the score of a width by, at most; that of single cells by nothing."""
-        return 0 if self.widths[place] == 1 else _above(self._moved(self.widths[place]))
+        return 0 if self.widths[place] == 1 else _above(self._squared_sensitivity(self.widths[place]))
 
     def score(self, x: NDArray[Any], place: int) -> int:
         """⌊2¹⁶ u⌋ of a width: private, and moved by one record by at most ``reach``."""
@@ -168,7 +168,7 @@ class Adaptive(Mechanism[Answers]):
             apart = np.cumsum(apart, axis=1)
         return Fraction(int((apart * apart).sum()), width * width)
 
-    def _moved(self, width: int) -> Fraction:
+    def _squared_sensitivity(self, width: int) -> Fraction:
         """The square of what one record moves u by, at most."""
         if isinstance(self.workload, Identity):
             return self._factor * Fraction(width - 1, width)

@@ -72,14 +72,14 @@ def compare(
     optimised                2.902     1.009
     SVD lower bound          2.876     1.000
     """
-    chosen = strategies if strategies is not None else _named(workload, noise)
+    chosen = strategies if strategies is not None else _strategies_by_name(workload, noise)
     errors = {
         name: math.sqrt(unit_error(workload, strategy, noise) / workload.queries) for name, strategy in chosen.items()
     }
     return Comparison(workload, noise, errors, math.sqrt(svd_bound(workload) / workload.queries))
 
 
-def _named(workload: Workload, noise: Noise) -> dict[str, Strategy]:
+def _strategies_by_name(workload: Workload, noise: Noise) -> dict[str, Strategy]:
     found = {"identity": identity(workload), "optimised": optimise(workload, noise=noise)}
     if len(workload.shape) == 1 or isinstance(workload, Product):
         found |= {

@@ -37,7 +37,7 @@ from scipy.linalg.lapack import dpttrf, dpttrs
 from scipy.optimize import brentq
 from scipy.special import ellipj, ellipkm1
 
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Filters", "inverse_root_poles", "optimal_filters"]
@@ -240,11 +240,11 @@ class Filters(Strategy):
         for i in range(self.u.size - 1, -1, -1):
             tail = g[i] + (a[i + 1] * tail if i + 1 < self.u.size else 0.0)
             largest = max(largest, tail, key=np.sum)
-        return raised(float(largest.sum()) ** (1 / p), 8 * self.u.size + self.poles.size)
+        return round_up(float(largest.sum()) ** (1 / p), 8 * self.u.size + self.poles.size)
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive, so columns are at an angle of at most 90°: √2 in L2, 2 in L1."""
-        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
+        return round_up(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """tr(T⁻¹ X⁻¹) for the workload the filters were made for: q₀ tr(T⁻¹U) + b n + Σ vⱼ tr((T + tⱼU)⁻¹U)."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Fourier", "fixed_point_fft", "optimal_fourier"]
@@ -147,7 +147,7 @@ class Fourier(Strategy):
         back: Floats = np.fft.irfft(spectrum, self.circle, axis=0) * self.circle
         return back[: self.n]
 
-    def _filtered(self, v: Floats, spectrum: Floats) -> Floats:
+    def _filter(self, v: Floats, spectrum: Floats) -> Floats:
         padded = np.zeros((self.circle, *v.shape[1:]))
         padded[: self.n] = v
         out: Floats = np.fft.ifft(np.fft.fft(padded, axis=0) * spectrum.reshape(-1, *[1] * (v.ndim - 1)), axis=0).real
@@ -155,11 +155,11 @@ class Fourier(Strategy):
 
     def gram_apply(self, v: Floats) -> Floats:
         """A circular convolution."""
-        return self._filtered(v, self._spectrum)
+        return self._filter(v, self._spectrum)
 
     def covariance(self, v: Floats) -> Floats:
         """The inverse convolution, on the circle."""
-        return self._filtered(v, 1 / self._spectrum)
+        return self._filter(v, 1 / self._spectrum)
 
     def estimate(self, y: Floats) -> Floats:
         """The inverse on the circle, of which the cells are a part."""
@@ -173,8 +173,8 @@ class Fourier(Strategy):
         """
         slack = 64 * self.circle
         if power_of(norm) == 2:
-            return raised(math.sqrt(float(self._spectrum.sum()) / self.circle), slack)
-        return raised(max(float(self._absolute(j).sum()) for j in range(self.n)), slack)
+            return round_up(math.sqrt(float(self._spectrum.sum()) / self.circle), slack)
+        return round_up(max(float(self._absolute(j).sum()) for j in range(self.n)), slack)
 
     def _absolute(self, cell: int) -> Floats:
         angles = 2 * np.pi * (np.arange(self._half) * cell % self.circle) / self.circle

@@ -10,7 +10,7 @@ cost no privacy. Consistency of sums needs no constraint, because every answer i
 
 **Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate
 z in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
-any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``fitted`` takes
+any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``constrained_inference`` takes
 M = W for a given workload: its total squared error never grows, in any run. Without one it takes M = A, the norm of the
 measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on
 many empty cells has a bias that adds up in wide ranges.
@@ -31,7 +31,7 @@ from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import Measured
 from discreet.workloads.workload import Floats, Identity, Workload
 
-__all__ = ["Constraints", "Monotone", "check", "fitted", "project"]
+__all__ = ["Constraints", "Monotone", "check", "constrained_inference", "project"]
 
 Monotone = Literal["increasing", "decreasing"]
 _DIRECTIONS = {"increasing": 1, "decreasing": -1}
@@ -99,7 +99,7 @@ def _simplex(z: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(z - shifts[last], 0.0))
 
 
-def fitted(
+def constrained_inference(
     strategy: Measured, y: Floats, constraints: Constraints | None = None, workload: Workload | None = None
 ) -> Floats:
     """The histogram nearest to the least-squares one that satisfies the constraints, in the norm of the workload.
@@ -112,7 +112,7 @@ def fitted(
     round by round.
 
     >>> from discreet.workloads.trees import Hierarchy
-    >>> fitted(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
+    >>> constrained_inference(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
     [2.0, 0.0, 4.0]
     """
     check(constraints, strategy.shape)
@@ -129,12 +129,12 @@ def fitted(
     if isinstance(workload, Identity):
         return project(z, nonnegative=constraints.nonnegative, monotone=constraints.monotone, total=constraints.total)
     if workload is None:
-        return _bounded(strategy.gram_apply, strategy.adjoint(y), z, constraints)
+        return _minimise_bounded(strategy.gram_apply, strategy.adjoint(y), z, constraints)
     on_a_grid = nearest_nonnegative(workload, z, constraints.total) if constraints.monotone is None else None
     if on_a_grid is not None:
         return on_a_grid
     gram = _on_tables(workload)
-    return _bounded(gram, gram(z), z, constraints)
+    return _minimise_bounded(gram, gram(z), z, constraints)
 
 
 def _rising_sums(z: Floats, workload: Prefix | AllRanges) -> Floats:
@@ -151,7 +151,7 @@ def _on_tables(workload: Workload) -> Quadratic:
     return lambda v: workload.gram_apply(v.reshape(-1)).reshape(v.shape)
 
 
-def _bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> Floats:
+def _minimise_bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> Floats:
     """min ½ xᵀMᵀM x - linearᵀx over the constraints, started at z; a total is met by multipliers (Hestenes 1969)."""
     if facts.total is None:
         return _least(gram, linear, z, facts)

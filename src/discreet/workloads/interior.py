@@ -70,7 +70,7 @@ class Bands:
             offset = sum(step * stride for step, stride in zip(steps, strides, strict=True))
             if steps >= (0,) * len(steps):  # the first step that is not zero is downward
                 rows[offset] += reduce(
-                    np.multiply.outer, [_moved(*axis, step) for axis, step in zip(self.axes, steps, strict=True)]
+                    np.multiply.outer, [_below_diagonal(*axis, step) for axis, step in zip(self.axes, steps, strict=True)]
                 ).reshape(-1)
         return rows
 
@@ -81,7 +81,7 @@ class Bands:
         return sum(step * math.prod(self.shape[axis + 1 :]) for axis, step in enumerate(reach))
 
 
-def _moved(diagonal: Floats, beside: Floats, step: int) -> Floats:
+def _below_diagonal(diagonal: Floats, beside: Floats, step: int) -> Floats:
     """The entry ``step`` below the diagonal, in each column."""
     return diagonal if step == 0 else np.append(beside, 0.0) if step > 0 else np.append(0.0, beside)
 
@@ -134,7 +134,7 @@ def nearest_nonnegative(workload: Workload, z: Floats, total: float | None = Non
         return np.transpose(workload.gram_apply(moved.reshape(-1)).reshape(moved.shape), order)
 
     with np.errstate(all="ignore"):  # what is no number is never certified
-        x = _Path(inverse, gram, np.transpose(z, order), total).solved()
+        x = _Path(inverse, gram, np.transpose(z, order), total).solve()
     return None if x is None else np.transpose(x, back)
 
 
@@ -155,19 +155,19 @@ class _Path:
     def _pull(self, x: Floats) -> Floats:
         return np.asarray(self.gram(x - self.z))
 
-    def solved(self) -> Floats | None:
+    def solve(self) -> Floats | None:
         """The end of the path, if it is reached."""
         try:
             for _ in range(_STEPS):
-                if self._certified():
-                    return self._rounded()
-                if not self._advanced():
+                if self._is_certified():
+                    return self._round_to_zero()
+                if not self._advance():
                     return None
         except (ArithmeticError, np.linalg.LinAlgError):  # numbers beyond what doubles hold, or no factor
             return None
         return None
 
-    def _certified(self) -> bool:
+    def _is_certified(self) -> bool:
         """Whether p - d is small beside p, or beside all that the answers are."""
         pull = self._pull(self.x)
         worth = float((self.x - self.z).ravel() @ pull.ravel()) / 2
@@ -175,7 +175,7 @@ class _Path:
         dual = self.lift * (self.total or 0.0) - float((both * (self.z + self.inverse.apply(both) / 2)).sum())
         return worth - dual <= _GAP * worth + _GAP**2 * self.length
 
-    def _rounded(self) -> Floats:
+    def _round_to_zero(self) -> Floats:
         """Cells that are zero in the limit are zero: those whose slope outweighs them."""
         x = np.where(self.x < self.slope * self.middle, 0.0, self.x)
         if self.total is None:
@@ -183,7 +183,7 @@ class _Path:
         x = x if x.any() else self.x  # a total far below the noise: no cell outweighs its slope
         return np.asarray(x * (self.total / x.sum()))
 
-    def _advanced(self) -> bool:
+    def _advance(self) -> bool:
         x, slope, size = self.x, self.slope, self.x.size
         ratio = x / slope
         factor = self.inverse.lower.copy()

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from discreet.workloads.explicit import Explicit
 from discreet.workloads.ranges import AllRanges, Prefix
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_of
 
-__all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantised", "whole_product"]
+__all__ = ["AllQueries", "Matrix", "all_queries", "optimal_matrix", "quantise", "whole_product"]
 
 _HALF = 20  # binary places of half a matrix entry
 _PLACES = 2 * _HALF  # binary places that are kept of a matrix entry, relative to the largest
 
 
-def quantised(matrix: Floats) -> tuple[Floats, int]:
+def quantise(matrix: Floats) -> tuple[Floats, int]:
     """Whole numbers M and ``bits``; M·2^-bits is ``matrix`` to 40 places, times a power of two that makes it near 1.
 
     Small whole entries are kept as they are. The scale of a strategy is of no consequence: its sensitivity has it too.
 
-    >>> whole, bits = quantised(np.array([[0.5, 3.25]]))
+    >>> whole, bits = quantise(np.array([[0.5, 3.25]]))
     >>> (whole * 2.0**-bits).tolist()
     [[0.125, 0.8125]]
     """
@@ -71,7 +71,7 @@ class Matrix(Strategy):
 
     @cached_property
     def _whole(self) -> tuple[Floats, int]:
-        return quantised(np.asarray(self.matrix, np.float64))
+        return quantise(np.asarray(self.matrix, np.float64))
 
     @cached_property
     def values(self) -> Floats:
@@ -130,14 +130,14 @@ class Matrix(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """The largest norm of a column."""
-        return raised(float(np.linalg.norm(self.values, ord=power_of(norm), axis=0).max()), self.rows + 2)
+        return round_up(float(np.linalg.norm(self.values, ord=power_of(norm), axis=0).max()), self.rows + 2)
 
     def difference_norm(self, norm: Norm) -> float:
         """Every pair of columns."""
         a = self.values
         power = power_of(norm)
         gaps = [float((np.abs(a - a[:, j, None]) ** power).sum(axis=0).max()) for j in range(a.shape[1])]
-        return raised(max(gaps) ** (1 / power), self.rows + 4)
+        return round_up(max(gaps) ** (1 / power), self.rows + 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +195,11 @@ class AllQueries(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """The workload's."""
-        return raised(self.workload.column_norm(norm), 2)
+        return round_up(self.workload.column_norm(norm), 2)
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive: at most √2 columns in L2, 2 in L1."""
-        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
+        return round_up(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """tr(G G⁻¹) = n for the workload itself."""

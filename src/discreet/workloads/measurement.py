@@ -35,7 +35,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.workloads.inference import Constraints, fitted
+from discreet.workloads.inference import Constraints, constrained_inference
 from discreet.workloads.matrices import Matrix, all_queries
 from discreet.workloads.strategy import Measured, Strategy, answers, check_histogram, counts
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Workload
@@ -86,7 +86,7 @@ class Measure(Mechanism[Measurement]):
         self, epsilon: float | None, delta: float | None, rho: float | None, adjacency: Adjacency | str
     ) -> None:
         budget, relation = Budget(epsilon, delta, rho), Adjacency(adjacency)
-        strategy = self.strategy.suited("gaussian" if budget.gaussian else "laplace")
+        strategy = self.strategy.for_noise("gaussian" if budget.gaussian else "laplace")
         if strategy.rows > _MOST_ROWS:
             raise ValueError(
                 f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
@@ -191,9 +191,9 @@ class Joint(Measured):
         if len({id(part.strategy) for part in self.parts}) == 1:
             return self.parts[0].strategy.covariance(v) / sum(1 / part.variance for part in self.parts)
         columns = v.reshape(math.prod(self.shape), -1).T
-        return np.stack([self._solved(column) for column in columns], axis=1).reshape(v.shape)
+        return np.stack([self._solve(column) for column in columns], axis=1).reshape(v.shape)
 
-    def _solved(self, column: Floats) -> Floats:
+    def _solve(self, column: Floats) -> Floats:
         size = column.size
 
         def gram(x: Floats) -> Floats:
@@ -235,6 +235,6 @@ def infer(
     """
     parts = [measurements] if isinstance(measurements, Measurement) else list(measurements)
     if len(parts) == 1:
-        return fitted(parts[0].strategy, parts[0].values, constraints, workload)
+        return constrained_inference(parts[0].strategy, parts[0].values, constraints, workload)
     joint = Joint(parts)
-    return fitted(joint, joint.values, constraints, workload)
+    return constrained_inference(joint, joint.values, constraints, workload)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from discreet.workloads.matrices import quantised, whole_product
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.matrices import quantise, whole_product
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["PIdentity", "error_and_gradient", "optimal_p_identity"]
@@ -101,7 +101,7 @@ class PIdentity(Strategy):
 
     @cached_property
     def _whole(self) -> tuple[Floats, int]:
-        return quantised(np.concatenate([self.cells[None], self.queries]))
+        return quantise(np.concatenate([self.cells[None], self.queries]))
 
     @cached_property
     def _values(self) -> tuple[Floats, Floats]:
@@ -160,11 +160,11 @@ class PIdentity(Strategy):
         """The largest norm of a column."""
         power = power_of(norm)
         cells, queries = self._values
-        return raised(float((cells**power + (queries**power).sum(axis=0)).max()) ** (1 / power), len(queries) + 4)
+        return round_up(float((cells**power + (queries**power).sum(axis=0)).max()) ** (1 / power), len(queries) + 4)
 
     def difference_norm(self, norm: Norm) -> float:
         """Entries are positive: at most √2 columns in L2, 2 in L1."""
-        return raised(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
+        return round_up(2 ** (1 / power_of(norm)), 2) * self.column_norm(norm)
 
     def closed_form(self, workload: Workload) -> float | None:
         """Σ Gⱼⱼ/Dⱼ² minus the correction of the Woodbury identity, with an implicit Gram matrix."""

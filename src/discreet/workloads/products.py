@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload
 
 __all__ = ["Product", "ProductStrategy"]
@@ -106,9 +106,9 @@ class ProductStrategy(Strategy):
     factors: Sequence[Strategy]
     name: str = "product"
 
-    def suited(self, noise: str) -> Strategy:
+    def for_noise(self, noise: str) -> Strategy:
         """Each factor's."""
-        factors = tuple(factor.suited(noise) for factor in self.factors)
+        factors = tuple(factor.for_noise(noise) for factor in self.factors)
         return (
             self if all(a is b for a, b in zip(factors, self.factors, strict=True)) else replace(self, factors=factors)
         )
@@ -173,7 +173,7 @@ class ProductStrategy(Strategy):
 
     def column_norm(self, norm: Norm) -> float:
         """Norms of columns multiply."""
-        return raised(math.prod(f.column_norm(norm) for f in self.factors), len(self.factors))
+        return round_up(math.prod(f.column_norm(norm) for f in self.factors), len(self.factors))
 
     def closed_form(self, workload: Workload) -> float | None:
         """Errors of product workloads multiply, and those of unions add."""

@@ -87,7 +87,7 @@ class Query(Mechanism[Answers]):
         self, epsilon: float | None, delta: float | None, rho: float | None, adjacency: Adjacency | str
     ) -> None:
         noise: Noise = "gaussian" if Budget(epsilon, delta, rho).gaussian else "laplace"
-        strategy = self.strategy.suited(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
+        strategy = self.strategy.for_noise(noise) if self.strategy is not None else optimise(self.workload, noise=noise)
         if strategy.shape != self.workload.shape:
             raise ValueError(
                 f"The strategy is over cells of shape {strategy.shape}, but the workload is over {self.workload.shape}."

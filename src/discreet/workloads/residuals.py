@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from discreet.workloads.marginals import Attributes, Marginals, dimension, marginal, others, part, subsets, volume
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_of
 
 __all__ = ["MarginalCounts", "Residuals", "optimal_marginals", "optimal_residuals"]
@@ -133,9 +133,9 @@ class Residuals(_OnMarginals):
     def column_norm(self, norm: Norm) -> float:
         """A column of d I - J has entries d - 1 once and -1 otherwise; norms multiply."""
         if power_of(norm) == 1:
-            return raised(sum(w * math.prod(2 * (self.cells[i] - 1) for i in s) for s, w in self._reals.items()), 64)
+            return round_up(sum(w * math.prod(2 * (self.cells[i] - 1) for i in s) for s, w in self._reals.items()), 64)
         squares = sum(w * w * math.prod(self.cells[i] * (self.cells[i] - 1) for i in s) for s, w in self._reals.items())
-        return raised(math.sqrt(squares), 64 + len(self.weights))
+        return round_up(math.sqrt(squares), 64 + len(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,13 +175,13 @@ class MarginalCounts(_OnMarginals):
     def column_norm(self, norm: Norm) -> float:
         """One cell of each marginal."""
         power = power_of(norm)
-        return raised(sum(w**power for w in self._reals.values()) ** (1 / power), len(self.weights) + 2)
+        return round_up(sum(w**power for w in self._reals.values()) ** (1 / power), len(self.weights) + 2)
 
     def difference_norm(self, norm: Norm) -> float:
         """Two cells that differ in every attribute share only the total."""
         power = power_of(norm)
         apart = sum(2 * w**power for s, w in self._reals.items() if s)
-        return raised(float(apart) ** (1 / power), len(self.weights) + 3)
+        return round_up(float(apart) ** (1 / power), len(self.weights) + 3)
 
 
 def optimal_residuals(workload: Marginals) -> Residuals:

@@ -35,7 +35,7 @@ from discreet.adjacency import Adjacency
 from discreet.mechanisms.values import check_numbers, numbers
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload, power_of
 
-__all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "raised"]
+__all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "round_up"]
 
 _BITS = 30  # finer answers are rounded to multiples of 2^-30, so that counts below 2^23 stay exact doubles
 _LONGEST = 1 << 200  # of a count
@@ -107,7 +107,7 @@ class Strategy(Measured):
         """How far a computed answer may be from the linear one."""
         return 0.0
 
-    def suited(self, noise: str) -> Strategy:
+    def for_noise(self, noise: str) -> Strategy:
         """The strategy for this kind of noise, where whoever made it left that open; otherwise itself."""
         return self
 
@@ -134,13 +134,13 @@ class Strategy(Measured):
         if adjacency is Adjacency.REPLACE:  # where nothing can move (one cell), a token keeps the noise well defined
             moved = max(self.difference_norm(norm), moved * 2.0**-40)
         loss = self.rounding + (2.0 ** -(_BITS + 1) if self.bits > _BITS else 0.0)
-        return raised(moved + 2 * loss * self.rows ** (1 / power_of(norm)), 8)
+        return round_up(moved + 2 * loss * self.rows ** (1 / power_of(norm)), 8)
 
 
-def raised(x: float, operations: int) -> float:
+def round_up(x: float, operations: int) -> float:
     """``x`` raised by more than the rounding of that many operations on positive doubles.
 
-    >>> raised(1.0, 4) > 1.0
+    >>> round_up(1.0, 4) > 1.0
     True
     """
     return x * (1 + (operations + 1) * 2.0**-51)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.workloads.strategy import Strategy, raised
+from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
 __all__ = ["Hierarchy", "Nested", "Wavelet", "tree_widths"]
@@ -131,7 +131,7 @@ class Hierarchy(Nested):
     name: str = "hierarchy"
     for_laplace: Hierarchy | None = field(default=None, repr=False)  # what suits Laplace noise, if that was left open
 
-    def suited(self, noise: str) -> Strategy:
+    def for_noise(self, noise: str) -> Strategy:
         """The tree for this noise, where the choice was left open."""
         return self.for_laplace if noise == "laplace" and self.for_laplace is not None else self
 
@@ -247,5 +247,5 @@ class Wavelet(Nested):
 def _norm(weights: Any, bits: int, norm: Norm) -> float:
     """The norm of whole weights in units of 2^-bits, a little raised."""
     if power_of(norm) == 1:
-        return raised(float(Fraction(sum(weights), 1 << bits)), 1)
-    return raised(math.sqrt(Fraction(sum(w * w for w in weights), 1 << 2 * bits)), 2)
+        return round_up(float(Fraction(sum(weights), 1 << bits)), 1)
+    return round_up(math.sqrt(Fraction(sum(w * w for w in weights), 1 << 2 * bits)), 2)

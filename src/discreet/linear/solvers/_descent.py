@@ -27,7 +27,7 @@ from discreet.linear.rows import Records
 from discreet.mechanisms.parameters import store
 from discreet.random.poisson import poisson_sample
 
-__all__ = ["COUNT_SHARE", "Descending", "Pace", "drawn", "sampled_noise"]
+__all__ = ["COUNT_SHARE", "Descending", "Pace", "sample_records", "sampled_noise"]
 
 COUNT_SHARE = 0.01
 CLIP = 0.4  # of gradients of norm up to √2: the noise shrinks more than the signal
@@ -76,14 +76,14 @@ class Descending(ABC):
         """What counts the records; nothing where their number is public."""
         return counting(self.problem, COUNT_SHARE)
 
-    def _stated(self, event: events.Event) -> events.Event:
+    def _under_its_adjacency(self, event: events.Event) -> events.Event:
         """A cost under add-remove, said of a step that takes the number of records as public where they are
         replaced.
         """
         replaced = self.problem.adjacency is Adjacency.REPLACE
         return events.ProvedUnder(adjacency=Adjacency.REPLACE, event=event) if replaced else event
 
-    def _counted(self, run: events.Event) -> events.Event:
+    def _with_count(self, run: events.Event) -> events.Event:
         """A run's cost, and the count's."""
         return run if self.counter is None else run + self.counter.event
 
@@ -132,7 +132,7 @@ class Descending(ABC):
         return w if norm <= largest else w * (largest / norm)
 
 
-def drawn(records: Records, rate: float, rng: random.Rng) -> Records:
+def sample_records(records: Records, rate: float, rng: random.Rng) -> Records:
     """A Poisson sample: each record by its own coin, a 64-bit word below ⌊rate·2^64⌋."""
     return records.take(poisson_sample(records.keys, rate, rng)) if rate < 1 else records
 

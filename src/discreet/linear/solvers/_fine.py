@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["moved", "products", "scores"]
+__all__ = ["subtract", "products", "scores"]
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def products(rows: Array, residuals: Array) -> tuple[Array, Array]:
     return total.T, error.T
 
 
-def moved(high: Array, low: Array, step: Array) -> tuple[Array, Array]:
+def subtract(high: Array, low: Array, step: Array) -> tuple[Array, Array]:
     """high + low - step, as a pair."""
     total, error = _two_sum(high, -step)
     total, error = _two_sum(total, error + low)

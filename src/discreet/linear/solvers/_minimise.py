@@ -136,13 +136,13 @@ class Minimisation:
 
     def _round(self, here: _Point, least: float, rough: bool, evaluate: Any) -> _Point:
         direction = self._newton(here, rough)
-        there: _Point = evaluate(*_fine.moved(here.high, here.low, direction))
+        there: _Point = evaluate(*_fine.subtract(here.high, here.low, direction))
         if there.norm <= least / 2:
             return there
-        there = evaluate(*_fine.moved(here.high, here.low, self._length(here, direction) * direction))
+        there = evaluate(*_fine.subtract(here.high, here.low, self._length(here, direction) * direction))
         if there.falls(direction) or (there := self._finely(there)).falls(direction):
             here = there
-        lower: _Point = evaluate(*_fine.moved(here.high, here.low, here.gradient / self._smooth))
+        lower: _Point = evaluate(*_fine.subtract(here.high, here.low, here.gradient / self._smooth))
         return lower
 
     def _length(self, here: _Point, direction: Array) -> float:
@@ -198,8 +198,8 @@ class Minimisation:
     def _fine_gradient(self, high: Array, low: Array) -> Array:
         scores, rest = _fine.scores(self.records.rows, high, low)
         total, error = _fine.products(self.records.rows, self.loss.fine_residual(scores, rest, self.records.targets))
-        total, carried = _fine.moved(total, error, -self.regularization * high)
-        total, carried = _fine.moved(total, carried, -self.tilt)
+        total, carried = _fine.subtract(total, error, -self.regularization * high)
+        total, carried = _fine.subtract(total, carried, -self.tilt)
         return np.asarray(total + (carried + self.regularization * low))
 
     def slack(self, w: Array, precise: bool = False) -> float:

@@ -134,7 +134,7 @@ class CoordinateDescent:
         """Λ."""
         return self.problem.ridge(self.bound)
 
-    def settled(self, size: float) -> CoordinateDescent:
+    def with_settings(self, size: float) -> CoordinateDescent:
         """The same with clip and passes decided, for about so many records; greedy choices are priced one by one, so
         that their number is none to be decided here.
         """
@@ -210,13 +210,13 @@ class _Run:
         self.columns = np.asfortranarray(records.rows, np.float32)  # each entry rounded by itself
         loss = plan.problem.loss
         self.kind = kernels.KINDS.get(loss.name, kernels.CUSTOM)
-        self.raw, self.targets = records.targets, records.signed(loss.name)
+        self.raw, self.targets = records.targets, records.signs_or_targets(loss.name)
         self.width = float(getattr(loss, "width", 0.0))
         self.scores = np.zeros(len(records))
         self.moved, self.change = 0, 0.0  # the update that scores have yet to follow
         self.order: list[int] = []
         squares = self._squares(plan, records.rows)
-        self.plan = plan = plan.settled(float(squares.max()))
+        self.plan = plan = plan.with_settings(float(squares.max()))
         spread = plan.noise_multiplier * plan.bound * plan.problem.changes / math.sqrt(plan.steps)
         self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
         self.smooth = loss.curvature * squares + self.ridge
@@ -283,7 +283,7 @@ class _Run:
 
     def _update(self, w: Array, j: int) -> None:
         plan, clip = self.plan, float(self.clips[j])
-        slope = self._released(j, clip)
+        slope = self._release_derivative(j, clip)
         length = plan.step / self.smooth[j]
         new = w[j] - length * (slope + self.ridge * w[j])
         new = math.copysign(max(abs(new) - plan.problem.l1 * length, 0.0), new)
@@ -291,7 +291,7 @@ class _Run:
         new = min(max(new, -(2.0**15)), 2.0**15)
         self.moved, self.change, w[j] = j, new - w[j], new
 
-    def _released(self, j: int, clip: float) -> float:
+    def _release_derivative(self, j: int, clip: float) -> float:
         """The noisy derivative; with adaptive clipping, also a noisy count, after which the clip moves."""
         plan = self.plan
         derivative = self._derivative(j, clip)

@@ -88,7 +88,7 @@ class GradientDescent(Descending):
         """Whether steps have to be along the gradient: proximal points are not known in other metrics."""
         return bool(self.problem.l1) or self.radius is not None
 
-    def settled(self, size: float) -> GradientDescent:
+    def with_settings(self, size: float) -> GradientDescent:
         """The same with everything decided, for about so many records."""
         problem = self.problem
         p, level = problem.features, size / (problem.scale * problem.changes)  # n/z
@@ -140,18 +140,18 @@ class GradientDescent(Descending):
         """One Gaussian for everything that a count leaves the budget for, and the count; T gradients if delta is 0."""
         problem = self.problem
         if problem.delta == 0:
-            return self._counted(self.mechanism.event * (self.steps or STEPS))
+            return self._with_count(self.mechanism.event * (self.steps or STEPS))
         multiplier = (1 - 2.0**-40) / math.sqrt(2 * problem.rho(self._left))
-        return self._counted(events.Gaussian(noise_multiplier=multiplier, adjacency=problem.adjacency))
+        return self._with_count(events.Gaussian(noise_multiplier=multiplier, adjacency=problem.adjacency))
 
     # --- what it does ----------------------------------------------------------------------------------------------
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Count, decide, measure the curvature if that is worth it, descend."""
         size = self._size(records, rng)
-        plan = self.settled(size)
+        plan = self.with_settings(size)
         assert plan.steps is not None
-        pace = plan._turned(size, records, rng) if plan.curvature else plan._pace(size)
+        pace = plan._preconditioned_pace(size, records, rng) if plan.curvature else plan._pace(size)
         mechanism, gradient = plan.mechanism, plan._gradients(records)
         weights = plan._descend(lambda w: mechanism.release(gradient(w), rng).value, plan.steps, pace)
         return Solution(weights, plan._ridge(size), plan.bound, plan.steps)
@@ -161,7 +161,7 @@ class GradientDescent(Descending):
         loss = self.problem.loss
         if loss.name not in kernels.KINDS:
             return lambda w: self._gradient(records, w)
-        rows, targets = records.rows.astype(np.float32), records.signed(loss.name)  # however many: each row by itself
+        rows, targets = records.rows.astype(np.float32), records.signs_or_targets(loss.name)  # however many: each row by itself
         norms = fused.lengths(rows)
         kind, width = kernels.KINDS[loss.name], float(getattr(loss, "width", 0.0))
         return lambda w: fused.gradient_sum(kind, rows, norms, targets, w[:, 0], width, self.bound)
@@ -193,7 +193,7 @@ class GradientDescent(Descending):
         long, first = min(3.0, max(1.0, root / 40)) * step, min((steps - 1) / 2, 1.5 * root)
         return Pace(long, momentum, first, self._penalties(ridge), *([] if turned is None else [turned]))
 
-    def _turned(self, size: float, records: Records, rng: random.Rng) -> Pace:
+    def _preconditioned_pace(self, size: float, records: Records, rng: random.Rng) -> Pace:
         """The pace for gradients turned by M⁻¹, where M exceeds the Hessian of the regularised sum.
 
         The noise on Σ xxᵀ has norm about 2s√p, so that its eigenvalues and that much more exceed the true ones; all of

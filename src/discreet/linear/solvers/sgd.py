@@ -22,7 +22,7 @@ from discreet import events, mechanisms, random
 from discreet.errors import number, positive, whole
 from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._descent import Descending, Pace, drawn, sampled_noise
+from discreet.linear.solvers._descent import Descending, Pace, sample_records, sampled_noise
 from discreet.mechanisms.parameters import store
 
 __all__ = ["StochasticGradientDescent"]
@@ -71,7 +71,7 @@ class StochasticGradientDescent(Descending):
     def event(self) -> events.Event:
         """T sampled gradients, and a count where the number of records is private."""
         step = events.PoissonSampled(rate=self.rate, event=self.mechanism.event)
-        return self._counted(self._stated(step) * self.steps)
+        return self._with_count(self._under_its_adjacency(step) * self.steps)
 
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
@@ -80,7 +80,7 @@ class StochasticGradientDescent(Descending):
         pace = Pace(self.step / self._smoothness(size), self.momentum, (self.steps - 1) / 2, self._ridge(size))
 
         def gradient(w: NDArray[np.float64]) -> NDArray[np.float64]:
-            batch = drawn(records, self.rate, rng)
+            batch = sample_records(records, self.rate, rng)
             return np.asarray(mechanism.release(self._gradient(batch, w), rng).value / self.rate)
 
         return Solution(self._descend(gradient, self.steps, pace), self._ridge(size), self.bound, self.steps)

@@ -28,7 +28,7 @@ from discreet.errors import number, whole
 from discreet.linear import kernels
 from discreet.linear.problem import Solution
 from discreet.linear.rows import Records
-from discreet.linear.solvers._descent import Descending, Pace, drawn, sampled_noise
+from discreet.linear.solvers._descent import Descending, Pace, sample_records, sampled_noise
 from discreet.mechanisms.parameters import store
 
 __all__ = ["VarianceReduced"]
@@ -79,7 +79,7 @@ class VarianceReduced(Descending):
         """Anchors and sampled differences; a count where the number of records is private."""
         anchor, difference = self._mechanism(self.bound).event, self._mechanism(self.bound * SHARE).event
         step = events.PoissonSampled(rate=self.rate, event=difference)
-        return self._counted(self._stated(step) * self.steps + self._stated(anchor) * self.rounds)
+        return self._with_count(self._under_its_adjacency(step) * self.steps + self._under_its_adjacency(anchor) * self.rounds)
 
     @property
     def spread(self) -> float:
@@ -118,7 +118,7 @@ class _Run:
         if self.done % plan.inner == 0:
             self.anchor, self.full = w, self.anchors.release(plan._gradient(self.records, w), self.rng).value
         self.done += 1
-        batch = drawn(self.records, plan.rate, self.rng)
+        batch = sample_records(self.records, plan.rate, self.rng)
         with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
             change = plan._residuals(batch, w) - plan._residuals(batch, self.anchor)
         noisy = self.differences.release(kernels.clipped_sum(batch.rows, change, plan.bound * SHARE), self.rng).value

@@ -18,7 +18,7 @@ from discreet.mechanisms.factorization.dense import Dense, nuclear_bound
 from discreet.mechanisms.factorization.lambda_cgd import LambdaCGD
 from discreet.mechanisms.factorization.participation import Bound, Pattern
 from discreet.mechanisms.factorization.square_root import SquareRoot
-from discreet.mechanisms.factorization.strategy import Measure, Strategy, streamed
+from discreet.mechanisms.factorization.strategy import Measure, Strategy, noise_matrix
 from discreet.mechanisms.factorization.tree import Tree
 from discreet.mechanisms.factorization.workload import Workload
 
@@ -37,5 +37,5 @@ __all__ = [
     "Tree",
     "Workload",
     "nuclear_bound",
-    "streamed",
+    "noise_matrix",
 ]

@@ -145,8 +145,8 @@ def _loss(tail: Floats, w: Floats, measure: Measure) -> tuple[float, Floats]:
         felt = toeplitz.product(a, w)
         weights = step_weights(n, measure)
         error, square = float((weights * felt * felt).sum()), float(c @ c)
-        back = toeplitz.transposed(a, 2 * weights * felt)
-        slope = 2 * c[1:p] / square - toeplitz.transposed(felt, back)[1:p] / error
+        back = toeplitz.transpose_product(a, 2 * weights * felt)
+        slope = 2 * c[1:p] / square - toeplitz.transpose_product(felt, back)[1:p] / error
     if not np.isfinite(error) or not np.isfinite(slope).all():
         return 1e300, np.zeros(p - 1)
     return float(np.log(error * square)), slope

@@ -22,7 +22,7 @@ from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["BandedInverse", "shifted_back", "weighted_draws"]
+__all__ = ["BandedInverse", "shifted_sum_transpose", "weighted_draws"]
 
 _LEAST = 1e-10  # a change of the loss that is not worth another step
 
@@ -105,11 +105,11 @@ def _loss(theta: Floats, workload: Workload, pattern: Pattern, measure: Measure)
     error = float((weights * felt * felt).sum())
     moved = shifted_sum(c, pattern)
     square = float(moved @ moved)
-    back = toeplitz.transposed(c, 2 * shifted_back(moved, pattern))  # T(a)⁻ᵀ = T(c)ᵀ
-    slope = toeplitz.transposed(c, back)[1:p] / square - toeplitz.transposed(w, 2 * weights * felt)[1:p] / error
+    back = toeplitz.transpose_product(c, 2 * shifted_sum_transpose(moved, pattern))  # T(a)⁻ᵀ = T(c)ᵀ
+    slope = toeplitz.transpose_product(c, back)[1:p] / square - toeplitz.transpose_product(w, 2 * weights * felt)[1:p] / error
     return float(np.log(error * square)), shares * (slope - shares @ slope)
 
 
-def shifted_back(values: Floats, pattern: Pattern) -> Floats:
+def shifted_sum_transpose(values: Floats, pattern: Pattern) -> Floats:
     """The transpose of ``shifted_sum``."""
     return shifted_sum(values[::-1], pattern)[::-1]

@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 from discreet.errors import whole
 from discreet.mechanisms.factorization import toeplitz
-from discreet.mechanisms.factorization.banded_inverse import shifted_back
+from discreet.mechanisms.factorization.banded_inverse import shifted_sum_transpose
 from discreet.mechanisms.factorization.participation import Pattern, shifted_sum
 from discreet.mechanisms.factorization.strategy import Measure, ToeplitzStrategy, minus, step_weights, times
 from discreet.mechanisms.factorization.toeplitz import Floats
@@ -112,8 +112,8 @@ def _loss(theta: Floats, w: Floats, pattern: Pattern, weights: Floats) -> tuple[
         square = float(moved @ moved)
         if not np.isfinite(error * square):
             return 1e300, np.zeros(2 * count)
-        back = toeplitz.transposed(a, 2 * weights * felt)
-        slope = 2 * shifted_back(moved, pattern) / square - toeplitz.transposed(felt, back) / error
+        back = toeplitz.transpose_product(a, 2 * weights * felt)
+        slope = 2 * shifted_sum_transpose(moved, pattern) / square - toeplitz.transpose_product(felt, back) / error
         powers = np.exp(logs[:, None] * t)
     by_scale = scales * (powers @ slope[1:])
     by_lack = -scales * lacks * ((t * powers) @ slope[1:]) / (1 - lacks)

@@ -24,7 +24,7 @@ from discreet.mechanisms.factorization.participation import Bound, Pattern, matr
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "step_weights", "streamed", "times"]
+__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "step_weights", "noise_matrix", "times"]
 
 Measure = Literal["mean", "max"]
 
@@ -68,11 +68,11 @@ class Strategy(ABC):
 
     def variances(self) -> Floats:
         """The variance of the noise of each step, at unit variance of what is drawn."""
-        return squared_rows(streamed(self))
+        return squared_rows(noise_matrix(self))
 
     def errors(self, workload: Workload) -> Floats:
         """The variance of the noise in each row of the workload, at unit variance of what is drawn."""
-        return squared_rows(workload.apply(streamed(self)))
+        return squared_rows(workload.apply(noise_matrix(self)))
 
     def error(self, workload: Workload, measure: Measure = "mean") -> float:
         """The root of the mean, or of the largest, of ``errors``."""
@@ -138,7 +138,7 @@ def times(value: Any, factor: float) -> Any:
     return value
 
 
-def streamed(strategy: Strategy) -> Floats:
+def noise_matrix(strategy: Strategy) -> Floats:
     """The matrix that the stream of a strategy applies to its fresh draws: row t is the noise of step t."""
     draws, memory, rows = 2 * strategy.steps, [], []  # type: ignore[var-annotated]
     count = 0

@@ -13,7 +13,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-__all__ = ["Floats", "inverse", "matrix", "power_series", "product", "root", "single", "transposed"]
+__all__ = ["Floats", "inverse", "matrix", "power_series", "product", "root", "single", "transpose_product"]
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ def product(x: Floats, y: Floats) -> Floats:
     return np.asarray(irfft(rfft(x, size) * rfft(y, size), size)[:n])
 
 
-def transposed(x: Floats, y: Floats) -> Floats:
+def transpose_product(x: Floats, y: Floats) -> Floats:
     """T(x)ᵀ·y: entry j is the sum of x[i - j]·y[i] over i."""
     return product(x, y[::-1])[::-1]
 

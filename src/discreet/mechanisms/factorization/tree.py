@@ -72,15 +72,15 @@ class Tree(Strategy):
         pattern.check(self.steps)
         k, b = pattern.participations, pattern.separation
         if self.restart <= b:
-            return bound(best_sum(self._counted(None), pattern), True)
+            return bound(best_sum(self._node_sums(None), pattern), True)
         if pattern.regular:
             every = (np.arange(self.steps) % b == start for start in range(b))
-            return bound(max(float(self._counted(m)[m].sum()) for m in every), True)
+            return bound(max(float(self._node_sums(m)[m].sum()) for m in every), True)
         most = sum(min(k, math.ceil((1 << level) / b)) for level in range(self.levels))
         above = bound(float(k * most), False)
         return min(above, super().sensitivity(pattern)) if self.steps <= _DENSE else above
 
-    def _counted(self, chosen: NDArray[Any] | None) -> Floats:
+    def _node_sums(self, chosen: NDArray[Any] | None) -> Floats:
         """For each step the chosen ones in the nodes that hold it, added up; without a choice how many nodes hold
         it."""
         total = np.zeros(self.steps)
