@@ -45,12 +45,12 @@ class Change:
         """The changed file."""
         return _changed(self.path, self.operator, self.occurrence)
 
-    def shown(self) -> tuple[str, str]:
+    def columns_shown(self) -> tuple[str, str]:
         """The first line that differs, before and after."""
         before, after = (ROOT / self.path).read_text().splitlines(), self.code().splitlines()
         return next(((a.strip(), b.strip()) for a, b in zip(before, after, strict=False) if a != b), ("", ""))
 
-    def compiled(self) -> bool:
+    def compile(self) -> bool:
         """Whether the place lies in a function that numba compiles, whose lines no tracer sees."""
         nodes = ast.walk(ast.parse((ROOT / self.path).read_text()))
         functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
@@ -64,11 +64,11 @@ class Change:
 
     def described(self) -> dict[str, object]:
         """What a trial needs to know."""
-        return {"place": str(self), "path": str(self.path), "line": self.line, "before": self.shown()[0],
-                "code": self.code(), "compiled": self.compiled()}  # fmt: skip
+        return {"place": str(self), "path": str(self.path), "line": self.line, "before": self.columns_shown()[0],
+                "code": self.code(), "compiled": self.compile()}  # fmt: skip
 
     def __str__(self) -> str:
-        before, after = self.shown()
+        before, after = self.columns_shown()
         return f"{self.path}:{self.line}  {before}  =>  {after}"
 
 

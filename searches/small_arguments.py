@@ -27,7 +27,7 @@ from discreet.accounting.convolution import union
 from discreet.accounting.gaussian import profile_delta, profile_epsilon
 from discreet.accounting.grid import _profile_bounds
 from discreet.accounting.leaves.choices import _report
-from discreet.accounting.leaves.samplers import _amplified
+from discreet.accounting.leaves.samplers import _amplified_epsilon
 from discreet.accounting.outward import FLOOR, growth, times
 from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
 from discreet.accounting.parts import Leaf
@@ -297,7 +297,7 @@ def gaussian(rng: random.Random) -> None:
 def amplification(rng: random.Random) -> None:
     """log(1 + q(e^ε - 1)), also times a count."""
     e, q = _log_uniform(rng, -300, 2.86), _log_uniform(rng, -300, 0)
-    claimed, n = _amplified(e, q), int(_log_uniform(rng, 0, 36))
+    claimed, n = _amplified_epsilon(e, q), int(_log_uniform(rng, 0, 36))
     true = mpmath.log1p(mpf(q) * mpmath.expm1(mpf(e)))
     _above(f"amplified {e!r} at {q!r}", claimed, true, slack=1e-9, floor=1e-322)
     _above(f"{n} times {claimed!r}", times(claimed, n), mpf(claimed) * n, slack=1e-14, floor=1e-322)

@@ -15,7 +15,7 @@ import discreet
 from discreet import events
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.random import Rng, discrete_laplace
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 from discreet.release import ONE_RECORD, Release
 from tests.operations import contract
 from tests.operations.contract import CHECKS, Case, every_case
@@ -132,7 +132,7 @@ class Toy(Mechanism[int]):
 
     def draw(self, data: Any, rng: Rng) -> int:
         exact = sum(1 for _ in data)
-        return noised(self, exact, "l1", 1, lambda: exact + int(discrete_laplace(1.0, 1, rng)[0]))
+        return draw_output(self, exact, "l1", 1, lambda: exact + int(discrete_laplace(1.0, 1, rng)[0]))
 
 
 TOY = Case("toy", Toy, [1, 2, 3], [1, 2])
@@ -178,18 +178,18 @@ class Understated(Toy):
     """Costs more than its release says."""
 
     def release(self, data: Any = None, rng: Any = None) -> Release[int]:
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Any:
-        run = Toy.prepared(self, data, rng)
+    def prepare(self, data: Any = None, rng: Any = None) -> Any:
+        run = Toy.prepare(self, data, rng)
         return lambda: Release(run().value, events.Laplace(noise_multiplier=9.0), rng is not None, unit=ONE_RECORD)
 
 
 class Careless(Toy):
     """Finds out after the charge that its source of randomness is none."""
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Any:
-        return lambda: Toy.prepared(self, data, rng)()
+    def prepare(self, data: Any = None, rng: Any = None) -> Any:
+        return lambda: Toy.prepare(self, data, rng)()
 
 
 class Frank(Toy):

@@ -112,7 +112,7 @@ class Operation(Protocol):
 class Preparing(Protocol):
     """An operation that can find out, before it is paid for, whether it suits the container it will read."""
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Any]]:
         """Refuse what public facts can tell (types, shapes, columns), read nothing, and return what reads.
 
         ``release(data, rng)`` is ``prepared(data, rng)()``.

@@ -71,7 +71,7 @@ def test_envelopes_lie_above_the_characteristic_function(kind, log_rate, sigma, 
     actual = sharp.modulus(between)[0][0]
     near = near_envelope(sharp, grid)[0]
     assert np.all(actual <= near[np.searchsorted(grid, between) - 1] + 1e-12)
-    far = far_envelope(one.rule(c, 0.0, 30.0).refined(0.05), between)[0]
+    far = far_envelope(one.rule(c, 0.0, 30.0).refine(0.05), between)[0]
     assert np.all(actual <= far + 1e-12)
     assert np.all(np.diff(far) <= 0)
 

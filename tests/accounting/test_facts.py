@@ -206,7 +206,7 @@ def test_a_kind_that_keeps_its_adjacency_as_text_is_priced_like_any(kind, tmp_pa
         dp.epsilon(Plain(level=0.1, adjacency="replace"), 1e-6, adjacency="zero-out")
     with dp.Ledger(f"sqlite:///{tmp_path / 'budget.db'}") as ledger:
         ledger.open("census", epsilon=3.0, delta=1e-6).charge(Plain(level=0.1))
-    for cached in (groups.price, pricing.price, rules.judged):
+    for cached in (groups.price, pricing.price, rules.check_price):
         cached.cache_clear()
     with dp.Ledger(f"sqlite:///{tmp_path / 'budget.db'}") as ledger:
         ledger.book("census").charge(Plain(level=0.1))

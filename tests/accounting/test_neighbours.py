@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting.neighbours import enlarged
+from discreet.accounting.neighbours import for_group
 
 REPLACE = "replace"
 
@@ -31,7 +31,7 @@ def test_replacing_is_two_changes_of_a_plain_leaf(leaf, doubled):
 
 
 def test_approximate_dp_pays_for_the_second_change():
-    two = enlarged(ev.ApproxDP(epsilon=0.5, delta=1e-6), 2)
+    two = for_group(ev.ApproxDP(epsilon=0.5, delta=1e-6), 2)
     assert two.epsilon == 1.0
     assert two.delta == pytest.approx((1 + math.exp(0.5)) * 1e-6)
 
@@ -130,6 +130,6 @@ def test_groups_of_records():
 
 def test_rdp_curves_double_by_the_weak_triangle_inequality():
     curve = ev.RDP(orders=(2.0, 4.0, 8.0), epsilons=(0.2, 0.4, 0.8))
-    two = enlarged(curve, 2)
+    two = for_group(curve, 2)
     assert two.orders == (2.0, 4.0)
     assert two.epsilons == (pytest.approx(1.5 * 0.4 + 0.4), pytest.approx(3.5 / 3 * 0.8 + 0.8))

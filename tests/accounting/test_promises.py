@@ -16,7 +16,7 @@ from discreet import events as ev
 from discreet.accounting import ACCOUNTANTS, views
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.guarantees import Tightest
-from discreet.accounting.neighbours import enlarged, resolve
+from discreet.accounting.neighbours import for_group, resolve
 from discreet.accounting.rdp import rdp_curve
 from discreet.accounting.sums import pure_epsilon
 from discreet.accounting.widened import Slackened
@@ -467,9 +467,9 @@ def test_an_approximate_event_of_many_changes_is_priced_by_a_sum_that_is_neither
     """δ(1 + e^ε + … + e^{(k−1)ε}), where e^ε leaves floats too: there nothing is promised."""
     assert dp.delta(ev.ApproxDP(epsilon=720.0, delta=5e-324), 720.0 * k, group_size=k) == 1.0
     exact = sum(Fraction(math.exp(i * 0.5)) for i in range(k)) if k < 10 else Fraction(0)
-    assert enlarged(ev.ApproxDP(epsilon=0.5, delta=1e-300), k).delta >= Fraction(1e-300) * exact
-    assert enlarged(ev.ApproxDP(epsilon=0.5, delta=5e-324), k).delta >= Fraction(5e-324) * exact
-    assert enlarged(ev.ApproxDP(epsilon=720.0, delta=0.0), k).delta == 0.0
+    assert for_group(ev.ApproxDP(epsilon=0.5, delta=1e-300), k).delta >= Fraction(1e-300) * exact
+    assert for_group(ev.ApproxDP(epsilon=0.5, delta=5e-324), k).delta >= Fraction(5e-324) * exact
+    assert for_group(ev.ApproxDP(epsilon=720.0, delta=0.0), k).delta == 0.0
     if k == 2:
         assert dp.delta(ev.ApproxDP(epsilon=720.0, delta=5e-324), 1440.0, adjacency="replace") > 1e-11
 

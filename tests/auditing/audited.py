@@ -59,11 +59,11 @@ class _Reached(Replayer):
 
     shares: list[float]
 
-    def noised(self, what: Any, value: Any, norm: Any, limit: Any, *rest: Any) -> Any:
+    def draw_output(self, what: Any, value: Any, norm: Any, limit: Any, *rest: Any) -> Any:
         before = self._first.steps[len(self.transcript.steps)]
         allowed, moved = min(before.limit, limit), between(before.value, value, norm)
         self.shares.append(float(moved / allowed) if allowed and moved else 0.0)
-        return super().noised(what, value, norm, limit, *rest)
+        return super().draw_output(what, value, norm, limit, *rest)
 
 
 def reach(case: Case) -> float:

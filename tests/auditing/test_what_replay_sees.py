@@ -32,7 +32,7 @@ from discreet.mechanisms import (
     SparseVector,
 )
 from discreet.random import laplace_cells, seeded, system
-from discreet.random.tap import coins, noised
+from discreet.random.tap import coins, draw_output
 from discreet.release import Release
 
 NOISE = Laplace(sensitivity=1.0, epsilon=1.0)
@@ -100,7 +100,7 @@ def test_public_choices_may_come_from_a_seed():
 def by_hand(noise, **options):
     """A mechanism of the user's own, which says that it is Laplace noise."""
     return lambda x: Release(
-        noised(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options), NOISE.event
+        draw_output(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options), NOISE.event
     )
 
 
@@ -369,7 +369,7 @@ def test_an_answer_of_a_test_may_be_anything():
 def test_a_step_without_a_price_cannot_be_compared():
     def unpriced(x, **options):
         return Release(
-            noised(
+            draw_output(
                 "mine",
                 np.array([total(x)]),
                 "l1",

@@ -242,7 +242,7 @@ def test_the_trial_on_zeros_leaves_the_model_as_it_was(book):
     model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Dropout(), Counts(), torch.nn.Linear(4, 2))
     before, seed = {name: value.clone() for name, value in model.state_dict().items()}, torch.random.get_rng_state()
     records = torch.utils.data.TensorDataset(torch.ones(5, 2), torch.ones(5).long())
-    Training(lambda: model, dataset_size=5, batch_size=5, noise_multiplier=1.0, epochs=1).prepared(records)
+    Training(lambda: model, dataset_size=5, batch_size=5, noise_multiplier=1.0, epochs=1).prepare(records)
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(seed, torch.random.get_rng_state())

@@ -39,7 +39,7 @@ class StandIn:
 
     def fit(self, data, *, schema, book=None, label="", rng=None, progress=None):
         assert isinstance(schema, Declaration)
-        rows = Encoder(schema).prepared(data)
+        rows = Encoder(schema).prepare(data)
         source = SimpleNamespace(
             event=self.operation.event,
             unit=self.operation.unit,

@@ -196,13 +196,13 @@ def test_public_mistakes_are_found_before_anything_is_read(tmp_path):
         (str(tmp_path / "absent.csv"), "There is no file"),
     ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
-            Encoder(facts).prepared(data)
+            Encoder(facts).prepare(data)
 
 
 def test_an_engines_frame_has_no_first_row():
     relation = pytest.importorskip("duckdb").sql("SELECT 1 AS x, 1 AS u")
     with pytest.raises(ValueError, match="come in no order of their own"):
-        Encoder(Declaration(Schema(x=Bounded(0, 1)), "u")).prepared(relation)
+        Encoder(Declaration(Schema(x=Bounded(0, 1)), "u")).prepare(relation)
 
 
 def test_rows_do_not_show_themselves():

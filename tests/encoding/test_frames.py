@@ -18,7 +18,7 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.frames import _column
-from discreet.encoding.values import identity, label, shown
+from discreet.encoding.values import identity, label, display_of
 from discreet.mechanisms.canonical import keys
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
 from searches._containers import one_connection
@@ -80,7 +80,7 @@ def test_private_keys_have_one_form_whatever_type_a_record_makes_of_their_column
     alone, beside = ask(values), ask([*values, odd])
     assert repr(alone["k"].tolist()) == repr(beside["k"].tolist())
     assert alone["k"].dtype == beside["k"].dtype == object
-    assert set(alone["k"]) == {shown(identity(value)) for value in values}
+    assert set(alone["k"]) == {display_of(identity(value)) for value in values}
     assert {type(key) for key in alone["k"]} <= {int, float, str}
 
 
@@ -117,8 +117,8 @@ def test_arrow_writes_a_column_as_python_writes_its_entries(kind):
 
 def test_a_class_of_identifiers_is_shown_by_a_value_of_it():
     for value in (0, 7, -7, 2.5, 2**53, 2**60, 2**60 + 1, -(2**70) - 1, 1e300, math.inf, "a", "number:1", "", b"\xff"):
-        assert shown(identity(value)) == value
-        assert identity(shown(identity(value))) == identity(value)
+        assert display_of(identity(value)) == value
+        assert identity(display_of(identity(value))) == identity(value)
 
 
 def test_keys_of_a_pandas_column_have_one_form():

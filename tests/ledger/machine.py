@@ -94,7 +94,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- books -----------------------------------------------------------------------------------------------------
 
-    def chosen(self, index: int, which: int = 0) -> Book:
+    def books_named(self, index: int, which: int = 0) -> Book:
         names = [name for name, shelf in self.shelves.items() if shelf.kind != "partition"]
         return self.ledgers[which].book(names[index % len(names)])
 
@@ -113,7 +113,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(index=INDEX, epsilon=LIMITS, delta=DELTAS)
     @precondition(lambda self: 0 < len(self.shelves) < 8)
     def open_inside(self, index: int, epsilon: float, delta: float) -> None:
-        above = self.chosen(index)
+        above = self.books_named(index)
         inner = above.sub(f"sub {self.opened}", epsilon=epsilon, delta=delta)
         self.place(above.name, inner.name, Shelf(epsilon, delta))
         TRIED.counts["sub-book"] += 1
@@ -121,7 +121,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(index=INDEX)
     @precondition(lambda self: 0 < len(self.shelves) < 6)
     def split(self, index: int) -> None:
-        above = self.chosen(index)
+        above = self.books_named(index)
         name = f"{above.name}/parts {self.opened}"
         parts = above.split(name.rsplit("/")[-1], ["north", "south"])
         self.place(above.name, name, Shelf(above.terms.epsilon, above.terms.delta, "partition"))
@@ -147,7 +147,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self, which: int, index: int, event: Event, count: int, delta: float | None, kind: str, own: bool
     ) -> None:
         """In the book's own unit, or in another, which is refused unless the book knows how many rows a unit has."""
-        book = self.chosen(index, which)
+        book = self.books_named(index, which)
         shelf = self.shelves[book.name]
         unit = shelf.unit if own else "patient" if shelf.unit == ONE_RECORD else ONE_RECORD
         rows = 1 if own else shelf.rows if unit == ONE_RECORD else None
@@ -176,7 +176,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.shelves)
     def raise_limit(self, index: int, epsilon: float, delta: float) -> None:
         """What was promised grows by exactly this, for what was told before and what is told after."""
-        book = self.chosen(index)
+        book = self.books_named(index)
         if epsilon or delta:
             book.raise_limit(epsilon=epsilon, delta=delta, why="asked for")
             shelf = self.shelves[book.name]
@@ -239,7 +239,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.shelves)
     def charge_in_a_child(self, index: int, event: Event, count: int, copied: bool, patience: int | None) -> None:
         """By the copied ledger or by one of its own; perhaps killed after so many words, wherever it is then."""
-        name, first = self.chosen(index).name, len(self.labels)
+        name, first = self.books_named(index).name, len(self.labels)
         ledger, unit = self.ledgers[0], self.shelves[name].unit
 
         def work(say: Callable[[str], None]) -> None:
@@ -298,7 +298,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.shelves)
     def tamper(self, index: int, number: int, other: int, column: str, way: str) -> None:
         """Whatever changes anything refuses the next charge, of the running process and of one that starts then."""
-        book = self.chosen(index)
+        book = self.books_named(index)
         engine = self.ledgers[0]._store._engine.execution_options()
         outside = sa.create_engine(
             engine.url, connect_args=self.ledgers[0]._store.address.arguments, poolclass=sa.NullPool

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.ledger.amounts import NOTHING, ORDERS, UNIT, Amounts, exact, units
-from discreet.ledger.filters import _SLACK, POLICIES, Limit, _terms, admits, proved, reading
+from discreet.ledger.filters import _SLACK, POLICIES, Limit, _terms, admits, exact_total, reading
 from discreet.ledger.pricing import approximate, price
 
 Analyst = Callable[[tuple[int, ...]], float]  # answers so far -> epsilon of the next randomised response, or 0 to stop
@@ -194,7 +194,7 @@ def test_a_reading_is_not_below_the_exact_sum_of_its_parts(planned: int, renyi: 
     )
     book = Limit(exact(limit), Fraction(1, 10**6))
     found = reading(book, spent)
-    if not proved(book, spent).epsilon < math.inf:
+    if not exact_total(book, spent).epsilon < math.inf:
         return
     offsets = _terms(book.less(spent)).offsets
     sums = [Fraction(renyi, UNIT) + Fraction(offset) + Fraction(_SLACK) for offset in offsets if offset < math.inf]

@@ -15,7 +15,7 @@ from discreet.ledger.amounts import ORDERS, Amounts, units
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.filters import _ratio
 from discreet.ledger.forks import Turn
-from discreet.ledger.rules import CURRENT, judged
+from discreet.ledger.rules import CURRENT, check_price
 from discreet.ledger.store import _careful
 from discreet.ledger.terms import check_name
 from discreet.release import Enforced, unit_name
@@ -72,7 +72,7 @@ def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
     turn.resume()
 
     def hold():
-        with turn.taken(1.0):
+        with turn.hold(1.0):
             held.set()
             go.wait(60)
 
@@ -82,7 +82,7 @@ def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
     assert not turn.pause(0.0)
     go.set()
     thread.join()
-    with turn.taken(1.0):
+    with turn.hold(1.0):
         assert not turn.pause(0.0)  # its own: the child would go on in the middle
     assert turn.pause(0.0)
     turn.resume()
@@ -112,10 +112,10 @@ def test_a_plan_is_judged_by_its_delta_to_the_last_digit():
     """No room for rounding: a book's delta may be smaller than any fixed room."""
     event = events.ApproxDP(epsilon=0.5, delta=1e-6)
     plan = groups.summed_price(event, Adjacency.ADD_REMOVE, 1)
-    assert judged(event.to_json(), plan.to_json(), Adjacency.ADD_REMOVE, CURRENT) == plan
+    assert check_price(event.to_json(), plan.to_json(), Adjacency.ADD_REMOVE, CURRENT) == plan
     smaller = replace(plan, planned_delta=plan.planned_delta / 2)
     with pytest.raises(ChainBroken, match="does not follow"):
-        judged(event.to_json(), smaller.to_json(), Adjacency.ADD_REMOVE, CURRENT)
+        check_price(event.to_json(), smaller.to_json(), Adjacency.ADD_REMOVE, CURRENT)
 
 
 @pytest.mark.parametrize("name", ["a/b", "a\tb", "", " a", "a ", "a\n", "x" * 201])

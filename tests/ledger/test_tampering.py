@@ -332,18 +332,18 @@ def test_each_way_to_price_an_event_is_recomputed(ledger: Ledger) -> None:
     ledger.open("b", epsilon=1.0, delta=1e-6).charge(approximate)
     ledger.open("c", epsilon=3.0, delta=1e-6, adjacency="replace").reserve(gaussian)
     judged: list[str] = [entry.price for entry in ledger.entries() if entry.price]
-    rules.judged.cache_clear()
+    rules.check_price.cache_clear()
     assert ledger.verify().entries == 8
-    assert rules.judged.cache_info().misses == len(judged) == 5
+    assert rules.check_price.cache_info().misses == len(judged) == 5
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.999_999, 1.000_001, 2.0])
 def test_a_price_agrees_within_rounding_only(factor: float) -> None:
     exact = price(TENTH, Adjacency.ADD_REMOVE)
-    assert rules.judged(TENTH.to_json(), exact.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT) == exact
+    assert rules.check_price(TENTH.to_json(), exact.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT) == exact
     other = replace(exact, mu2=round(exact.mu2 * factor))
     with pytest.raises(ChainBroken, match="does not follow"):
-        rules.judged(TENTH.to_json(), other.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
+        rules.check_price(TENTH.to_json(), other.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
 
 
 @pytest.mark.parametrize("event", [events.ApproxDP(epsilon=0.1, delta=1e-15), events.PureDP(epsilon=1e-15)], ids=str)
@@ -354,7 +354,7 @@ def test_a_cost_that_is_small_is_not_taken_for_none(event: events.Event) -> None
         if getattr(honest, name):
             low = replace(honest, **{name: 0 * getattr(honest, name)})
             with pytest.raises(ChainBroken, match="does not follow"):
-                rules.judged(event.to_json(), low.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
+                rules.check_price(event.to_json(), low.to_json(), Adjacency.ADD_REMOVE, rules.CURRENT)
 
 
 def test_older_entries_must_reach_todays_price(ledger: Ledger) -> None:
@@ -368,9 +368,9 @@ def test_older_entries_must_reach_todays_price(ledger: Ledger) -> None:
         assert draft.digest() == replace(draft, rules="").digest()
         if refused:
             with pytest.raises(ChainBroken, match="does not follow"):
-                rules.judged(draft.event, draft.price, Adjacency.ADD_REMOVE, "")
+                rules.check_price(draft.event, draft.price, Adjacency.ADD_REMOVE, "")
         else:
-            assert rules.judged(draft.event, draft.price, Adjacency.ADD_REMOVE, "") == more
+            assert rules.check_price(draft.event, draft.price, Adjacency.ADD_REMOVE, "") == more
 
 
 def test_a_ledger_of_the_first_schema_is_brought_forward_and_still_verifies(tmp_path: Path) -> None:

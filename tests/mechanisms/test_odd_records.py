@@ -253,7 +253,7 @@ class Watch:
     def __init__(self):
         self.values = []
 
-    def noised(self, what, value, norm, limit, draw, event, once):
+    def draw_output(self, what, value, norm, limit, draw, event, once):
         self.values.append(value)
         return draw()
 

@@ -65,7 +65,7 @@ def test_distances_are_floored_and_what_is_no_number_is_none():
 
 def test_a_test_of_nothing_is_refused_before_it_is_charged():
     with pytest.raises(ValueError, match="distance= or base= is missing"):
-        ProposeTestRelease(epsilon=1.0, delta=1e-3, distance=len).prepared([1])
+        ProposeTestRelease(epsilon=1.0, delta=1e-3, distance=len).prepare([1])
 
 
 def test_error_is_the_distance_at_which_there_is_an_answer():

@@ -107,9 +107,9 @@ def test_what_only_g_pate_is_told_is_checked_too(facts, said):
 )
 def test_what_are_publicly_no_images_is_refused(data):
     with pytest.raises(ValueError, match="images must be"):
-        PATEGAN(**SMALL).operation(IMAGES).prepared(data)
+        PATEGAN(**SMALL).operation(IMAGES).prepare(data)
     with pytest.raises(ValueError, match=r"pair|labels|images"):
-        PATEGAN(**SMALL).operation(Images(shape=(3, 3), labels=(0, 1))).prepared(data)
+        PATEGAN(**SMALL).operation(Images(shape=(3, 3), labels=(0, 1))).prepare(data)
 
 
 def test_a_generator_that_is_not_fitted_says_so():
@@ -145,17 +145,17 @@ def test_a_row_is_a_function_of_its_record_and_what_does_not_fit_is_left_out():
     facts = Images(shape=(2, 2), bounds=(0, 10), labels=(0, 1))
     images = np.array([[[0, 5], [10, 99]]] * 4, float)
     images[1, 0, 0] = np.nan
-    rows = facts.prepared((images, np.array([1, 1, 0, 7])))()
+    rows = facts.prepare((images, np.array([1, 1, 0, 7])))()
     assert rows.tolist() == [[0, 0.5, 1, 1, 0, 1], [0, 0.5, 1, 1, 1, 0]]
     table = Table(Domain(dp.schema.Declaration(FACTS), 4))
     strange = {"age": [20, 999, "x"], "sex": ["f", "alien", "m"], "sick": ["no", "yes", "no"]}
-    assert table.prepared(strange)().sum(axis=1).tolist() == [3.0, 3.0]  # the alien is nobody
+    assert table.prepare(strange)().sum(axis=1).tolist() == [3.0, 3.0]  # the alien is nobody
 
 
 @pytest.mark.parametrize("target", [None, "sex", "sick"])
 def test_a_tables_rows_are_its_records_again_whichever_column_stands_last(target):
     table = Table(Domain(dp.schema.Declaration(FACTS), 4), target).suited(TABLE)
-    again = table.values(table.prepared(TABLE)(), seeded(1))
+    again = table.values(table.prepare(TABLE)(), seeded(1))
     assert list(again["sex"]) == TABLE["sex"]
     assert list(again["sick"]) == TABLE["sick"]
     assert (np.asarray(again["age"]) // 25 == np.minimum(np.asarray(TABLE["age"]) // 25, 3)).all()

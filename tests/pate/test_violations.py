@@ -68,7 +68,7 @@ def test_03_parts_do_not_move_when_a_record_ahead_of_them_leaves():
 def test_04_the_number_of_teachers_and_the_sizes_of_batches_do_not_follow_from_the_number_of_records(kind):
     shapes = []
     for data in (PICTURES, PICTURES[:3]):
-        rows = IMAGES.prepared(data)()
+        rows = IMAGES.prepare(data)()
         run = Training(kind(**SMALL), IMAGES, rows, Streams(1))
         shapes.append([run.teachers.votes(run.made(4)).shape, run.teachers._parts.batch(8, run.chance).shape])
     assert shapes[0] == shapes[1]
@@ -99,7 +99,7 @@ def test_06_samples_do_not_follow_frequencies_that_were_read_off_the_records(kin
 
 @each_kind
 def test_07_a_teacher_learns_from_no_other_teachers_records(kind):
-    rows, found = IMAGES.prepared(PICTURES)(), []
+    rows, found = IMAGES.prepare(PICTURES)(), []
     for data in (rows, np.delete(rows, 3, 0)):
         run = Training(kind(**SMALL), IMAGES, data, Streams(1))
         run.teach()
@@ -111,9 +111,9 @@ def test_07_a_teacher_learns_from_no_other_teachers_records(kind):
 
 
 def test_08_no_number_is_scaled_by_the_smallest_and_largest_that_were_seen():
-    rows = IMAGES.prepared(PICTURES)()
+    rows = IMAGES.prepare(PICTURES)()
     extreme = np.concatenate([PICTURES, np.full((1, 3, 3), 10**6)])
-    assert np.array_equal(IMAGES.prepared(extreme)()[:-1], rows)
+    assert np.array_equal(IMAGES.prepare(extreme)()[:-1], rows)
 
 
 @each_kind
@@ -218,7 +218,7 @@ def test_18_training_ends_after_the_same_ballots_whatever_was_voted(kind, vote, 
 
 @each_kind
 def test_19_the_ballot_after_the_last_that_was_paid_for_is_refused(kind):
-    run = Training(kind(**SMALL), IMAGES, IMAGES.prepared(PICTURES)(), Streams(1))
+    run = Training(kind(**SMALL), IMAGES, IMAGES.prepare(PICTURES)(), Streams(1))
     votes = np.zeros((5, run.ballots.questions), int)
     for _ in range(2):
         run.noisy(votes)

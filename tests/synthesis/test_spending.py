@@ -37,7 +37,7 @@ class Steps:
     def __init__(self):
         self.seen = []
 
-    def noised(self, what, value, norm, limit, draw, event, once):
+    def draw_output(self, what, value, norm, limit, draw, event, once):
         self.seen.append((np.array(value, float), float(limit), norm, what.event))
         return draw()
 

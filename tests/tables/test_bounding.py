@@ -139,7 +139,7 @@ def test_every_bit_of_the_hash_is_a_fair_coin(room):
     relation = engine.project(frames.CONNECTION.from_arrow(frame.to_arrow()), ["p", word])
     low, high = stats.binom.ppf([FALSE_ALARM, 1 - FALSE_ALARM], 6000, 0.5)
     for which in (0, 1):
-        found = np.array(bounding._hashed(engine, relation, ["p"], key, which, room).fetchall())[:, 1]
+        found = np.array(bounding._with_hash(engine, relation, ["p"], key, which, room).fetchall())[:, 1]
         assert 0 <= found.min() <= found.max() < 2**room
         assert all(low <= (found >> bit & 1).sum() <= high for bit in range(room))
 

@@ -54,7 +54,7 @@ def test_whatever_is_chosen_stays_within_what_was_agreed(budget):
     rest, delta = operation._rest(), budget.get("delta", 1e-6 if "rho" in budget else 0)
     for most in choosing.MOST_ROWS[::5]:
         cost = operation._answering(most, {}).event
-        agreed = dp.epsilon(choosing._agreed(rest), delta=delta)
+        agreed = dp.epsilon(choosing._event_of_budget(rest), delta=delta)
         assert dp.epsilon(cost, delta=delta) <= agreed + 1e-9
 
 

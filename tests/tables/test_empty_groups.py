@@ -41,7 +41,7 @@ class Heard:
     def __init__(self):
         self.steps = []
 
-    def noised(self, what, value, norm, limit, draw, event, once):
+    def draw_output(self, what, value, norm, limit, draw, event, once):
         out = draw()
         self.steps.append((repr(what), norm, repr(limit), event, np.array(value, float), np.array(out, float)))
         return out

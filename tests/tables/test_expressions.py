@@ -18,10 +18,10 @@ from discreet.auditing import replay
 from discreet.moments import moment, seconds
 from discreet.tables import case, col
 from discreet.tables.calendar import PARTS, STEPS, Part, Truncated
-from discreet.tables.derived import declared_as
+from discreet.tables.derived import declaration_of
 from discreet.tables.expressions import Expression
 from discreet.tables.nodes import Column
-from discreet.tables.resolve import checked
+from discreet.tables.resolve import resolve_constants
 from tests.tables.frames import CONNECTION
 
 SCHEMA = dp.Schema(
@@ -109,7 +109,7 @@ def test_engine_and_python_agree_on_every_row(rows, titles):
     made = wide.compute(set(asked)).frame.with_columns(**own).select(*asked).to_native().fetchall() if asked else []
     for record, line in zip(rows, made, strict=False):
         for title, value in zip(asked.values(), line, strict=True):
-            agrees(checked(EXPRESSIONS[title], SCHEMA, {"word", "k"}).node, read(record), value)
+            agrees(resolve_constants(EXPRESSIONS[title], SCHEMA, {"word", "k"}).node, read(record), value)
 
 
 def agrees(node, record, value):
@@ -156,7 +156,7 @@ def test_the_engines_calendar_is_pythons_for_all_years():
     ],
 )
 def test_categories_follow_from_an_expression(expression, categories):
-    assert declared_as("z", checked(expression, SCHEMA, {"word", "k"}), SCHEMA) == dp.Categories(categories)
+    assert declaration_of("z", resolve_constants(expression, SCHEMA, {"word", "k"}), SCHEMA) == dp.Categories(categories)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.tables import col
-from discreet.tables.lists import taken_out
+from discreet.tables.lists import take_out_lists
 
 HUGE = 1e6  # an epsilon without noise
 MARKS = ["a'", "b", "c\\d", "e\x1ff", "é", ""]
@@ -45,7 +45,7 @@ def test_a_list_of_ten_to_the_five_values_is_one_constant_for_parser_and_engine(
     """The parser sees one constant, the engine one string: the size of their trees does not depend on the list."""
     values = ",".join(str(number) for number in range(100_000))
     sql = f"SELECT COUNT(*) FROM people WHERE x IN ({values}) OR NOT x IN ({values})"
-    text, lists = taken_out(sql)
+    text, lists = take_out_lists(sql)
     assert len(text) < 200
     assert [len(values) for values in lists.values()] == [100_000, 100_000]
     assert int(people.sql(sql, HUGE).value["count"][0]) == 500
@@ -99,8 +99,8 @@ def test_only_lists_are_taken_out_and_what_stands_elsewhere_stays(constants, oth
     """Values are those written; a list inside a string or a name is part of that string or name."""
     inside = f"IN ({', '.join(constants)})".replace("'", "''").replace('"', "")
     kept = f"SELECT \"{inside}\" FROM p WHERE a = '{inside}' AND b IN (c, 1)"
-    assert taken_out(kept, least=1) == (kept, {})
-    text, lists = taken_out(f"{kept} AND d IN ({', '.join(constants)})", least=1)
+    assert take_out_lists(kept, least=1) == (kept, {})
+    text, lists = take_out_lists(f"{kept} AND d IN ({', '.join(constants)})", least=1)
     assert text.startswith(kept)
     expected = [c[1:-1].replace("''", "'") if c.startswith("'") else float(c) for c in constants]
     assert list(lists.values()) == [expected]

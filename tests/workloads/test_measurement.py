@@ -140,7 +140,7 @@ def test_measurements_over_different_cells_do_not_mix():
 )
 def test_what_is_no_histogram_is_refused_before_the_charge(data, message):
     with pytest.raises(ValueError, match=message):
-        Measure(strategy=identity(4), rho=1.0).prepared(data)
+        Measure(strategy=identity(4), rho=1.0).prepare(data)
 
 
 def test_a_loop_of_select_measure_infer_passes_replay():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.accounting.basic import Basic, divided, leaf_epsilon
+from discreet.accounting.basic import Basic, divide_delta, leaf_epsilon
 from discreet.accounting.outward import product, times
 from discreet.accounting.parts import Leaf, Resolved, fold
 from discreet.accounting.sums import hopeless
@@ -40,7 +40,7 @@ class Advanced:
         plain = Basic(self.resolved).epsilon(delta)
         if delta <= 0:
             return plain
-        division = divided(self.resolved, delta, keep=True)
+        division = divide_delta(self.resolved, delta, keep=True)
         if division is None or division[1] <= 0:
             return plain
         share, deviation = division

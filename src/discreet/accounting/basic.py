@@ -20,7 +20,7 @@ from discreet.accounting.sums import hopeless
 from discreet.accounting.views import smallest_delta
 from discreet.errors import NotCertified, UnsupportedEvent
 
-__all__ = ["Basic", "divided", "leaf_epsilon", "single_epsilon"]
+__all__ = ["Basic", "divide_delta", "leaf_epsilon", "single_epsilon"]
 
 
 def single_epsilon(leaf: Leaf, delta: float) -> float:
@@ -43,7 +43,7 @@ def _single_epsilon(leaf: Leaf, delta: float) -> float:
         return Renyi(one).epsilon(delta)
 
 
-def divided(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, float] | None:
+def divide_delta(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, float] | None:
     """How delta is divided: what a repetition that is not pure may spend, and what is kept for a deviation.
 
     The leaves' own deltas come first, exactly; None if delta does not cover them. With ``keep``, all that is left is
@@ -90,7 +90,7 @@ class Basic:
         """Upper bound."""
         if hopeless(self.resolved):
             return math.inf
-        division = divided(self.resolved, delta, keep=False)
+        division = divide_delta(self.resolved, delta, keep=False)
         if division is None:
             return math.inf
         share, _ = division

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from scipy.optimize import brentq
 
 from discreet.accounting.guarantees import epsilon as epsilon_of
-from discreet.accounting.outward import proved
+from discreet.accounting.outward import check_bound
 from discreet.adjacency import Adjacency
 from discreet.errors import positive, probability
 from discreet.events import Event
@@ -42,7 +42,7 @@ def calibrate(
             event = family(math.exp(log_x))
         except ValueError:
             return math.nan  # outside the family's range, such as a rate above one
-        value = proved(epsilon_of(event, delta, accountant=accountant, adjacency=adjacency))
+        value = check_bound(epsilon_of(event, delta, accountant=accountant, adjacency=adjacency))
         return max(-60.0, min(60.0, math.log(value) - math.log(target) if value > 0 else -60.0))
 
     first = math.log(positive("start", start))

@@ -215,7 +215,7 @@ class Line:
         error = 8 * _UNIT * np.abs(k)
         for piece in self.parts.pieces():
             rule = piece.rule(self.c, float(t[-1]), self.parts.digits + 14 + math.log(self.parts.repetitions))
-            value, slip = self._sampled(rule, t)
+            value, slip = self._sampled_gaussian_cumulant(rule, t)
             k, error = k + value, error + slip
         for transform, repeats in self.parts.closed:
             value, slip = transform.log_mgf(z)
@@ -223,7 +223,7 @@ class Line:
             error = error + repeats * slip
         return z, k, error
 
-    def _sampled(self, rule: Rule, t: Array) -> tuple[Array, Array]:
+    def _sampled_gaussian_cumulant(self, rule: Rule, t: Array) -> tuple[Array, Array]:
         """K of the sampled Gaussians at every node, and its error."""
         n = rule.mixtures.counts
         psi, slip = rule.characteristic(self.step, len(t)), rule.error(t)

@@ -36,7 +36,7 @@ import numpy as np
 
 from discreet.accounting.arrays import Array
 from discreet.accounting.atoms import binary, too_large
-from discreet.accounting.outward import product, proved, times
+from discreet.accounting.outward import product, check_bound, times
 from discreet.accounting.pairs import SMALLEST, GaussianShift, Pair
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.adjacency import Adjacency
@@ -48,7 +48,7 @@ __all__ = [
     "approximate_of",
     "costs_nothing",
     "facts_of",
-    "grown",
+    "scale_parameter",
     "mu_of",
     "own_delta",
     "pair_of",
@@ -57,7 +57,7 @@ __all__ = [
     "register",
     "rho_of",
     "stated_mu",
-    "unsupported",
+    "refusal_of",
     "within",
 ]
 
@@ -119,7 +119,7 @@ def register(kind: type[Event], facts: Facts) -> None:
         raise ValueError(f"kind is {kind.tag}, of which facts are stated already.")
 
 
-def grown(event: Event, parameter: str, factor: int) -> Event:
+def scale_parameter(event: Event, parameter: str, factor: int) -> Event:
     """An event with a parameter so many times as large; where that is beyond floats, nothing is left to guarantee."""
     value = times(getattr(event, parameter), factor)
     return replace(event, **{parameter: value}) if value < math.inf else NonPrivate()  # type: ignore[type-var]
@@ -135,17 +135,17 @@ def facts_of(event: Event) -> Facts:
         ) from None
 
 
-def unsupported(accountant: str, event: Event, reason: str) -> UnsupportedEvent:
+def refusal_of(accountant: str, event: Event, reason: str) -> UnsupportedEvent:
     """The refusal of an accountant that has no theorem for a leaf."""
     return UnsupportedEvent(f"The {accountant} accountant cannot price {event.tag}: {reason}.")
 
 
-def _stated(fact: Fact[T] | None, leaf: Leaf) -> T | None:
+def _checked_fact(fact: Fact[T] | None, leaf: Leaf) -> T | None:
     """What is stated, if it can be a price: a number below zero, or none at all, is refused here and reaches no sum."""
     found = None if fact is None else fact(leaf.event, leaf.adjacency)
     for value in found if isinstance(found, tuple) else (found,):
         if isinstance(value, (int, float)):
-            proved(value)
+            check_bound(value)
     return found
 
 
@@ -155,11 +155,11 @@ def _stated(fact: Fact[T] | None, leaf: Leaf) -> T | None:
 def pure_of(leaf: Leaf) -> float:
     """Epsilon at delta zero, or infinity."""
     facts = facts_of(leaf.event)
-    if (epsilon := _stated(facts.pure, leaf)) is not None:
+    if (epsilon := _checked_fact(facts.pure, leaf)) is not None:
         return epsilon
-    if (both := _stated(facts.approximate, leaf)) is not None:
+    if (both := _checked_fact(facts.approximate, leaf)) is not None:
         return both[0] if both[1] == 0 else math.inf
-    return 0.0 if 0.0 in (_stated(facts.mu, leaf), _stated(facts.rho, leaf)) else math.inf
+    return 0.0 if 0.0 in (_checked_fact(facts.mu, leaf), _checked_fact(facts.rho, leaf)) else math.inf
 
 
 def costs_nothing(leaf: Leaf) -> bool:
@@ -169,12 +169,12 @@ def costs_nothing(leaf: Leaf) -> bool:
 
 def quotient_of(leaf: Leaf) -> tuple[float, float] | None:
     """The pure epsilon as a quotient of two parameters, where it is one."""
-    return _stated(facts_of(leaf.event).quotient, leaf)
+    return _checked_fact(facts_of(leaf.event).quotient, leaf)
 
 
 def approximate_of(leaf: Leaf) -> tuple[float, float] | None:
     """The epsilon and delta of a leaf of which nothing else is known."""
-    return _stated(facts_of(leaf.event).approximate, leaf)
+    return _checked_fact(facts_of(leaf.event).approximate, leaf)
 
 
 def own_delta(leaf: Leaf) -> float:
@@ -185,7 +185,7 @@ def own_delta(leaf: Leaf) -> float:
 
 def stated_mu(leaf: Leaf) -> float | None:
     """The exact mu of a Gaussian leaf, None of any other."""
-    return _stated(facts_of(leaf.event).mu, leaf)
+    return _checked_fact(facts_of(leaf.event).mu, leaf)
 
 
 def mu_of(leaf: Leaf) -> float:
@@ -193,13 +193,13 @@ def mu_of(leaf: Leaf) -> float:
     if facts_of(leaf.event).hopeless:
         return math.inf
     if (mu := stated_mu(leaf)) is None:
-        raise unsupported("gdp", leaf.event, "it is not Gaussian, and a central limit theorem is not a guarantee")
+        raise refusal_of("gdp", leaf.event, "it is not Gaussian, and a central limit theorem is not a guarantee")
     return mu
 
 
 def rho_of(leaf: Leaf) -> float:
     """The smallest proved rho of one leaf."""
-    if (rho := _stated(facts_of(leaf.event).rho, leaf)) is not None:
+    if (rho := _checked_fact(facts_of(leaf.event).rho, leaf)) is not None:
         return rho
     if (mu := stated_mu(leaf)) is not None:
         return half_square(mu)
@@ -207,7 +207,7 @@ def rho_of(leaf: Leaf) -> float:
     if epsilon < math.inf:
         # the exact supremum over orders for randomized response is below both of these
         return min(half_square(epsilon), epsilon)
-    raise unsupported("zcdp", leaf.event, "no rho is proved for it")
+    raise refusal_of("zcdp", leaf.event, "no rho is proved for it")
 
 
 def half_square(value: float) -> float:
@@ -223,18 +223,18 @@ def stated_curve(leaf: Leaf, orders: Array) -> Array | None:
     facts = facts_of(leaf.event)
     curve = None if facts.curve is None else facts.curve(leaf.event, leaf.adjacency, orders)
     if curve is not None:
-        proved(float(np.min(curve)))
-    known = _stated(facts.rho, leaf) is not None or stated_mu(leaf) is not None
+        check_bound(float(np.min(curve)))
+    known = _checked_fact(facts.rho, leaf) is not None or stated_mu(leaf) is not None
     return rho_of(leaf) * orders if curve is None and facts.pair is None and known else curve
 
 
 def pair_of(leaf: Leaf) -> Pair:
     """The dominating pair of a leaf, for a removed record (or, under replace, for either record)."""
-    if (pair := _stated(facts_of(leaf.event).pair, leaf)) is not None:
+    if (pair := _checked_fact(facts_of(leaf.event).pair, leaf)) is not None:
         return pair
     if (mu := stated_mu(leaf)) is not None:
         return within(mu, LARGEST_MU, GaussianShift)
-    epsilon, delta = approximate_of(leaf) or (_stated(facts_of(leaf.event).pure, leaf), 0.0)
+    epsilon, delta = approximate_of(leaf) or (_checked_fact(facts_of(leaf.event).pure, leaf), 0.0)
     if epsilon is not None and epsilon < math.inf:
         return within(epsilon, LARGEST, lambda value: binary(value, delta))
     raise UnsupportedEvent(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet import events as ev
-from discreet.accounting.facts import stated_mu, unsupported
+from discreet.accounting.facts import stated_mu, refusal_of
 from discreet.accounting.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -90,7 +90,7 @@ def clt_mu(event: ev.Event) -> float:
             case _ if (plain := stated_mu(Leaf(leaf, Adjacency.ADD_REMOVE))) is not None:
                 total += count * plain**2
             case _:
-                raise unsupported("clt", leaf, "the approximation is known for sampled and plain Gaussians")
+                raise refusal_of("clt", leaf, "the approximation is known for sampled and plain Gaussians")
     return math.sqrt(total)
 
 

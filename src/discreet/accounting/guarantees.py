@@ -19,7 +19,7 @@ from discreet.accounting.facts import facts_of, own_delta
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.optimal import Optimal
-from discreet.accounting.outward import proved
+from discreet.accounting.outward import check_bound
 from discreet.accounting.parts import Leaf, Resolved, each_leaf
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import Renyi
@@ -53,7 +53,7 @@ class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 
     def __init__(self, resolved: Resolved) -> None:
-        self._pure = proved(pure_sum(resolved))
+        self._pure = check_bound(pure_sum(resolved))
         self._resolved = resolved
         self._numerical: PLD | None = None
         try:
@@ -101,8 +101,8 @@ class Tightest:
             except NotCertified:
                 best = math.inf
             views = self._beside if best < math.inf else self._others
-            return min([proved(best), *(proved(view.epsilon(delta)) for view in views)])
-        return min([self._pure, *(proved(view.epsilon(delta)) for view in self._others)])
+            return min([check_bound(best), *(check_bound(view.epsilon(delta)) for view in views)])
+        return min([self._pure, *(check_bound(view.epsilon(delta)) for view in self._others)])
 
     def delta(self, epsilon: float) -> float:
         """The smallest bound there is."""
@@ -114,7 +114,7 @@ class Tightest:
                 best = self._numerical.delta(epsilon)
             except NotCertified:
                 views = self._others
-        return min([proved(best), *(proved(view.delta(epsilon)) for view in views)])
+        return min([check_bound(best), *(check_bound(view.delta(epsilon)) for view in views)])
 
 
 def _event(of: object) -> Event:
@@ -163,7 +163,7 @@ def epsilon(
     >>> round(epsilon(ev.Gaussian(noise_multiplier=1.0), delta=1e-5, adjacency="replace"), 4)
     9.9973
     """
-    return proved(_account(_event(event), accountant, adjacency, group_size).epsilon(probability("delta", delta)))
+    return check_bound(_account(_event(event), accountant, adjacency, group_size).epsilon(probability("delta", delta)))
 
 
 def delta(
@@ -180,7 +180,7 @@ def delta(
     >>> round(delta(ev.Laplace(noise_multiplier=1.0), epsilon=0.5), 6)
     0.221199
     """
-    return proved(_account(_event(event), accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
+    return check_bound(_account(_event(event), accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
 
 
 def epsilon_bounds(
@@ -223,11 +223,11 @@ class Guarantee:
 
     def epsilon(self, delta: float) -> float:
         """Smallest proved epsilon at delta."""
-        return proved(self._account.epsilon(probability("delta", delta)))
+        return check_bound(self._account.epsilon(probability("delta", delta)))
 
     def delta(self, epsilon: float) -> float:
         """Smallest proved delta at epsilon."""
-        return proved(self._account.delta(nonnegative("epsilon", epsilon)))
+        return check_bound(self._account.delta(nonnegative("epsilon", epsilon)))
 
     @cached_property
     def _curve(self) -> TradeOff:

@@ -21,7 +21,7 @@ import numpy as np
 
 from discreet.accounting.arrays import Array
 from discreet.accounting.outward import FLOOR
-from discreet.accounting.pairs import Pair, scaled
+from discreet.accounting.pairs import Pair, scale_by_loss
 from discreet.accounting.sampling import Supremum
 from discreet.errors import NotCertified
 
@@ -69,7 +69,7 @@ class Lattice:
 def _span(pair: Pair, step: float, tail: float) -> tuple[int, int]:
     """First and last lattice index: outside, P has at most ``tail`` on the right and 1e-30 on the left."""
     high = pair.highest if math.isfinite(pair.highest) else _quantile(lambda x: _right(pair, x), tail)
-    low = pair.lowest if math.isfinite(pair.lowest) else -_quantile(lambda x: _left(pair, -x), 1e-30)
+    low = pair.lowest if math.isfinite(pair.lowest) else -_quantile(lambda x: _mass_left_of(pair, -x), 1e-30)
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     if last - first > _MAX_POINTS:
         raise NotCertified(f"a single loss spans {last - first} lattice points.")
@@ -81,10 +81,10 @@ def _right(pair: Pair, x: float) -> float:
     return float(pair.profile(at)[0] if isinstance(pair, Supremum) else pair.tails(at)[0][0]) - pair.infinity
 
 
-def _left(pair: Pair, x: float) -> float:
+def _mass_left_of(pair: Pair, x: float) -> float:
     at = np.array([x])
     if isinstance(pair, Supremum):
-        return max(_left(part, x) for part in pair.pairs)
+        return max(_mass_left_of(part, x) for part in pair.pairs)
     return float(pair.heads(at)[0][0])
 
 
@@ -122,8 +122,8 @@ def upper(pair: Pair, step: float, tail: float) -> Lattice:
     if isinstance(pair, Supremum):
         return _from_profile(pair, step, first, points)
     p, q, p_error, q_error = _cells(pair, points)
-    kept = p - scaled(q, points[:-1])  # p - exp(l)·q: what of the mass lies to the right of l
-    excess = kept + p_error + scaled(q_error, points[:-1])
+    kept = p - scale_by_loss(q, points[:-1])  # p - exp(l)·q: what of the mass lies to the right of l
+    excess = kept + p_error + scale_by_loss(q_error, points[:-1])
     to_right = np.clip(excess / -math.expm1(-step), 0.0, p)
     masses = np.append(p - to_right, 0.0) + np.append(0.0, to_right + p_error)
     masses[0] += pair.heads(points[:1])[0][0]

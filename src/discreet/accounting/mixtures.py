@@ -108,7 +108,7 @@ class Rule:
     spacing: Array
     u: Array
 
-    def refined(self, spacing: float) -> Rule:
+    def refine(self, spacing: float) -> Rule:
         """The same rule with nodes at most ``spacing`` apart."""
         times = np.ceil(np.max(self.spacing) / spacing)
         if times <= 1:

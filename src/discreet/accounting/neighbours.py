@@ -1,7 +1,7 @@
 """From events to what an accountant prices: leaves restated for the neighbouring relation that was asked for.
 
 Replacing a record is removing one and adding another, so what is proved for one change of the data holds for a group
-of two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``enlarged``. That route is closed inside a sample,
+of two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``for_group``. That route is closed inside a sample,
 where both records are sampled by one coin: the Gaussian has its own replace pair there, everything else is refused.
 What a wrapper does instead is among its facts (:mod:`discreet.accounting.leaves`).
 A guarantee proved under replace never becomes one under add-remove, because it may reveal the number of records.
@@ -18,7 +18,7 @@ from discreet.accounting.parts import Leaf, Part, Resolved
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedAdjacency, UnsupportedEvent, whole
 
-__all__ = ["enlarged", "refusal", "resolve", "restate"]
+__all__ = ["for_group", "refusal", "resolve", "restate"]
 
 
 def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resolved:
@@ -47,13 +47,13 @@ def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
     if costs_nothing(Leaf(leaf, own)):
         return Resolved(())
     # add-remove or zero-out to replace, add-remove to zero-out: two changes take one data set to the other
-    event = enlarged(leaf, group if own is wanted else 2 * group)
+    event = for_group(leaf, group if own is wanted else 2 * group)
     if own is not wanted and not isinstance(event, ev.NonPrivate):
         event = replace(event, adjacency=wanted)
     return Resolved((Leaf(event, wanted, count),))
 
 
-def enlarged(leaf: Any, k: int) -> Any:
+def for_group(leaf: Any, k: int) -> Any:
     """The same mechanism's guarantee for data sets that differ in k changes; ``NonPrivate`` where it leaves floats."""
     if k == 1:
         return leaf

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.basic import Basic, divided, leaf_epsilon
+from discreet.accounting.basic import Basic, divide_delta, leaf_epsilon
 from discreet.accounting.facts import own_delta, pure_of
 from discreet.accounting.outward import times
 from discreet.accounting.parts import Choice, Leaf, Resolved
@@ -59,7 +59,7 @@ class Optimal:
         """Upper bound; leaves that are not pure get half of delta, shared equally."""
         if hopeless(self.resolved):
             return math.inf
-        division = divided(self.resolved, delta, keep=True)
+        division = divide_delta(self.resolved, delta, keep=True)
         if division is None:
             return math.inf
         share, _ = division

@@ -7,14 +7,14 @@ from fractions import Fraction
 
 from discreet.errors import NotCertified
 
-__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "proved", "root", "share", "times"]
+__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "check_bound", "root", "share", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
 _FULL_DIGITS = 1e-290  # products above this have all their digits, those of their factors included
 FLOOR = 1e-305  # probabilities near the end of floats have lost their digits; this is more than they can have lost
 
 
-def proved(value: float) -> float:
+def check_bound(value: float) -> float:
     """The bound itself, if it can be one: a number below zero, or none at all, proves nothing and is refused."""
     if not value >= 0:
         raise NotCertified(f"an account came to {value!r}, which is no bound: privacy losses are at least zero.")

@@ -23,7 +23,7 @@ from discreet.accounting.accurate import UNIT, Bounded, difference_of_sinhc, exp
 from discreet.accounting.arrays import Array, Interval
 from discreet.errors import UnsupportedEvent
 
-__all__ = ["GaussianShift", "LaplaceShift", "Pair", "Tails", "chernoff_beyond", "reverse", "scaled"]
+__all__ = ["GaussianShift", "LaplaceShift", "Pair", "Tails", "chernoff_beyond", "reverse", "scale_by_loss"]
 
 Tails: TypeAlias = tuple[Array, Array]
 
@@ -95,7 +95,7 @@ class Pair:
     def profile(self, losses: Array) -> Array:
         """δ(l) = P(L > l) - exp(l)·Q(L > l)."""
         p, q = self.tails(losses)
-        return np.asarray(np.maximum(p - scaled(q, losses), 0.0))
+        return np.asarray(np.maximum(p - scale_by_loss(q, losses), 0.0))
 
     def divergence(self, order: Array) -> Array | None:
         """Bounds on the Rényi divergences of what the pair stands for, where they are known to be below its own."""
@@ -111,7 +111,7 @@ def reverse(pair: Pair) -> Pair:
     return pair if pair.symmetric else pair.mirror
 
 
-def scaled(q: Array, losses: Array) -> Array:
+def scale_by_loss(q: Array, losses: Array) -> Array:
     """exp(l)·q without overflow; a q so small that it has lost its digits counts as zero, which errs upward."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return np.where(q > TINY, np.exp(np.minimum(losses + np.log(q), 1.0)), 0.0)

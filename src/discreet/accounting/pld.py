@@ -99,10 +99,10 @@ class PLD:
     ) -> Interval:
         """Both directions, the worse of each; the lower side over what a real mechanism can attain."""
         if self._is_attained:
-            answers = _asked(self._directions, both)
+            answers = _ask_directions(self._directions, both)
             return max(low for low, _ in answers), max(high for _, high in answers)
-        high = max(_asked(self._directions, top))
-        lows = (_asked(engines, lambda engine: bottom(engine, high)) for engines in self._attained)
+        high = max(_ask_directions(self._directions, top))
+        lows = (_ask_directions(engines, lambda engine: bottom(engine, high)) for engines in self._attained)
         return min(max((low for each in lows for low in each), default=0.0), high), high
 
     def _exact(self) -> Interval | None:
@@ -156,13 +156,13 @@ class PLD:
             return self._at_zero()
         if self._exact() is not None:
             return self.epsilon_bounds(delta)[1]
-        return max(_asked(self._directions, lambda engine: engine.epsilon_upper(delta)))
+        return max(_ask_directions(self._directions, lambda engine: engine.epsilon_upper(delta)))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
         if self._exact() is not None:
             return self.delta_bounds(epsilon)[1]
-        return max(_asked(self._directions, lambda engine: engine.delta_upper(epsilon)))
+        return max(_ask_directions(self._directions, lambda engine: engine.delta_upper(epsilon)))
 
     def _at_zero(self) -> float:
         """Epsilon at delta zero: the largest possible loss."""
@@ -177,7 +177,7 @@ def _below(k: int, pair: Pair) -> Pair:
     return NOTHING if pair.raised else pair.attainable[min(k, len(pair.attainable) - 1)]
 
 
-def _asked(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:
+def _ask_directions(engines: list[Engines], ask: Callable[[Engine], T]) -> list[T]:
     """Ask each direction, by the contour where it can certify an answer."""
     answers = []
     for contour, lattice in engines:

@@ -21,7 +21,7 @@ from discreet import events as ev
 from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.convolution import log_sum
-from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, stated_curve, unsupported
+from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, stated_curve, refusal_of
 from discreet.accounting.grid import LossGrid
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures
@@ -87,13 +87,13 @@ def _leaf_curve(leaf: Leaf, orders: tuple[float, ...]) -> Array:
     if (curve := stated_curve(leaf, alpha)) is not None:
         return curve
     if own_delta(leaf):
-        raise unsupported("rdp", leaf.event, "its delta allows any divergence")
+        raise refusal_of("rdp", leaf.event, "its delta allows any divergence")
     try:
         pair = pair_of(leaf)
     except UnsupportedEvent as reason:
-        raise unsupported("rdp", leaf.event, "no curve is proved for it") from reason
+        raise refusal_of("rdp", leaf.event, "no curve is proved for it") from reason
     if pair.infinity > 0:
-        raise unsupported("rdp", leaf.event, "its loss may be infinite, by a delta inside it or by rounding")
+        raise refusal_of("rdp", leaf.event, "its loss may be infinite, by a delta inside it or by rounding")
     if (known := pair.divergence(alpha)) is not None:
         return known
     directions = [pair] if reverse(pair) is pair else [pair, reverse(pair)]

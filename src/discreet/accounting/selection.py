@@ -32,7 +32,7 @@ from scipy.special import gammaln
 from scipy.stats import poisson
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.outward import FLOOR, proved
+from discreet.accounting.outward import FLOOR, check_bound
 from discreet.accounting.views import Account, solve_epsilon
 from discreet.errors import UnsupportedEvent
 from discreet.events import Selected
@@ -96,14 +96,14 @@ class Runs:
     def shift(self, account: Account) -> float:
         """What selection adds to a run's epsilon: (1+η)·e*, or m·δ(0) for Poisson; rounded up."""
         if math.isinf(self.shape):
-            return self.mean * proved(account.delta(0.0)) * _UP
+            return self.mean * check_bound(account.delta(0.0)) * _UP
         odds = self.odds
         if odds == 0:
             return 0.0
 
         def excess(e: float) -> float:
             return (
-                min(odds * proved(account.delta(e)) / math.expm1(e), 1e300)
+                min(odds * check_bound(account.delta(e)) / math.expm1(e), 1e300)
                 if 0 < e < 700
                 else (1e300 if e < 1 else 0.0)
             )
@@ -113,11 +113,11 @@ class Runs:
     def delta(self, account: Account, shift: float) -> Callable[[float], float]:
         """The profile of the selected run, for every epsilon of at least zero."""
 
-        def selected(epsilon: float) -> float:
+        def delta_of_selection(epsilon: float) -> float:
             past = math.nextafter(epsilon - shift, -math.inf)
             return 1.0 if past < 0 else min(1.0, self.mean * _UP * account.delta(past))
 
-        return selected
+        return delta_of_selection
 
     def distance(self, account: Account) -> float:
         """Total variation of the selected run: the best of K differ only if some of them do, each with chance δ(0)."""

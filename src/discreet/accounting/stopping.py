@@ -44,7 +44,7 @@ class Stop:
         bound = -((self.mu * t) ** 2) / 2
         for piece in self.pieces:
             scan = piece.rule(self.c, 0.0, self.digits + 11 + math.log(self.repetitions))
-            cells = scan.refined(0.05 / max(1.0, float(np.max((self.c + 1) ** 0.5 / piece.sigmas))))
+            cells = scan.refine(0.05 / max(1.0, float(np.max((self.c + 1) ** 0.5 / piece.sigmas))))
             bound = bound + piece.counts @ np.log(far_envelope(cells, t))
         done = np.flatnonzero(bound - np.log(math.pi * t) <= self.goal)
         if not len(done):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from scipy.optimize import brentq
 
-from discreet.accounting.outward import proved
+from discreet.accounting.outward import check_bound
 
 __all__ = ["Account", "smallest_delta", "solve_epsilon"]
 
@@ -27,18 +27,18 @@ class Account(Protocol):
 
 def solve_epsilon(delta_of: Callable[[float], float], delta: float, start: float = 1.0) -> float:
     """Smallest epsilon, from above and to some eleven digits, at which a decreasing delta(epsilon) is at most delta."""
-    if proved(delta_of(0.0)) <= delta:
+    if check_bound(delta_of(0.0)) <= delta:
         return 0.0
     low, high = 0.0, start
-    while proved(delta_of(high)) > delta:
+    while check_bound(delta_of(high)) > delta:
         low, high = high, 2 * high
         if high > 1e9:
             return math.inf
-    while low == 0 and high > 1e-60 and proved(delta_of(high / 4)) <= delta:
+    while low == 0 and high > 1e-60 and check_bound(delta_of(high / 4)) <= delta:
         high /= 4
 
     def gap(epsilon: float) -> float:
-        value = proved(delta_of(epsilon))
+        value = check_bound(delta_of(epsilon))
         return (math.log(value) if value > 0 else -800.0) - math.log(delta)
 
     root = float(brentq(gap, low, high, xtol=1e-13 * high, rtol=1e-14))

@@ -49,7 +49,7 @@ class Slackened:
         """Upper bound, by the increasing fixed-point iteration from below."""
         epsilon = 0.0
         for _ in range(200):
-            left = (delta - self._lost(epsilon)) * (1 - 1e-15)
+            left = (delta - self._lost_delta(epsilon)) * (1 - 1e-15)
             if left <= 0:
                 return math.inf
             needed = self._ideal.epsilon(left)
@@ -60,8 +60,8 @@ class Slackened:
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return min(1.0, self._ideal.delta(epsilon) + self._lost(epsilon))
+        return min(1.0, self._ideal.delta(epsilon) + self._lost_delta(epsilon))
 
-    def _lost(self, epsilon: float) -> float:
+    def _lost_delta(self, epsilon: float) -> float:
         """(1 + e^ε)·slack, rounded up, and no more than one."""
         return min(1.0, self._slack + math.exp(min(math.log(self._slack) + epsilon, 1.0)) * (1 + 1e-12) + FLOOR)

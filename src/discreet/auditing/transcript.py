@@ -69,7 +69,7 @@ class Recorder:
         self.transcript = Transcript()
         self._coin_step = 0
 
-    def noised(
+    def draw_output(
         self,
         what: object,
         value: Any,
@@ -114,7 +114,7 @@ class Replayer(Recorder):
         self._paid: list[object] = []
         self.cost: list[Event | None] = []
 
-    def noised(
+    def draw_output(
         self,
         what: object,
         value: Any,

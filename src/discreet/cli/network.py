@@ -96,11 +96,11 @@ class Network:
         import torch
 
         with torch.no_grad():
-            found = model(torch.from_numpy(np.nan_to_num(self.design.asked(data))).float()).numpy()
+            found = model(torch.from_numpy(np.nan_to_num(self.design.rows_to_predict(data))).float()).numpy()
         if isinstance(self.design.goal, Categories):
-            return self.design.told(found.argmax(axis=1))
+            return self.design.as_labels(found.argmax(axis=1))
         middle, half = self._interval
-        return self.design.told(found[:, 0].astype(np.float64) * half + middle)
+        return self.design.as_labels(found[:, 0].astype(np.float64) * half + middle)
 
     @property
     def _interval(self) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from discreet.mechanisms.records import check_container, element_type, entries, 
 from discreet.moments import seconds
 from discreet.schema import Bounded, Categories
 
-__all__ = ["Words", "check_type", "clipped", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]
+__all__ = ["Words", "check_type", "clip_numbers", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]
 
 
 class Words(NamedTuple):
@@ -114,10 +114,10 @@ def of_arrow(column: Any) -> Words:
     return Words(found, list(entries(encoded.dictionary)))
 
 
-def clipped(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+def clip_numbers(column: Bounded, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Numbers inside the bounds, infinities too, whole ones where that is declared; a missing one as declared, or NaN.
 
-    >>> clipped(Bounded(0, 9, whole=True), np.array([2.5, 2.4, np.inf, np.nan])).tolist()
+    >>> clip_numbers(Bounded(0, 9, whole=True), np.array([2.5, 2.4, np.inf, np.nan])).tolist()
     [3.0, 2.0, 9.0, nan]
     """
     filled = numbers if column.missing == "drop" else np.where(np.isnan(numbers), column.missing, numbers)

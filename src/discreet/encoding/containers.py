@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.encoding.values import number
 from discreet.mechanisms.records import double, entries, quiet_doubles
 
-__all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "framed", "kind_of", "listed", "row_length"]
+__all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "is_frame", "kind_of", "as_list", "row_length"]
 
 _LETTERS = {
     "b": "numbers",
@@ -80,7 +80,7 @@ def _kind_of_arrow(kind: Any) -> str:
     return "objects" if pa.types.is_null(kind) else str(kind)
 
 
-def listed(source: Any) -> Any:
+def as_list(source: Any) -> Any:
     """A container that states no type for its records (a deque, say) as a list:
     NumPy would find one for all of them.
     """
@@ -110,7 +110,7 @@ class UnreadRows:
     def read(self) -> NDArray[np.float64]:
         """The values as floats."""
         source = self.source
-        if framed(source):
+        if is_frame(source):
             return np.stack([_floats(series) for series in frame_columns(source)], axis=1)
         if hasattr(source, "tocsr"):
             return quiet_doubles(source.toarray())
@@ -136,7 +136,7 @@ def _row(row: Any, columns: int) -> list[float]:
     return found if len(found) == columns else [math.nan] * columns
 
 
-def framed(rows: Any) -> bool:
+def is_frame(rows: Any) -> bool:
     """Whether it is a frame: of pandas or polars, or a table of Arrow."""
     return (hasattr(rows, "dtypes") and hasattr(rows, "columns")) or (
         hasattr(rows, "schema") and hasattr(rows, "column_names")

@@ -67,7 +67,7 @@ class Design:
         """Reads what a model learns from: one row a unit, the target included."""
         return Encoder(self.declaration, (*self.features, self.target))
 
-    def asked(self, data: Any) -> NDArray[np.float64]:
+    def rows_to_predict(self, data: Any) -> NDArray[np.float64]:
         """The features of every row of columns, a frame or a file, for predictions, where nothing is protected."""
         return self.matrix(Encoder(self.declaration, tuple(self.features), one_row_a_unit=False).read(data))
 
@@ -85,7 +85,7 @@ class Design:
         """Numbers of labels, -1 for none; or numbers inside the bounds, NaN where they are missing."""
         return rows.codes(self.target) if isinstance(self.goal, Categories) else rows.numbers(self.target)
 
-    def told(self, found: NDArray[Any]) -> NDArray[Any]:
+    def as_labels(self, found: NDArray[Any]) -> NDArray[Any]:
         """Predictions as a table says them: labels, or values inside the target's bounds."""
         goal = self.goal
         if isinstance(goal, Categories):

@@ -24,14 +24,14 @@ class DuckDB(Engine):
         # our own; a user's relation brings a connection that cannot be asked for progress
         self._connection = connection
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         escaped = name.replace('"', '""')
         return f'"{escaped}"'
 
     def xor(self, a: str, b: str) -> str:
         return f"xor({a}, {b})"
 
-    def shifted(self, a: str, places: int) -> str:
+    def shift_right(self, a: str, places: int) -> str:
         return f"({a} >> {places})"
 
     def beside(self, high: str, places: int, low: str) -> str:
@@ -47,7 +47,7 @@ class DuckDB(Engine):
         escaped = text.replace("'", "''")
         return f"'{escaped}'"
 
-    def trimmed(self, text: str) -> str:
+    def trim(self, text: str) -> str:
         return f"trim({text}, ' ')"
 
     def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
@@ -72,7 +72,7 @@ class DuckDB(Engine):
         return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
 
     def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:
-        value = self.as_text(self.quoted(column))
+        value = self.as_text(self.quote(column))
         if spelled:
             # File statistics are about the bytes as they were, and DuckDB would look a mended text up in them, unless a
             # function stands between: one row more, and others would be found, or not.
@@ -118,7 +118,7 @@ class DuckDB(Engine):
         chosen = frame.aggregate(f"{found} AS row_", unit)
         return chosen.project(", ".join(f"row_.{name} AS {name}" for name in columns))
 
-    def joined(self, left: Any, right: Any, condition: str) -> Any:
+    def join(self, left: Any, right: Any, condition: str) -> Any:
         return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
 
     def dry_run(self, frame: Any) -> list[Any]:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.columns import Words, check_type, clipped, codes, doubles, identities, moments, of_arrow, texts
+from discreet.encoding.columns import Words, check_type, clip_numbers, codes, doubles, identities, moments, of_arrow, texts
 from discreet.mechanisms.records import quiet_doubles
 from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
@@ -53,7 +53,7 @@ class Encoded:
         column, found = self.schema[name], self.found[name]
         assert isinstance(column, Bounded)
         assert not isinstance(found, Words)
-        return clipped(column, found)
+        return clip_numbers(column, found)
 
     def unit_scaled(self, name: str) -> NDArray[np.float64]:
         """A bounded column from 0, its lower bound, to 1, its upper one."""
@@ -113,14 +113,14 @@ class Encoder:
 
     def read(self, data: Any) -> Encoded:
         """The rows that count."""
-        return self.prepared(data)()
+        return self.prepare(data)()
 
-    def prepared(self, data: Any) -> Callable[[], Encoded]:
+    def prepare(self, data: Any) -> Callable[[], Encoded]:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
-        run = self._mapped(data) if isinstance(data, Mapping) else self._sourced(data)
-        return lambda: self._kept(*run())
+        run = self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
+        return lambda: self._one_row_per_unit(*run())
 
-    def _kept(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
+    def _one_row_per_unit(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
         if units is None:
             return Encoded(self.schema, size, found)
         first = np.sort(np.unique(units, return_index=True)[1])  # NaN are one unit, as all missing ones are
@@ -132,7 +132,7 @@ class Encoder:
 
     # --- a mapping of columns ----------------------------------------------------------------------------------------
 
-    def _mapped(self, data: Mapping[str, Any]) -> Callable[[], _Read]:
+    def _read_mapping(self, data: Mapping[str, Any]) -> Callable[[], _Read]:
         wanted = [*self.schema, *([] if self.unit is None else [self.unit])]
         for name in wanted:
             if name not in data:
@@ -150,17 +150,17 @@ class Encoder:
 
     # --- frames and files --------------------------------------------------------------------------------------------
 
-    def _sourced(self, data: Any) -> Callable[[], _Read]:
+    def _read_source(self, data: Any) -> Callable[[], _Read]:
         from discreet.encoding.engines import quietly
-        from discreet.encoding.sources import open_source, ordered
+        from discreet.encoding.sources import open_source, has_row_order
 
-        if not ordered(data):
+        if not has_row_order(data):
             raise ValueError(
                 f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
                 "the first counts here: write it to a file, or collect it to a frame."
             )
         source = open_source(data, self.schema, self.unit, text=self.declaration.text)
-        frame = self._projected(source)
+        frame = self._project(source)
 
         def read() -> _Read:
             table = quietly(frame.to_arrow_table)
@@ -170,7 +170,7 @@ class Encoder:
 
         return read
 
-    def _projected(self, source: Any) -> Any:
+    def _project(self, source: Any) -> Any:
         parts = [self._expression(name, own, source.kinds[name]) for name, own in source.names.items()]
         return source.engine.project(source.frame, [f"{part} AS c{i}" for i, part in enumerate(parts)])
 

@@ -79,7 +79,7 @@ class Engine(ABC):
     half_bits: int  # of the lower half in which large sums are added up, or handed over
 
     @abstractmethod
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         """A column's name in SQL."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Engine(ABC):
         """Bitwise exclusive or."""
 
     @abstractmethod
-    def shifted(self, a: str, places: int) -> str:
+    def shift_right(self, a: str, places: int) -> str:
         """``a`` shifted right."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Engine(ABC):
         return self.project(self.project(frame, ["*", rank]).filter(f"rank_ <= {keep}"), columns)
 
     @abstractmethod
-    def joined(self, left: Any, right: Any, condition: str) -> Any:
+    def join(self, left: Any, right: Any, condition: str) -> Any:
         """The pairs of rows for which a condition holds; no column is in both."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ class Engine(ABC):
         """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,
         not the engine's.
         """
-        value = self.quoted(column)
+        value = self.quote(column)
         if spelled:
             value = f"CASE WHEN {self.spells_a_number(value)} THEN {value} END"
         return f"TRY_CAST({value} AS DOUBLE)"
@@ -161,7 +161,7 @@ class Engine(ABC):
         """A text as a constant."""
 
     @abstractmethod
-    def trimmed(self, text: str) -> str:
+    def trim(self, text: str) -> str:
         """A text without spaces at its ends."""
 
     @abstractmethod
@@ -173,7 +173,7 @@ class Engine(ABC):
 
         Text is one by our grammar alone. Times with a zone are instants; without, they are taken as they are written.
         """
-        value = self.quoted(column)
+        value = self.quote(column)
         if kind == "text":
             value = self.written_time(f"CASE WHEN {self.spells(value, SPELLED)} THEN {value} END")
         return f"CAST({self.microseconds(value, kind)} AS DOUBLE) / 1e6"
@@ -204,7 +204,7 @@ class Engine(ABC):
         already (``spelled``), bytes that are no UTF-8 become question marks, unless who read it has ``mended`` it.
         """
 
-    def told(self, double: str) -> str:
+    def double_as_text(self, double: str) -> str:
         """A double as text, as ``values.label`` writes whole numbers: without a point."""
         whole = f"abs({double}) <= {1 << 53} AND floor({double}) = {double}"
         return f"CASE WHEN {whole} THEN {self.as_text(f'CAST({double} AS BIGINT)')} ELSE {self.as_text(double)} END"
@@ -213,7 +213,7 @@ class Engine(ABC):
     def as_text(self, value: str) -> str:
         """A value as text."""
 
-    def ranked(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
+    def smallest_per_unit(self, frame: Any, columns: Sequence[str], unit: str, order: str, keep: int) -> Any:
         """``columns`` of rows whose ``order`` is among the ``keep`` smallest distinct values of their unit."""
         rank = f"dense_rank() OVER (PARTITION BY {unit} ORDER BY {order}) AS rank_"
         return self.project(self.project(frame, [*columns, rank]).filter(f"rank_ <= {keep}"), list(columns))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import UnreadColumn, UnreadRows, column_types, framed, kind_of, listed, row_length
+from discreet.encoding.containers import UnreadColumn, UnreadRows, column_types, is_frame, kind_of, as_list, row_length
 from discreet.errors import extra
 from discreet.mechanisms.records import check_readable, readable
 
@@ -22,7 +22,7 @@ with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.validation import validate_data
 
-__all__ = ["MOST", "column", "held", "pair", "table"]
+__all__ = ["MOST", "column", "check_features", "pair", "table"]
 
 DENSEST = 1 << 33  # entries of a sparse table: what no memory holds is found before the charge
 MOST = 1 << 29  # records: so many bounded numbers add up exactly in 64 bits, and certificates are proved for them
@@ -34,7 +34,7 @@ _NO_WIDTH = (
 )
 
 
-def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = None) -> UnreadRows:
+def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = None) -> UnreadRows:
     """X, if its types are numeric and its shape is a table's, by scikit-learn's rules; no value is looked at. A sparse
     matrix is read as the table that it stands for.
 
@@ -44,10 +44,10 @@ def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = N
         return X
     if hasattr(type(X), "collect_schema") and not hasattr(type(X), "iter_rows"):
         raise ValueError(f"X is a {type(X).__name__}, whose rows are not there yet, but must be: give X.collect().")
-    source = X if framed(X) else listed(X)
+    source = X if is_frame(X) else as_list(X)
     if declared is None and reset and isinstance(source, (list, tuple)):
         raise ValueError(_NO_WIDTH.format(kind=type(source).__name__))
-    if not (framed(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
+    if not (is_frame(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
         check_readable(source, "X")
         source = np.asarray(readable(source))
     try:
@@ -69,7 +69,7 @@ def held(estimator: Any, X: Any, *, reset: bool = True, declared: int | None = N
 def table(estimator: Any, X: Any) -> NDArray[np.float64]:
     """X as floats, in one go, for a fitted model; nothing is protected here."""
     first = next(iter(X), None) if isinstance(X, (list, tuple)) else None
-    found = held(estimator, X, reset=False, declared=estimator.n_features_in_ if first is None else row_length(first))
+    found = check_features(estimator, X, reset=False, declared=estimator.n_features_in_ if first is None else row_length(first))
     if not len(found):
         raise ValueError("Found array with 0 sample(s), but there must be at least one to predict for.")
     return found.read()
@@ -77,7 +77,7 @@ def table(estimator: Any, X: Any) -> NDArray[np.float64]:
 
 def _blank(source: Any, declared: int | None) -> Any:
     """A table of the same columns without rows, for checks that look at no value."""
-    if framed(source):
+    if is_frame(source):
         for name, kind in column_types(source):
             # numbers beside one that is none are objects, or text: by who read them from a file
             if kind_of(kind) not in ("numbers", "objects", "text"):
@@ -121,7 +121,7 @@ def column(y: Any, rows: int) -> UnreadColumn:
 
 def _column(y: Any) -> UnreadColumn:
     check_readable(y, "y")
-    y = listed(readable(y))
+    y = as_list(readable(y))
     if isinstance(y, (list, tuple)):
         return UnreadColumn(y, "objects")
     kind = getattr(y, "dtype", getattr(y, "type", None))

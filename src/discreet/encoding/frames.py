@@ -45,9 +45,9 @@ _EXACT = 1 << 53  # whole numbers up to here are doubles, and are written in dig
 def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Literal["pandas", "polars"]]:
     """The declared columns of a frame as an Arrow table, and the kind of frame that answers are."""
     if nw.dependencies.is_pandas_like_dataframe(source):
-        series = _declared(source, list(source.columns), columns, lambda place: source.iloc[:, place])
+        series = _declared_columns(source, list(source.columns), columns, lambda place: source.iloc[:, place])
         for name, one in series.items():
-            if not _timed(schema, name):
+            if not _is_time(schema, name):
                 check_type(name, one)
         read = quietly(lambda: {name: _column(one, schema.get(name)) for name, one in series.items()})
         return pa.table(read), "pandas"
@@ -63,15 +63,15 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
             f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
             "DuckDB relation or a Spark frame."
         )
-    arrays = _declared(source, source.column_names, columns, source.column)
+    arrays = _declared_columns(source, source.column_names, columns, source.column)
     fields = plain_schema(pa.schema([(name, one.type) for name, one in arrays.items()]))
     for name, kind in zip(fields.names, fields.types, strict=True):
-        if _timed(schema, name) and kind_of(kind) == "numbers":  # who counts from another day would be answered wrongly
+        if _is_time(schema, name) and kind_of(kind) == "numbers":  # who counts from another day would be answered wrongly
             raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
     return quietly(lambda: pa.table(list(arrays.values()), names=list(arrays)).cast(fields)), "polars"
 
 
-def _declared(source: Any, names: list[Any], columns: Sequence[str], column: Callable[[int], Any]) -> dict[str, Any]:
+def _declared_columns(source: Any, names: list[Any], columns: Sequence[str], column: Callable[[int], Any]) -> dict[str, Any]:
     """The declared columns, by their place: others may share a name, or have none."""
     check_present(columns, names)
     check_once(names, columns)
@@ -84,7 +84,7 @@ def check_present(wanted: Collection[str], found: Collection[str]) -> None:
         raise ValueError(f"There is no column {absent[0]!r}. The table has: {', '.join(map(str, found))}.")
 
 
-def _timed(schema: Schema, name: str) -> bool:
+def _is_time(schema: Schema, name: str) -> bool:
     return isinstance(schema.get(name), (Dates, Times))
 
 
@@ -112,8 +112,8 @@ def _column(series: Any, column: Column | None) -> Any:
         if kept is None:
             return pa.array(map(write, series.astype(object)), pa.large_string())
         if not _textual(kept):
-            return _written(kept, write, mark)
-        return _marked(kept) if named else kept
+            return _write_numbers(kept, write, mark)
+        return _mark_text(kept) if named else kept
     if kept is not None and _textual(kept):
         return kept  # read by the engine, by the same grammar
     return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
@@ -149,7 +149,7 @@ def _textual(array: Any) -> bool:
     return any(kind(array.type) for kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
-def _written(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
+def _write_numbers(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
     """Numbers as ``write`` writes them: whole ones, after ``mark``, in digits."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8() if mark else pa.large_string())
@@ -167,7 +167,7 @@ def _written(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
     return pc.replace_with_mask(told, pa.array(rest), others)
 
 
-def _marked(array: Any) -> Any:
+def _mark_text(array: Any) -> Any:
     """Text as ``identity`` writes it."""
     array = array.cast(pa.large_string())
     like = [pc.starts_with(array, pattern=kind) for kind in KINDS]

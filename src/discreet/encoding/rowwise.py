@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import column_types, frame_columns, framed, listed
+from discreet.encoding.containers import column_types, frame_columns, is_frame, as_list
 
 __all__ = ["BLOCK", "NOTHING", "entries", "map_rows"]
 
@@ -88,7 +88,7 @@ def _ask(
 
 def entries(values: Any) -> list[Any]:
     """One entry a row, in order: of a column, or of a table with a single one. Nothing is asked by an index's label."""
-    if framed(values):
+    if is_frame(values):
         [(name, _)] = column_types(values)  # more columns are no column, however many rows there are
         values = values[name]
     elif getattr(values, "ndim", 1) == 2 and values.shape[1] == 1:
@@ -105,7 +105,7 @@ def _columns(rows: Any) -> Any:
         return tuple(_columns(part) for part in rows)
     if "sparse" in str(getattr(rows, "layout", "")):  # a tensor
         return rows.to_dense()
-    return rows.tocsr() if hasattr(rows, "tocsr") else listed(rows)
+    return rows.tocsr() if hasattr(rows, "tocsr") else as_list(rows)
 
 
 def _take(rows: Any, at: NDArray[np.intp]) -> Any:
@@ -114,7 +114,7 @@ def _take(rows: Any, at: NDArray[np.intp]) -> Any:
         return tuple(_take(part, at) for part in rows)
     if hasattr(rows, "iloc"):
         return rows.iloc[at]
-    if hasattr(rows, "take") and framed(rows) and not hasattr(rows, "dtypes"):  # a table of Arrow
+    if hasattr(rows, "take") and is_frame(rows) and not hasattr(rows, "dtypes"):  # a table of Arrow
         return rows.take(at)
     return [rows[i] for i in at] if isinstance(rows, list) else rows[at]
 
@@ -138,14 +138,14 @@ def _contents(rows: Any) -> Iterator[bytes]:
         rows = flat.view(sys.modules["torch"].uint8).numpy()
     if isinstance(rows, np.ndarray) and not rows.dtype.hasobject:
         return (row.tobytes() for row in rows)
-    return map(_pickled, zip(*map(_values, frame_columns(rows)), strict=True) if framed(rows) else rows)
+    return map(_pickle, zip(*map(_values, frame_columns(rows)), strict=True) if is_frame(rows) else rows)
 
 
 def _values(column: Any) -> list[Any]:
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
 
 
-def _pickled(row: Any) -> bytes:
+def _pickle(row: Any) -> bytes:
     try:
         return pickle.dumps(row)
     except Exception:  # an object of its own kind; its name in memory is no other's

@@ -26,7 +26,7 @@ from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Kind", "Source", "open_source", "ordered", "unreadable_lines"]
+__all__ = ["Kind", "Source", "open_source", "has_row_order", "unreadable_lines"]
 
 Kind: TypeAlias = Literal["number", "integer", "text"]
 
@@ -78,7 +78,7 @@ def open_source(
         if given := [name for name, value in settings.items() if value is not None]:
             raise ValueError(f"{given[0]} is given, but this frame has an engine of its own: set it there.")
         engine: Engine = DuckDB() if _is_relation(source) else Spark()
-        return _typed(engine, source, type(source).__name__, "polars", schema, columns)
+        return _cast_columns(engine, source, type(source).__name__, "polars", schema, columns)
     with extra("tables"):
         import duckdb
     given_settings: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
@@ -90,7 +90,7 @@ def open_source(
         path, buffer = os.fspath(source), _BUFFER if memory_limit is None else _SMALL_BUFFER
 
         def opened(where: Any) -> Source:
-            return _opened(where, path, schema, columns, text, buffer)
+            return _open_file(where, path, schema, columns, text, buffer)
 
     else:
         arrow, answers = arrow_table(source, schema, columns)
@@ -99,12 +99,12 @@ def open_source(
 
         def opened(where: Any) -> Source:
             rows = where.from_arrow(named)
-            return _typed(DuckDB(where), rows, type(source).__name__, answers, schema, columns, called)
+            return _cast_columns(DuckDB(where), rows, type(source).__name__, answers, schema, columns, called)
 
     return replace(opened(connection), elsewhere=opened, connection=connection)
 
 
-def ordered(source: Any) -> bool:
+def has_row_order(source: Any) -> bool:
     """Whether rows come in an order that is their own: not in an engine's frames,
     which may change it from run to run.
     """
@@ -119,18 +119,18 @@ def _is_spark(source: Any) -> bool:
     return any(base.__module__.startswith("pyspark.sql") for base in type(source).__mro__)
 
 
-def _opened(connection: Any, path: str, schema: Schema, columns: list[str], text: TextForm, buffer: int) -> Source:
+def _open_file(connection: Any, path: str, schema: Schema, columns: list[str], text: TextForm, buffer: int) -> Source:
     """A file, or a glob of them."""
     file = open_files(connection, path, schema, columns, text, buffer)
     check_present(columns, file.called)
-    source = _typed(DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
+    source = _cast_columns(DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
     return _with_types(source, file, schema)
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
 
 
-def _typed(
+def _cast_columns(
     engine: Engine,
     native: Any,
     name: str,
@@ -169,7 +169,7 @@ def _typed(
     frame = engine.project(engine.project(frame, read), read)  # twice: see ``Engine.number``
     if told:
         frame = engine.project(
-            frame, [f"{engine.told(own)} AS {own}" if own in told else own for own in names.values()]
+            frame, [f"{engine.double_as_text(own)} AS {own}" if own in told else own for own in names.values()]
         )
     return Source(engine, frame, name, answers, kinds, names)
 
@@ -217,7 +217,7 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
     if isinstance(column, (Dates, Times)):
         return _moment(engine, name, dtype, whole_days=isinstance(column, Dates))
     if kind == "integer":
-        return engine.quoted(name)
+        return engine.quote(name)
     spelled = isinstance(dtype, _TEXTUAL)
     if kind == "text":
         return engine.text(name, spelled=spelled, mended=mended)
@@ -227,7 +227,7 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:
     """A date or a time, in seconds since 1970."""
     if isinstance(dtype, nw.Float64):
-        found = engine.quoted(name)
+        found = engine.quote(name)
     else:
         zone = "zoned" if getattr(dtype, "time_zone", None) else "time"
         kind = "date" if isinstance(dtype, nw.Date) else "text" if isinstance(dtype, _TEXTUAL) else zone

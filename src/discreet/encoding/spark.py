@@ -16,14 +16,14 @@ class Spark(Engine):
     adds_in_128_bits = False
     half_bits = 15
 
-    def quoted(self, name: str) -> str:
+    def quote(self, name: str) -> str:
         escaped = name.replace("`", "``")
         return f"`{escaped}`"
 
     def xor(self, a: str, b: str) -> str:
         return f"({a} ^ {b})"
 
-    def shifted(self, a: str, places: int) -> str:
+    def shift_right(self, a: str, places: int) -> str:
         return f"shiftright({a}, {places})"
 
     def beside(self, high: str, places: int, low: str) -> str:
@@ -39,7 +39,7 @@ class Spark(Engine):
     def literal(self, text: str) -> str:  # by its bytes: settings decide what a backslash means
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
-    def trimmed(self, text: str) -> str:
+    def trim(self, text: str) -> str:
         return f"trim(BOTH ' ' FROM {text})"
 
     def has(self, where: Literal["start", "end", "middle"], text: str, part: str) -> str:
@@ -75,7 +75,7 @@ class Spark(Engine):
         )
 
     def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:
-        value = self.as_text(self.quoted(column))
+        value = self.as_text(self.quote(column))
         if spelled and not mended:
             mark = self.literal("\ufffd")  # what Spark puts in the place of bytes that are none
             valid = f"replace(make_valid_utf8({value}), {mark}, '?')"
@@ -96,7 +96,7 @@ class Spark(Engine):
             return frame.groupBy(unit).agg({order: "min"}).selectExpr(f"`min({order})` AS {order}")
         return super().smallest(frame, unit, order, keep)
 
-    def joined(self, left: Any, right: Any, condition: str) -> Any:
+    def join(self, left: Any, right: Any, condition: str) -> Any:
         from pyspark.sql.functions import expr
 
         return left.join(right, expr(condition), "inner")

@@ -25,7 +25,7 @@ import numpy as np
 
 from discreet.mechanisms.records import double
 
-__all__ = ["KINDS", "NUMBERS", "NUMERAL", "identity", "label", "number", "shown", "text"]
+__all__ = ["KINDS", "NUMBERS", "NUMERAL", "identity", "label", "number", "display_of", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
@@ -91,10 +91,10 @@ def identity(value: Any) -> str | None:
         return None
 
 
-def shown(written: str) -> Any:
+def display_of(written: str) -> Any:
     """What stands for the class that ``identity`` wrote: a number, a text, bytes; as it was written for others.
 
-    >>> [shown(identity(value)) for value in (1.0, 2.5, 2**60 + 1, "1", "number:1", b"a", Decimal("0.1"))]
+    >>> [display_of(identity(value)) for value in (1.0, 2.5, 2**60 + 1, "1", "number:1", b"a", Decimal("0.1"))]
     [1, 2.5, 1152921504606846977, '1', 'number:1', b'a', 'number:1e-1']
     """
     kind = next((kind for kind in KINDS if written.startswith(kind)), "")

@@ -119,7 +119,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, book: Chargeable | None = None) -> Any:
         """Fit privately. ``book`` is charged before a value is read."""
-        rows = reading.held(self, X, declared=declared_features(self.bounds))
+        rows = reading.check_features(self, X, declared=declared_features(self.bounds))
         charged(Fit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
         return self
 
@@ -173,13 +173,13 @@ class Fit:
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read the records, and give the fitted model."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse what types and shapes tell; no value is looked at before what is returned is called."""
         model = self.estimator if self.in_place else clone(self.estimator)
         X, y = reading.pair(data) if model.supervised else (data, None)
-        rows = reading.held(model, X, declared=declared_features(model.bounds))
+        rows = reading.check_features(model, X, declared=declared_features(model.bounds))
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
         targets = reading.column(y, len(rows)) if model.supervised else None

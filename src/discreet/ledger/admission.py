@@ -10,10 +10,10 @@ from discreet.ledger import groups, tree
 from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.tree import Node
 
-__all__ = ["admitted", "planned"]
+__all__ = ["charge_path", "plan_prices"]
 
 
-def admitted(path: list[Node], price: Amounts) -> list[Node] | None:
+def charge_path(path: list[Node], price: Amounts) -> list[Node] | None:
     """The books on the way up after they were charged; nothing if one of them cannot stand the price, or has answers
     that were seen before a plan."""
     moved = tree.advance(path, price)
@@ -25,16 +25,16 @@ def admitted(path: list[Node], price: Amounts) -> list[Node] | None:
     return moved
 
 
-def planned(path: list[Node], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
+def plan_prices(path: list[Node], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
     """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
     if any(node.stage.amounts.adaptive for node in path):
         return
     for share in _shares(path) if delta is None else [exact(delta)]:
         price = groups.planned_price(event, path[0].terms.adjacency, Fraction(share), rows)
-        if price and admitted(path, price):
+        if price and charge_path(path, price):
             yield price
     summed = groups.summed_price(event, path[0].terms.adjacency, rows) if delta is None else None
-    if summed and admitted(path, summed):
+    if summed and charge_path(path, summed):
         yield summed
 
 

@@ -10,7 +10,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import admitted, planned
+from discreet.ledger.admission import charge_path, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
@@ -146,7 +146,7 @@ class Book:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
         by a state that is a moment old is still right; an admission is checked again under the lock."""
         pricing.refuse_nonprivate(asked.event)
-        plans = planned(path, asked.event, asked.delta, asked.unit.rows)
+        plans = plan_prices(path, asked.event, asked.delta, asked.unit.rows)
         if asked.kind == "plan" and (price := next(plans, None)):
             return price
         try:
@@ -157,7 +157,7 @@ class Book:
             if not isinstance(reason, UnsupportedAdjacency) and (without := pure_only(path, asked.label)):
                 raise BudgetExceeded(without) from None
             raise
-        if admitted(path, price):
+        if charge_path(path, price):
             return price
         if fallback := next(plans, None):
             return fallback
@@ -172,7 +172,7 @@ class Book:
                     f"{self.terms.describe()}: another ledger has taken its place. Nothing was charged. "
                     "Open the book again."
                 )
-            moved = admitted(path, price)
+            moved = charge_path(path, price)
             if moved is None:
                 return None
             return writing.advance(
@@ -203,7 +203,7 @@ class Book:
                 "why is empty, or not of whole characters, but a raise needs its reason: the report repeats it."
             )
         with self.ledger._write([self.name]) as writing:
-            node = tree.path(writing.nodes, self.name)[0].raised(epsilon, delta)
+            node = tree.path(writing.nodes, self.name)[0].raise_limit(epsilon, delta)
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
             return writing.advance([node], kind="raise", label=why, terms=terms)
 
@@ -242,7 +242,7 @@ class Book:
         fits, fails = 0, 1_000_001
         while fails - fits > 1:
             middle = (fits + fails) // 2
-            fits, fails = (middle, fails) if admitted(path, price * middle) else (fits, middle)
+            fits, fails = (middle, fails) if charge_path(path, price * middle) else (fits, middle)
         return fits
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:

@@ -58,7 +58,7 @@ from typing import NamedTuple
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
-__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "overdraws_delta", "proved", "reading"]
+__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "overdraws_delta", "exact_total", "reading"]
 
 # How the delta of a book is divided, by the name under which it is recorded. A division is never changed, because
 # thresholds must have been fixed before the first answer; a better one gets a new name.
@@ -107,7 +107,7 @@ class Proved(NamedTuple):
     proof: str
     fraction: float
 
-    def rounded(self) -> Reading:
+    def as_floats(self) -> Reading:
         """As floats, upwards."""
         return Reading(_up(self.epsilon), self.proof, self.fraction)
 
@@ -187,11 +187,11 @@ def overdraws_delta(limit: Limit, spent: Amounts) -> bool:
 
 def reading(limit: Limit, spent: Amounts, delta: Number | None = None) -> Reading:
     """The smallest epsilon proved at the book's delta (or at another: a theorem of its own), rounded up."""
-    return proved(limit, spent, delta).rounded()
+    return exact_total(limit, spent, delta).as_floats()
 
 
 @lru_cache(maxsize=1024)  # a charge, and the replay of it, read the same book
-def proved(limit: Limit, spent: Amounts, delta: Number | None = None) -> Proved:
+def exact_total(limit: Limit, spent: Amounts, delta: Number | None = None) -> Proved:
     """The same, as a number that may be added to others without rounding."""
     left = limit.less(spent)
     if delta is not None:

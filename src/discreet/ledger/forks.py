@@ -35,7 +35,7 @@ class Turn:
         _turns.add(self)
 
     @contextmanager
-    def taken(self, patience: float) -> Iterator[None]:
+    def hold(self, patience: float) -> Iterator[None]:
         """Hold the lock inside the block, or raise ``LedgerError`` if it cannot be had."""
         if self.cut_off:
             raise LedgerError(

@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet import accounting
-from discreet.accounting.neighbours import enlarged
+from discreet.accounting.neighbours import for_group
 from discreet.accounting.outward import growth
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
@@ -99,7 +99,7 @@ def _leaf(leaf: Event, adjacency: Adjacency, rows: int) -> Amounts:
         return replace(_of_pure(pure), delta=min(Fraction(1), delta))
     bound = _of_pure(pure)
     try:
-        renyi = pricing.price(enlarged(leaf, rows), adjacency).renyi
+        renyi = pricing.price(for_group(leaf, rows), adjacency).renyi
     except UnsupportedEvent:  # a sampler, a parallel part, a curve that ends too early
         renyi = (math.inf,) * len(ORDERS)
     return replace(bound, mu2=min(one.mu2 * rows**2, bound.mu2), renyi=tuple(map(min, renyi, bound.renyi)))

@@ -58,7 +58,7 @@ class Verified:
         return f"{self.tip[0]}:{self.tip[2]}"
 
 
-def unverified(connection: sa.Connection, names: Collection[str] | None, reason: str) -> Verified:
+def read_unverified(connection: sa.Connection, names: Collection[str] | None, reason: str) -> Verified:
     """What the tables say, of a ledger that is not what was written; what cannot be read at all still raises."""
     heads = connection.execute(sa.select(schema.head.c.seq, schema.head.c.at, schema.head.c.hash)).all()
     seeded: Counter[str] = Counter()
@@ -112,7 +112,7 @@ class IntegrityCheck:
                 except LedgerError as reason:
                     if not anyway:
                         raise
-                    seen = unverified(connection, wanted, str(reason))
+                    seen = read_unverified(connection, wanted, str(reason))
                 if seen is not None:
                     yield connection, seen
                     return
@@ -124,7 +124,7 @@ class IntegrityCheck:
             if known[0] <= tip[0] < self._replay.seq:
                 return None
             self._check(connection, tip, names, known, write=False)
-            return Verified(tip, self._replay.chosen(names), self._replay.seeds(names))
+            return Verified(tip, self._replay.books_named(names), self._replay.seeds(names))
 
     def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, Node]]:
         """Inside the write transaction: the last entry, and the books of these names that there are; ``ChainBroken``
@@ -132,7 +132,7 @@ class IntegrityCheck:
         with self._lock, self._whole():
             tip = chain.checked_tip(connection)
             self._check(connection, tip, names, self._known, write=True)
-            return tip, self._replay.chosen(names)
+            return tip, self._replay.books_named(names)
 
     def _check(self, connection: sa.Connection, tip: Tip, names: Collection[str] | None, known: tuple[int, str], *,
                write: bool) -> None:  # fmt: skip
@@ -150,7 +150,7 @@ class IntegrityCheck:
         compared = names if alone else None
         self._replay.compare(tip, tree.rows(connection, compared), compared)
 
-    def committed(self, entries: Sequence[Entry]) -> None:
+    def note_commit(self, entries: Sequence[Entry]) -> None:
         """After the commit of these entries: from now on they must be there."""
         if not entries:
             return
@@ -181,7 +181,7 @@ class IntegrityCheck:
         """Note which transactions wrote what is known now."""
         seq, _, before = self._scanned
         more = self._store.versions(connection, seq if before else None, self._replay.seq)
-        versions = before.joined(more) if before and more else more
+        versions = before.join(more) if before and more else more
         self._scanned = self._replay.seq, self._replay.hash, versions
 
     @contextmanager

@@ -176,7 +176,7 @@ class Ledger:
             names = {above for name in books for above in tree.lineage(name)}
             writing = Writing(self, connection, *self._integrity.check(connection, names))
             yield writing
-        self._integrity.committed(writing.entries)
+        self._integrity.note_commit(writing.entries)
 
     def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms."""

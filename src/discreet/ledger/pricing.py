@@ -78,7 +78,7 @@ def approximate(epsilon: float, delta: float, count: int = 1) -> Amounts:
     return Amounts(
         delta=exact(delta) * count,
         pure=exact(epsilon) * count,
-        mu2=_squared(_pure_mu(exact(epsilon)), count),
+        mu2=_square_units(_pure_mu(exact(epsilon)), count),
         renyi=_renyi(pure, count),
     )
 
@@ -126,15 +126,15 @@ def _mu2(leaf: Leaf, pure: Number, count: int) -> Number:
         mu = mu_of(leaf)
     except UnsupportedEvent:
         mu = _pure_mu(pure)
-    return _squared(mu, count)
+    return _square_units(mu, count)
 
 
-def _squared(mu: float, count: int) -> Number:
+def _square_units(mu: float, count: int) -> Number:
     """count·mu² in units: of the exact square, so that a tiny mu is not lost."""
-    return _repeated(Fraction(mu) ** 2 * Fraction(1 + _SLACK), count) if mu < math.inf else math.inf
+    return _repeat_units(Fraction(mu) ** 2 * Fraction(1 + _SLACK), count) if mu < math.inf else math.inf
 
 
-def _repeated(value: Fraction, count: int) -> Number:
+def _repeat_units(value: Fraction, count: int) -> Number:
     """What repetitions cost in units: the same as listing them, but for more than anybody lists rounded only once."""
     return units(value) * count if count <= _LISTED else units(value * count)
 
@@ -159,4 +159,4 @@ def _renyi(leaf: Leaf, count: int) -> tuple[Number, ...]:
 
 def _up(curve: Iterable[float], count: int) -> tuple[Number, ...]:
     values = [float(value) * (1 + _SLACK) for value in curve]
-    return tuple(_repeated(Fraction(value), count) if value < math.inf else math.inf for value in values)
+    return tuple(_repeat_units(Fraction(value), count) if value < math.inf else math.inf for value in values)

@@ -15,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import DiscreetError
 from discreet.events import Event
 from discreet.ledger import groups, tree
-from discreet.ledger.admission import admitted, planned
+from discreet.ledger.admission import charge_path, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.balance import balance
 from discreet.ledger.filters import overdraws_delta
@@ -35,7 +35,7 @@ def refusal(path: list[Node], price: Amounts, label: str, rows: int = 1) -> str:
         return without
     moved = zip(path, tree.advance(path, price), strict=True)
     before, node = next((before, after) for before, after in moved if not after.within)
-    why = _why(node, _named(label))
+    why = _why(node, _label_text(label))
     room = _room(path, before, rows)
     return f"{why} Nothing was released. {room} Use more noise, or ask the data owner to raise the limit."
 
@@ -67,13 +67,13 @@ def pure_only(path: list[Node], label: str) -> str | None:
         if node.enforces and not node.stage.limit.delta:
             owns = "has no delta left since its limit was raised" if node.stage.delta else "has delta=0"
             return (
-                f"{_named(label)} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing "
+                f"{_label_text(label)} needs a delta, but book {node.name!r} {owns} and admits pure events only. Nothing "
                 "was released. Ask for epsilon alone, or ask the data owner for a raise that has a delta."
             )
     return None
 
 
-def _named(label: str) -> str:
+def _label_text(label: str) -> str:
     return repr(label) if label else "This charge"
 
 
@@ -98,9 +98,9 @@ def _fits(path: list[Node], event: Event, rows: int) -> bool:
     """Whether a charge of the event would be admitted, as it is or as a plan."""
     adjacency: Adjacency = path[0].terms.adjacency
     try:
-        if admitted(path, groups.price(event, adjacency, None, rows)):
+        if charge_path(path, groups.price(event, adjacency, None, rows)):
             return True
-        return next(planned(path, event, None, rows), None) is not None
+        return next(plan_prices(path, event, None, rows), None) is not None
     except (DiscreetError, ArithmeticError, ValueError):  # no theorem prices it here: nothing is said of it
         return False
 

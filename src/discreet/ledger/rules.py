@@ -18,7 +18,7 @@ from discreet.ledger import groups, pricing
 from discreet.ledger.amounts import ORDERS, Amounts, Number
 from discreet.ledger.errors import ChainBroken, LedgerError
 
-__all__ = ["BEFORE", "CURRENT", "judged"]
+__all__ = ["BEFORE", "CURRENT", "check_price"]
 
 CURRENT = "1"  # written into every entry; a change of prices needs another name, and a way to judge this one
 BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
@@ -30,7 +30,7 @@ _LEAST = (Fraction(_UNITS, 10**15), Fraction(0), Fraction(0), Fraction(0), *(Fra
 
 
 @lru_cache(maxsize=4096)  # a history is mostly the same few events
-def judged(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
+def check_price(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
     """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or
     ``LedgerError`` where this version cannot judge."""
     if rules not in (CURRENT, BEFORE):

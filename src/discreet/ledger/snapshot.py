@@ -189,7 +189,7 @@ class _History:
         if entry.kind == "open":
             self._nodes[entry.book] = Node(entry.book, Terms.from_json(entry.terms))
         elif entry.kind == "raise":
-            self._nodes[entry.book] = self._nodes[entry.book].raised(*entry.increment)
+            self._nodes[entry.book] = self._nodes[entry.book].raise_limit(*entry.increment)
             self.raises += [entry] if entry.book == self._name else []
         else:
             self._charge(entry, charges)

@@ -44,7 +44,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.ledger.amounts import NOTHING, Amounts, Number, exact
-from discreet.ledger.filters import Limit, Proved, Reading, proved, reading
+from discreet.ledger.filters import Limit, Proved, Reading, exact_total, reading
 from discreet.ledger.terms import Terms
 
 __all__ = ["Stage"]
@@ -65,7 +65,7 @@ class Stage:
     @staticmethod
     def first(terms: Terms, amounts: Amounts) -> Stage:
         """The stage of a book that was never raised."""
-        return replace(_opened(terms), amounts=amounts)
+        return replace(_first_stage(terms), amounts=amounts)
 
     @property
     def limit(self) -> Limit:
@@ -74,13 +74,13 @@ class Stage:
 
     def read(self, delta: Number | None = None) -> Reading:
         """What is proved in all, at the book's delta or at another."""
-        now = proved(self.limit, self.amounts, None if delta is None else delta - self.before_delta)
+        now = exact_total(self.limit, self.amounts, None if delta is None else delta - self.before_delta)
         if not self.raised:
-            return now.rounded()
+            return now.as_floats()
         # by earlier stages; the filters divide what is left of the book
         taken = float(self.before_epsilon / self.epsilon)
         fraction = taken + (1 - taken) * now.fraction
-        return Proved(self.before_epsilon + now.epsilon, f"before the raise, then {now.proof}", fraction).rounded()
+        return Proved(self.before_epsilon + now.epsilon, f"before the raise, then {now.proof}", fraction).as_floats()
 
     def next(self, epsilon: float, delta: float) -> Stage:
         """The stage that a raise by (epsilon, delta) begins; one in which nothing was charged yet is only widened."""
@@ -105,5 +105,5 @@ class Stage:
 
 
 @lru_cache(maxsize=1024)
-def _opened(terms: Terms) -> Stage:
+def _first_stage(terms: Terms) -> Stage:
     return Stage(exact(terms.epsilon), exact(terms.delta), terms.filter)

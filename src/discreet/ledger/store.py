@@ -56,7 +56,7 @@ class Versions(NamedTuple):
     total: int
     largest: int
 
-    def joined(self, other: Versions) -> Versions:
+    def join(self, other: Versions) -> Versions:
         """Those of two ranges beside each other."""
         return Versions(self.number + other.number, self.total + other.total, max(self.largest, other.largest))
 
@@ -149,7 +149,7 @@ class Store:
     def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
         self._after_fork()
         try:
-            with self._turn.taken(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
+            with self._turn.hold(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
                 connection = connection.execution_options(discreet_write=write, **self._isolation(write))
                 with connection.begin():
                     if not self.address.sqlite:

@@ -60,7 +60,7 @@ class Node:
         stage = self.stage
         return not self.enforces or admits(stage.limit, stage.amounts)
 
-    def raised(self, epsilon: float, delta: float) -> Node:
+    def raise_limit(self, epsilon: float, delta: float) -> Node:
         """The book after its limit was raised by so much; beyond a declared ceiling it is refused."""
         stage = self.stage.next(epsilon, delta)
         if stage.delta >= 1:

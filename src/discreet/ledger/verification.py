@@ -40,7 +40,7 @@ def verify(
     anchor = chain.parse_head(head) if head is not None else None
     replay = Replay()
     with closing(chain.read(connection)) as entries:
-        replay.read(entries if progress is None else _counted(entries, chain.tip(connection)[0], progress), anchor)
+        replay.read(entries if progress is None else _with_progress(entries, chain.tip(connection)[0], progress), anchor)
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
@@ -126,12 +126,12 @@ class Replay:
             raise ChainBroken(f"adds {name!r} to a partition whose parts were fixed before.")
         if terms.kind == "partition" and terms.adjacency is Adjacency.REPLACE:
             raise ChainBroken(f"splits a book under replace adjacency, where a record may change its part: {name!r}.")
-        if _inherited(terms) != _inherited(above.terms):
+        if _inherited_terms(terms) != _inherited_terms(above.terms):
             raise ChainBroken(f"opens {name!r} with other terms than the book above it has.")
 
     def _charge(self, entry: Entry) -> None:
         path = self._way(entry)
-        price = rules.judged(
+        price = rules.check_price(
             entry.event, entry.price, path[0].terms.adjacency, entry.rules, _rows(entry, path[0].terms)
         )
         if price.planned and any(node.stage.amounts.adaptive for node in path):
@@ -152,7 +152,7 @@ class Replay:
         if min(epsilon, delta) < 0 or not 0 < epsilon + delta < math.inf:
             raise ChainBroken(f"lowers the limit of book {entry.book!r}, leaves it, or takes it away.")
         try:
-            self.nodes[entry.book] = self._way(entry)[0].raised(epsilon, delta)
+            self.nodes[entry.book] = self._way(entry)[0].raise_limit(epsilon, delta)
         except BudgetExceeded:
             raise ChainBroken(f"raises book {entry.book!r} beyond its ceiling.") from None
         self._moved.add(entry.book)
@@ -168,7 +168,7 @@ class Replay:
             raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
         return path
 
-    def chosen(self, names: Iterable[str] | None = None) -> dict[str, Node]:
+    def books_named(self, names: Iterable[str] | None = None) -> dict[str, Node]:
         """The books of these names that there are, or all."""
         if names is None:
             return dict(self.nodes)
@@ -176,7 +176,7 @@ class Replay:
 
     def seeds(self, names: Iterable[str] | None = None) -> dict[str, int]:
         """How many charges of these books, or of all, were made with a seed."""
-        return {name: self._seeded[name] for name in self.chosen(names)}
+        return {name: self._seeded[name] for name in self.books_named(names)}
 
     def settle(self) -> None:
         """Compare what moved with its limits, and with what the entries say was proved."""
@@ -208,7 +208,7 @@ class Replay:
             raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
 
 
-def _counted(entries: Iterable[Entry], last: int, progress: Callable[[float], object]) -> Iterator[Entry]:
+def _with_progress(entries: Iterable[Entry], last: int, progress: Callable[[float], object]) -> Iterator[Entry]:
     """The entries as they come; a hundred of them at a time are told as a share of those the head names."""
     for number, entry in enumerate(entries):
         if number % 100 == 0:
@@ -216,7 +216,7 @@ def _counted(entries: Iterable[Entry], last: int, progress: Callable[[float], ob
         yield entry
 
 
-def _inherited(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
+def _inherited_terms(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
     return terms.adjacency, terms.unit, terms.rows_per_unit, terms.filter
 
 

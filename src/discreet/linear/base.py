@@ -152,7 +152,7 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
 
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
-        rows = features.held(self, X, declared=declared_features(self.bounds))
+        rows = features.check_features(self, X, declared=declared_features(self.bounds))
         charged(Fit(self, rows.columns, in_place=True), (rows, y), book=book)
         return self
 

@@ -67,12 +67,12 @@ class Fit:
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read X and y, and give the fitted model."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse X and y whose types or shapes do not suit; no value is looked at before what is returned is called."""
         model, (X, y) = self.estimator if self.in_place else clone(self.estimator), pair(data)
-        rows = features.held(model, X, declared=declared_features(model.bounds))
+        rows = features.check_features(model, X, declared=declared_features(model.bounds))
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
         targets = features.column(y, len(rows))

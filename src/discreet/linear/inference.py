@@ -92,12 +92,12 @@ class Inference:
 
     def release(self, data: Any = None, rng: Any = None) -> Release[Coefficients]:
         """Read X and y, and give the coefficients."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Coefficients]]:
+    def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Coefficients]]:
         """Refuse X and y whose types or shapes do not suit; no value is looked at before what is returned is called."""
         (X, y), probe = pair(data), clone(self.model)
-        table = features.held(probe, X, declared=declared_features(probe.bounds))
+        table = features.check_features(probe, X, declared=declared_features(probe.bounds))
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
         targets, intervals = features.column(y, len(table)), _intervals(self.model, self.n_features)
@@ -148,7 +148,7 @@ def coefficients(
     (True, True)
     """
     _check(model)
-    rows = features.held(clone(model), X, declared=declared_features(model.bounds))
+    rows = features.check_features(clone(model), X, declared=declared_features(model.bounds))
     found: Coefficients = charged(Inference(model, rows.columns, confidence), (rows, y), book=book).value
     return found
 

@@ -110,7 +110,7 @@ class TableModel:
 
     def predict(self, data: Any) -> NDArray[Any]:
         """Labels, or values inside the target's bounds, one for each row of columns, a frame or a file."""
-        return self.design.told(self.estimator.predict(self.design.asked(data)))
+        return self.design.as_labels(self.estimator.predict(self.design.rows_to_predict(data)))
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -159,9 +159,9 @@ class TableFit:
 
     def release(self, data: Any = None, rng: Any = None) -> Release[TableModel]:
         """Read the data, and give the fitted model."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
+    def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
         """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
         asked = self.model
         model = (
@@ -170,7 +170,7 @@ class TableFit:
             else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta, asked.random_state)
         )
         design = model.design
-        read = design.encoder.prepared(data)
+        read = design.encoder.prepare(data)
         noise = random.from_state(model.random_state if rng is None else rng)
 
         def run() -> Release[TableModel]:

@@ -16,7 +16,7 @@ from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import noise_asked_for, slack, store
 from discreet.mechanisms.values import check_numbers
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["DiscreteGaussian"]
 
@@ -116,7 +116,7 @@ class DiscreteGaussian(Mechanism[Any]):
         exact = integers(data, self.max_size)
         assert self.sigma is not None
         sigma = self.sigma
-        return noised(
+        return draw_output(
             self,
             exact,
             "l2",

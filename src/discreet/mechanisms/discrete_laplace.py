@@ -15,7 +15,7 @@ from discreet.mechanisms.integers import add_integers, integers
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.mechanisms.values import check_numbers
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["DiscreteLaplace", "Geometric"]
 
@@ -94,7 +94,7 @@ class DiscreteLaplace(Mechanism[Any]):
         exact = integers(data, self.max_size)
         assert self.scale is not None
         scale = self.scale
-        return noised(
+        return draw_output(
             self,
             exact,
             "l1",

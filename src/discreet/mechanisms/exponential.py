@@ -14,7 +14,7 @@ from discreet import events, random
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.scores import Selection
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 from discreet.release import Release
 
 __all__ = ["Exponential"]
@@ -89,7 +89,7 @@ class Exponential(Selection[int]):
         grid = self._grid
         placed = grid.on_grid(data)
         gaps = grid.gaps(data, self._offsets(placed.size))
-        return noised(self, placed, "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng))
+        return draw_output(self, placed, "linf", grid.reach, lambda: random.weighted_index(gaps, grid.scale, rng))
 
     def release_by_sampling(
         self, draw: Callable[[], T], score: Callable[[T], Any], highest: float, rng: random.RngLike = None
@@ -112,5 +112,5 @@ class Exponential(Selection[int]):
                     return candidate
 
         # The scores of candidates that were never drawn are not at hand, so replay can check the output only.
-        chosen = noised(self, np.zeros(0), "linf", grid.reach, choose)
+        chosen = draw_output(self, np.zeros(0), "linf", grid.reach, choose)
         return Release(chosen, self.event, reproducible=source.reproducible)

@@ -15,7 +15,7 @@ from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, check_entrie
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import noise_asked_for, slack, store
 from discreet.mechanisms.values import check_numbers
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["Gaussian", "classic_noise_multiplier"]
 
@@ -111,7 +111,7 @@ class Gaussian(Mechanism[Any]):
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid = self._grid
         placed = grid.place(data, self.max_size)
-        return noised(
+        return draw_output(
             self,
             placed,
             "l2",

@@ -14,7 +14,7 @@ from discreet.mechanisms.grid import DEFAULT_MAX_SIZE, Grid, below, check_entrie
 from discreet.mechanisms.mechanism import Mechanism, usual_error
 from discreet.mechanisms.parameters import one_of, slack, store
 from discreet.mechanisms.values import check_numbers
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["Laplace"]
 
@@ -105,7 +105,7 @@ class Laplace(Mechanism[Any]):
         """A noisy ``data``: a float for a scalar, otherwise an array of doubles of the same shape."""
         grid = self._grid
         placed = grid.place(data, self.max_size)
-        return noised(
+        return draw_output(
             self,
             placed,
             "l1",

@@ -50,7 +50,7 @@ class Mechanism(ABC, Generic[T]):
     def draw(self, data: Any, rng: Rng) -> T:
         """Read the data and return the noisy answer."""
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[T]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[T]]:
         """Refuse what public facts can tell, read nothing, and return what reads."""
         self.check(data)
         source = as_rng(rng)
@@ -65,7 +65,7 @@ class Mechanism(ABC, Generic[T]):
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[T]:
         """Read the data and return the noisy answer (see ``draw``), with what it cost."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.scores import Selection
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["NoisyMax"]
 
@@ -47,7 +47,7 @@ class NoisyMax(Selection[int]):
         """The index of the winner."""
         grid = self._grid
         gaps = grid.gaps(data)
-        return noised(
+        return draw_output(
             self,
             grid.on_grid(data),
             "linf",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.scores import Selection
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["PermuteAndFlip"]
 
@@ -46,4 +46,4 @@ class PermuteAndFlip(Selection[int]):
         """The index of the chosen candidate."""
         grid = self._grid
         gaps = grid.gaps(data)
-        return noised(self, grid.on_grid(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng))
+        return draw_output(self, grid.on_grid(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng))

@@ -30,7 +30,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.mechanisms.thresholds import exceeding, least_threshold
 from discreet.mechanisms.values import exact_number
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["NOTHING", "ProposeTestRelease"]
 
@@ -122,5 +122,5 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
             return bool(exceeding({"distance": steps}, self.scale, self.threshold, rng))
 
         if self.base_event == NOTHING:  # test and answer are one output: replay must not ask unsafe data for theirs
-            return noised(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
-        return base(data) if noised(self, np.array([steps]), "linf", 1, passes, event=self._test_event) else None
+            return draw_output(self, np.array([steps]), "linf", 1, lambda: base(data) if passes() else None)
+        return base(data) if draw_output(self, np.array([steps]), "linf", 1, passes, event=self._test_event) else None

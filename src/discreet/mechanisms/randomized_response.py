@@ -17,7 +17,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import check_container, element_type, entries, holds_numbers, is_fractional, readable
 from discreet.random.bounds import Interval, exp_bounds
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["RandomizedResponse"]
 
@@ -85,7 +85,7 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""
         coded = self._codes(data)
-        return noised(self, coded, "hamming", 1, lambda: self._report(coded, rng))
+        return draw_output(self, coded, "hamming", 1, lambda: self._report(coded, rng))
 
     def _codes(self, records: Any) -> NDArray[np.int64]:
         """The category of each record, -1 for none."""

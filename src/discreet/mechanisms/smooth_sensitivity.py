@@ -38,7 +38,7 @@ from discreet.mechanisms.parameters import spent_delta, store
 from discreet.mechanisms.records import check_column, column
 from discreet.mechanisms.values import LARGEST, check_numbers, exact_number, flat
 from discreet.random.cauchy import cauchy_cell
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["SmoothMedian", "SmoothSensitivity"]
 
@@ -120,8 +120,8 @@ class SmoothSensitivity(Mechanism[float]):
             cell = random.laplace_cell(steps, rng) if self.delta else cauchy_cell(steps, rng)
             return float(grid.add(placed, np.array(cell, object)))
 
-        noised(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)
-        return noised(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, sample)
+        draw_output(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)
+        return draw_output(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, sample)
 
 
 def _laplace_beta(epsilon: float, delta: float) -> float:

@@ -32,7 +32,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
 from discreet.mechanisms.records import check_column, entries
 from discreet.mechanisms.values import LARGEST, exact_number
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 from discreet.release import Chargeable, pay
 from discreet.sessions import PaidOnce, one_at_a_time
 
@@ -146,7 +146,7 @@ class Round(PaidOnce):
         if self.over:
             raise ValueError("The round is over: it ends at its positive answer. Start, and charge, another.")
         steps = self._noise.steps(value)
-        self.over = noised(
+        self.over = draw_output(
             self._mechanism,
             np.array([steps], object),
             "linf",

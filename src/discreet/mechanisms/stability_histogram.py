@@ -20,7 +20,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, spent_delta, store
 from discreet.mechanisms.records import check_column, check_line, column
 from discreet.mechanisms.thresholds import exceeding, least_threshold
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 from discreet.release import Release
 
 __all__ = ["StabilityHistogram"]
@@ -97,7 +97,7 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
     def draw(self, data: Sequence[Any], rng: random.Rng) -> dict[Any, int]:
         """Shown bins with their noisy counts, in an order that depends on the bins alone."""
         counts = self._bins(data)
-        shown = noised(self, counts, "l1", self._moved, lambda: exceeding(counts, self.scale, self.threshold, rng))
+        shown = draw_output(self, counts, "l1", self._moved, lambda: exceeding(counts, self.scale, self.threshold, rng))
         return dict(sorted(shown.items(), key=lambda item: repr(item[0])))
 
     def mode(self, values: Sequence[Any], rng: random.RngLike = None) -> Release[Any]:

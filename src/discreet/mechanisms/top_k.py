@@ -12,7 +12,7 @@ from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.scores import ScoreGrid, Selection
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["TopK"]
 
@@ -62,7 +62,7 @@ class TopK(Selection[NDArray[np.int64]]):
         grid = self._grid
         gaps = grid.gaps(data)
         self._check_count(gaps.size)
-        return noised(self, grid.on_grid(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
+        return draw_output(self, grid.on_grid(data), "linf", grid.reach, lambda: _peel(gaps, self.k, grid.scale, rng))
 
 
 def _peel(gaps: NDArray[np.int64], k: int, scale: int, source: random.Rng) -> NDArray[np.int64]:

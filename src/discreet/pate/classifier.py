@@ -104,7 +104,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records shall have one teacher. A record with a feature that is not finite, or a label outside the declared
         classes, is left out.
         """
-        rows = features.held(self, X)
+        rows = features.check_features(self, X)
         charged(PATEFit(self, public, in_place=True), (rows, y, units), book=book)
         return self
 
@@ -205,15 +205,15 @@ class PATEFit:
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read X and y, train the teachers, ask them, and give the fitted student."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse what types, shapes and public rows tell; no private value is looked at."""
         model = self.estimator if self.in_place else clone(self.estimator)
         if not isinstance(data, tuple) or len(data) not in (2, 3):
             raise ValueError("data must be the pair (X, y), or (X, y, units).")
         X, y, units = (*data, None)[:3]
-        rows = features.held(model, X)
+        rows = features.check_features(model, X)
         targets, labels = features.column(y, len(rows)), Labels(model.classes)
         labels.check(targets)
         identifiers = None if units is None else features.column(units, len(rows))

@@ -166,11 +166,11 @@ class GeneratorFit:
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[GeneratorModel]:
         """Read the data, train on the teachers' noisy votes, and give the generator."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[GeneratorModel]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[GeneratorModel]]:
         """Refuse data whose columns, shapes or types, which are public, do not suit; read nothing."""
-        layout, read, streams = self.layout.for_container(data), self.layout.prepared(data), Streams(rng)
+        layout, read, streams = self.layout.for_container(data), self.layout.prepare(data), Streams(rng)
 
         def run() -> Release[GeneratorModel]:
             training = Training(self.settings, layout, read(), streams, self.progress)

@@ -59,7 +59,7 @@ class Layout(Protocol):
         """Whom a row is all of, where that is enforced."""
         ...
 
-    def prepared(self, data: Any) -> Callable[[], Rows]:
+    def prepare(self, data: Any) -> Callable[[], Rows]:
         """Refuse what is publicly wrong, read nothing, and return what reads."""
         ...
 
@@ -115,9 +115,9 @@ class Table:
         name = self.domain.declaration.unit
         return None if name is None else Enforced(name)
 
-    def prepared(self, data: Any) -> Callable[[], Rows]:
+    def prepare(self, data: Any) -> Callable[[], Rows]:
         """Refuse other columns or types than the schema's."""
-        read = self.domain.encoder.prepared(data)
+        read = self.domain.encoder.prepare(data)
 
         def rows() -> Rows:
             codes = self.domain.codes(read())[self._order]
@@ -146,7 +146,7 @@ class Images:
     evenly.
 
     >>> facts = Images(shape=(1, 2), bounds=(0, 255))
-    >>> facts.prepared(np.array([[[0, 255]], [[51, 999]]]))().tolist()
+    >>> facts.prepare(np.array([[[0, 255]], [[51, 999]]]))().tolist()
     [[0.0, 1.0], [0.20000000298023224, 1.0]]
     """
 
@@ -188,7 +188,7 @@ class Images:
         """Images are arrays."""
         return self
 
-    def prepared(self, data: Any) -> Callable[[], Rows]:
+    def prepare(self, data: Any) -> Callable[[], Rows]:
         """Refuse arrays of another shape or type."""
         images, labels = self._parts(data)
         shape: tuple[int, ...] = tuple(getattr(images, "shape", ()))

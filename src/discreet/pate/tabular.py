@@ -114,15 +114,15 @@ class TablePATE:
 
     def release(self, data: Any = None, rng: Any = None) -> Release[TableModel]:
         """Read the private table, and give the student."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
+    def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[TableModel]]:
         """Refuse data whose columns or types, which are public, do not suit; read the public rows alone."""
         facts, classifier, public = self._facts, self._classifier, self._public_queries()
-        read = Encoder(self.declaration, (*facts.features, self.target)).prepared(data)
+        read = Encoder(self.declaration, (*facts.features, self.target)).prepare(data)
         operation = classifier.operation(public)
         empty = np.empty((0, public.shape[1])), np.empty(0, np.int64)
-        operation.prepared(empty, rng)  # finds what is publicly wrong with teachers and aggregator
+        operation.prepare(empty, rng)  # finds what is publicly wrong with teachers and aggregator
 
         def run() -> Release[TableModel]:
             rows = read()

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import whole
 from discreet.random.source import Rng, RngLike, as_rng, system
-from discreet.random.tap import heard, noised
+from discreet.random.tap import heard, draw_output
 
 __all__ = ["Streams"]
 
@@ -67,7 +67,7 @@ class Streams:
 
     def _known_root(self) -> int:
         if self._root is None:
-            self._root = noised("key of public choices", 0, "l1", 0, system().word)
+            self._root = draw_output("key of public choices", 0, "l1", 0, system().word)
         return self._root
 
 

@@ -1,11 +1,11 @@
 """The one place where noise meets a private value, so that it can be watched.
 
-Every mechanism hands the value it is about to noise to ``noised``, with the distance it promises to protect and a
+Every mechanism hands the value it is about to noise to ``draw_output``, with the distance it promises to protect and a
 function that draws the output. Ordinarily that function is called and nothing else happens. Under record-and-replay
 (``discreet.auditing.replay``) a listener sees the value, and may force the output of an earlier run instead.
 Random coins that belong to records (batch sampling) go through ``coins`` for the same reason.
 
-Write ``noised`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers of
+Write ``draw_output`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers of
 ``discreet.random``, and say what it costs (``event=``, unless ``what`` has an ``event``).
 """
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.events import Event
 from discreet.random.source import Rng
 
-__all__ = ["Listener", "Norm", "coins", "heard", "listening", "noised", "unheard"]
+__all__ = ["Listener", "Norm", "coins", "heard", "listening", "draw_output", "unheard"]
 
 T = TypeVar("T")
 Norm = Literal["l1", "l2", "linf", "hamming"]
@@ -32,7 +32,7 @@ Norm = Literal["l1", "l2", "linf", "hamming"]
 class Listener(Protocol):
     """Who is told of every value that meets noise."""
 
-    def noised(
+    def draw_output(
         self,
         what: object,
         value: Any,
@@ -67,7 +67,7 @@ def heard() -> Listener | None:
     return listener
 
 
-def noised(
+def draw_output(
     what: object,
     value: Any,
     norm: Norm,
@@ -82,11 +82,11 @@ def noised(
     ``event`` is what the step costs, ``what.event`` if it is left out; steps that name the same object in ``once`` are
     paid for together, by the event of one of them.
 
-    >>> noised("a coin", 3, "l1", 1, lambda: "heads")
+    >>> draw_output("a coin", 3, "l1", 1, lambda: "heads")
     'heads'
     """
     listener = heard()
-    return draw() if listener is None else listener.noised(what, value, norm, limit, draw, event, once)
+    return draw() if listener is None else listener.draw_output(what, value, norm, limit, draw, event, once)
 
 
 def coins(keys: Sequence[object], rng: Rng) -> NDArray[np.uint64]:

@@ -32,7 +32,7 @@ from discreet.adjacency import Adjacency
 from discreet.mechanisms.grid import above
 from discreet.mechanisms.parameters import slack
 from discreet.random.bounds import exp_bounds
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["UNIT", "Counted", "RankChoice", "positions_from_counts", "positions_from_records"]
 
@@ -89,7 +89,7 @@ class RankChoice:
     def choose(self, found: Counted, rng: random.Rng) -> int:
         """A point, for records within the range."""
         probes = self.low + np.arange(_PROBES) * (self.high - self.low) // (_PROBES - 1)
-        return noised(self, self.scores(found, probes), "linf", self.sensitivity, lambda: self._draw(found, rng))
+        return draw_output(self, self.scores(found, probes), "linf", self.sensitivity, lambda: self._draw(found, rng))
 
     def _draw(self, found: Counted, rng: random.Rng) -> int:
         starts, sizes, gaps = self._runs(found)

@@ -179,11 +179,11 @@ class SynthesisFit:
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[Model]:
         """Read the data, and give the fitted model."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
         """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
-        read, kind, streams = self.plan.domain.encoder.prepared(data), kind_of_frame(data), Streams(rng)
+        read, kind, streams = self.plan.domain.encoder.prepare(data), kind_of_frame(data), Streams(rng)
         engine = self._engine()
 
         def run() -> Release[Model]:

@@ -109,9 +109,9 @@ class QualityCheck:
         """What the noise on every figure stays within, each with this confidence."""
         return self.mechanism.error(confidence) * max(self.entries.values())
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[dict[str, float]]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[dict[str, float]]]:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
-        source, read = as_rng(rng), Encoder(as_declared(self.schema)).prepared(data)
+        source, read = as_rng(rng), Encoder(as_declared(self.schema)).prepare(data)
         if self.target is not None:
             _ = self._model  # what can fail about the public table fails here
         return lambda: Release(
@@ -125,7 +125,7 @@ class QualityCheck:
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[dict[str, float]]:
         """The noisy figures."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
     def _draw_figures(self, rows: Encoded, rng: Rng) -> dict[str, float]:
         private = CodedTable(rows, self.bins)

@@ -42,7 +42,7 @@ class Presentation:
     dated: frozenset[str] = frozenset()  # columns that are computed, and points in time
     sums: tuple[tuple[str, Node], ...] = ()  # of all groups that are kept, under names that other nodes use
 
-    def shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
+    def columns_shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
         """The columns that are shown, of the answers' columns, which have one entry a group."""
         groups = [{name: column[place] for name, column in answers.items()} for place in range(size)]
         kept = [group for group in groups if self.having is None or self.having.value(group) is True]

@@ -106,7 +106,7 @@ class Count(Aggregate):
         return "count" if self.column is None else f"{self.column}_count"
 
     def scan(self, rows: GroupedRows) -> Pass:
-        return Pass() if self.column is None else Pass(sums=((_bounded(rows, self.column), FINE),))
+        return Pass() if self.column is None else Pass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
@@ -115,7 +115,7 @@ class Count(Aggregate):
         return True
 
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
-        return [stats.rows if self.column is None else stats.counted(self.column)]
+        return [stats.rows if self.column is None else stats.count_of(self.column)]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return np.rint(noisy[:, 0]).astype(np.int64)
@@ -138,7 +138,7 @@ class Sum(Aggregate):
         return f"{self.column}_sum"
 
     def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_bounded(rows, self.column), FINE),))
+        return Pass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> Fraction:
         return rows.limit.rows * rows.grid(self.column).largest
@@ -153,10 +153,10 @@ class Sum(Aggregate):
         rows_at_most = int(stats.rows.max(initial=1))  # a rehearsal has none, but numbers of the same size
         most = rows_at_most * (abs(low) + grid.top * step)
         if self.whole(rows) and most < 2**63:
-            return [(stats.counted(self.column) * low + stats.total(self.column) * step) // below]
+            return [(stats.count_of(self.column) * low + stats.total(self.column) * step) // below]
         if most < 2**53:  # exact in doubles
-            return [(stats.counted(self.column) * low + stats.total(self.column) * step) / below]
-        total = stats.counted(self.column).astype(object) * low + stats.total(self.column).astype(object) * step
+            return [(stats.count_of(self.column) * low + stats.total(self.column) * step) / below]
+        total = stats.count_of(self.column).astype(object) * low + stats.total(self.column).astype(object) * step
         return [total // below if self.whole(rows) else total * Fraction(1, below)]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -183,7 +183,7 @@ class UnitTotal(Sum):
     def scan(self, rows: GroupedRows) -> Pass:
         if self.of:
             rows.grid(self.of)
-        return Pass(sums=((_bounded(rows, self.column), FINE),), per_unit=self.of)
+        return Pass(sums=((_check_bounded(rows, self.column), FINE),), per_unit=self.of)
 
     def sensitivity(self, rows: GroupedRows) -> Fraction:
         return (rows.limit.spread if rows.keys else 1) * rows.grid(self.column).largest
@@ -212,13 +212,13 @@ class Mean(Aggregate):
         return f"{self.column}_mean"
 
     def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_bounded(rows, self.column), FINE),))
+        return Pass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column).top
 
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
-        total, most = stats.total(self.column), stats.counted(self.column) * rows.grid(self.column).top
+        total, most = stats.total(self.column), stats.count_of(self.column) * rows.grid(self.column).top
         return [total, most - total]
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
@@ -257,7 +257,7 @@ class Variance(Aggregate):
         return f"{self.column}_{'deviation' if self.root else 'variance'}"
 
     def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_bounded(rows, self.column), COARSE),))
+        return Pass(sums=((_check_bounded(rows, self.column), COARSE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column, COARSE).top ** 2
@@ -265,7 +265,7 @@ class Variance(Aggregate):
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         top = rows.grid(self.column, COARSE).top
         count, total, squares = (
-            stats.counted(self.column, COARSE),
+            stats.count_of(self.column, COARSE),
             stats.total(self.column, COARSE),
             stats.squares(self.column),
         )
@@ -303,6 +303,6 @@ class Variance(Aggregate):
         return ", ".join(f"±{error:.4g} at {n:,} rows" for error, n in zip(errors, SIZES, strict=True))
 
 
-def _bounded(rows: GroupedRows, column: str) -> str:
+def _check_bounded(rows: GroupedRows, column: str) -> str:
     rows.grid(column)
     return column

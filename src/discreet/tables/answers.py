@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.values import shown
+from discreet.encoding.values import display_of
 from discreet.errors import extra
 from discreet.moments import DAY, moment
 from discreet.schema import Unlisted
@@ -18,7 +18,7 @@ from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column
 from discreet.tables.passes import GroupedRows
 
-__all__ = ["Totals", "as_table", "framed"]
+__all__ = ["Totals", "as_table", "as_frame"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Totals:
             return np.ones(self.size)
         return np.asarray(sum(np.bincount(places, minlength=self.size) for places in self.places), np.float64)
 
-    def added(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
+    def add_totals(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """The noisy numbers of every group and total."""
         if not self.places:
             return noisy
@@ -61,7 +61,7 @@ class Totals:
         return out
 
 
-def framed(
+def as_frame(
     rows: GroupedRows,
     totals: Totals,
     answers: Mapping[str, Any],
@@ -76,7 +76,7 @@ def framed(
     unlisted = {key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived}
     columns: dict[str, Any] = dict(totals.keys)
     if pandas:
-        columns |= {key: [shown(found) for found in columns[key]] for key in unlisted}
+        columns |= {key: [display_of(found) for found in columns[key]] for key in unlisted}
     columns |= {
         name: values.tolist() if getattr(values, "ndim", 1) == 2 else values for name, values in answers.items()
     }
@@ -91,7 +91,7 @@ def framed(
             name: column if isinstance(column, list) else np.asarray(column).tolist()
             for name, column in columns.items()
         }
-        columns, moments = after.shown(plain, totals.size), after.moments(rows.moments)
+        columns, moments = after.columns_shown(plain, totals.size), after.moments(rows.moments)
     columns |= {name: _moments(columns[name]) for name in moments}
     with extra("tables"):
         if pandas:

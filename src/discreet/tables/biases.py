@@ -26,12 +26,12 @@ def biases(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> tuple[str, ...
     age: values outside 0 to 120 count as the nearer end; an empty cell, or one that is no number, does not count
     errors and intervals are those of the noise: what is said here is not in them
     """
-    used = {name for aggregate in aggregates for name in rows.used(aggregate.scan(rows))}
-    said = [*(_capped(rows, aggregates)), *(line for name in rows.schema if name in used for line in _read(rows, name))]
+    used = {name for aggregate in aggregates for name in rows.columns_used(aggregate.scan(rows))}
+    said = [*(_cap_biases(rows, aggregates)), *(line for name in rows.schema if name in used for line in _read(rows, name))]
     return (*said, _APART) if said else ()
 
 
-def _capped(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> Iterator[str]:
+def _cap_biases(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> Iterator[str]:
     totals = [one for one in aggregates if isinstance(one, UnitTotal)]
     if rows.limit.bias and len(totals) < len(aggregates):
         yield rows.limit.bias

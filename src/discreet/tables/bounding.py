@@ -123,33 +123,33 @@ def bound(
     word = _unit_word(engine, unit, key)
     if limit.groups < limit.rows and groups:
         by = [field for field in fields if field.name in groups]
-        frame = _ordered(engine, frame, word, by, [*names, "unit_"], key)
-        frame = engine.ranked(frame, [*names, "unit_"], "unit_", ", ".join(["s", *groups]), limit.groups)
+        frame = _with_hash_order(engine, frame, word, by, [*names, "unit_"], key)
+        frame = engine.smallest_per_unit(frame, [*names, "unit_"], "unit_", ", ".join(["s", *groups]), limit.groups)
     bits = sum(field.bits for field in fields)
     if bits <= WIDEST:
-        frame = engine.project(frame, ["unit_", word, f"{_packed(engine, fields)} AS p"])
-        frame = _hashed(engine, frame, ["unit_", "p"], key, 0, room=min(HALF, 63 - bits))
+        frame = engine.project(frame, ["unit_", word, f"{_pack(engine, fields)} AS p"])
+        frame = _with_hash(engine, frame, ["unit_", "p"], key, 0, room=min(HALF, 63 - bits))
         frame = engine.project(frame, ["unit_", f"{engine.beside('h0', bits, 'p')} AS s"])
-        return _unpacked(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
-    frame = _ordered(engine, frame, word, fields, [*names, "unit_"], key)
+        return _unpack(engine, engine.smallest(frame, "unit_", "s", limit.rows), fields)
+    frame = _with_hash_order(engine, frame, word, fields, [*names, "unit_"], key)
     return engine.first_rows(frame, "unit_", "s", names, limit.rows)
 
 
 def kept_rows(engine: Engine, frame: Any, fields: Sequence[Field], unit: Kind, most: int, key: SecretKey) -> Any:
     """At most so many rows of each unit of ``frame`` (columns ``unit_`` and ``fields``), with the unit."""
     names = ["unit_", *(field.name for field in fields)]
-    ordered = _ordered(engine, frame, _unit_word(engine, unit, key), fields, names, key)
+    ordered = _with_hash_order(engine, frame, _unit_word(engine, unit, key), fields, names, key)
     return engine.first_rows(ordered, "unit_", "s", names, most)
 
 
 def _unit_word(engine: Engine, kind: Kind, key: SecretKey) -> str:
     """62 bits that depend on the identifier and the key."""
     whole = _whole(engine, "unit_", kind)
-    mixed = engine.xor(f"(({whole} & {MASK}) * {key.words[0]})", f"({engine.shifted(whole, HALF)} & {MASK})")
+    mixed = engine.xor(f"(({whole} & {MASK}) * {key.words[0]})", f"({engine.shift_right(whole, HALF)} & {MASK})")
     return f"COALESCE({mixed}, 0) AS u"
 
 
-def _packed(engine: Engine, fields: Sequence[Field]) -> str:
+def _pack(engine: Engine, fields: Sequence[Field]) -> str:
     """One number for all fields, each in bits of its own; where there may be a NULL, plus one, and zero for it."""
     packed, shift = "", 0
     for field in fields:
@@ -159,33 +159,33 @@ def _packed(engine: Engine, fields: Sequence[Field]) -> str:
     return packed
 
 
-def _unpacked(engine: Engine, frame: Any, fields: Sequence[Field]) -> Any:
+def _unpack(engine: Engine, frame: Any, fields: Sequence[Field]) -> Any:
     columns, shift = [], 0
     for field in fields:
-        part = f"({engine.shifted('s', shift) if shift else 's'} & {(1 << field.bits) - 1})"
+        part = f"({engine.shift_right('s', shift) if shift else 's'} & {(1 << field.bits) - 1})"
         columns.append(f"{f'NULLIF({part}, 0) - 1' if field.nullable else part} AS {field.name}")
         shift += field.bits
     return engine.project(frame, columns)
 
 
-def _ordered(
+def _with_hash_order(
     engine: Engine, frame: Any, word: str, fields: Sequence[Field], carried: Sequence[str], key: SecretKey
 ) -> Any:
     """``carried`` columns, and ``s``: 62 bits of keyed hash of ``fields``."""
-    frame = engine.project(frame, [*carried, word, f"{_folded(engine, fields, key)} AS p"])
-    one = _hashed(engine, frame, [*carried, "u", "p"], key, 0)
-    two = _hashed(engine, one, [*carried, "u", "p", "h0"], key, 1)
+    frame = engine.project(frame, [*carried, word, f"{_fold(engine, fields, key)} AS p"])
+    one = _with_hash(engine, frame, [*carried, "u", "p"], key, 0)
+    two = _with_hash(engine, one, [*carried, "u", "p", "h0"], key, 1)
     return engine.project(two, [*carried, f"{engine.beside('h0', HALF, 'h1')} AS s"])
 
 
-def _folded(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
+def _fold(engine: Engine, fields: Sequence[Field], key: SecretKey) -> str:
     """A number below 2^62 from fields of any width: products of 31-bit parts with odd multipliers,
     joined bit by bit.
     """
     total, parts = "0", []
     for field in fields:
         whole = _whole(engine, field.name, field.kind)
-        parts += [whole, engine.shifted(whole, HALF)]
+        parts += [whole, engine.shift_right(whole, HALF)]
         if field.kind == "number":
             parts.append(_floor(field.name, f"({field.name} - floor({field.name})) * {1 << HALF}"))
     for number, part in enumerate(parts):
@@ -210,15 +210,15 @@ def _floor(double: str, value: str) -> str:
     return f"CAST(CASE WHEN abs({double}) < {1 << 52} THEN floor({value}) END AS BIGINT)"
 
 
-def _hashed(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int, room: int = HALF) -> Any:
+def _with_hash(engine: Engine, frame: Any, carried: Sequence[str], key: SecretKey, which: int, room: int = HALF) -> Any:
     """``carried`` columns, and ``h0`` or ``h1``: ``room`` bits of hash of the columns ``p`` and ``u``,
     both below 2^62.
     """
     frame = engine.project(frame, [*carried, f"{engine.xor('p', 'u')} AS x"])
-    frame = engine.project(frame, [*carried, f"(x & {MASK}) * ({engine.shifted('x', HALF)} | 1) AS x"])
+    frame = engine.project(frame, [*carried, f"(x & {MASK}) * ({engine.shift_right('x', HALF)} | 1) AS x"])
     for turn in range(1, ROUNDS):
-        middle, low = f"({engine.shifted('x', 15)} & {MASK})", f"(x & {MASK})"
+        middle, low = f"({engine.shift_right('x', 15)} & {MASK})", f"(x & {MASK})"
         frame = engine.project(
             frame, [*carried, f"{middle} * {engine.xor(low, str(key.words[4 + 2 * turn + which]))} AS x"]
         )
-    return engine.project(frame, [*carried, f"{engine.shifted('x', 15)} & {(1 << room) - 1} AS h{which}"])
+    return engine.project(frame, [*carried, f"{engine.shift_right('x', 15)} & {(1 << room) - 1} AS h{which}"])

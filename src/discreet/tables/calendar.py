@@ -23,7 +23,7 @@ from discreet.tables.scope import Scope
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["PARTS", "STEPS", "Part", "Truncated", "months_later", "shifted", "steps_of"]
+__all__ = ["PARTS", "STEPS", "Part", "Truncated", "months_later", "seconds_of", "steps_of"]
 
 # what a part lies between; a year lies between those of the ends
 PARTS: Mapping[str, Interval] = {
@@ -61,11 +61,11 @@ class Part(Node):
     def domain(self, schema: Schema) -> Domain:
         return whole_numbers(*self.bounds(schema))
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         return None if values[0] is None else float(_part(self.name, moment(values[0])))
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        value = scope.let(self.inner.compiled(scope))
+    def compile(self, scope: Scope) -> nw.Expr:
+        value = scope.let(self.inner.compile(scope))
         days = scope.let(_floor(value / DAY))
         match self.name:
             case "hour":
@@ -78,7 +78,7 @@ class Part(Node):
             case "isoweekday":
                 return days + 4 - _floor((days + 3) / 7) * 7
         called = "weekofyear" if self.name == "week" else self.name
-        return scope.said(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
+        return scope.from_sql(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class Truncated(Node):
     def domain(self, schema: Schema) -> Domain:
         return steps_of(self.step, *self.inner.bounds(schema))
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         return None if values[0] is None else _start(self.step, values[0])
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        value = scope.let(self.inner.compiled(scope))
+    def compile(self, scope: Scope) -> nw.Expr:
+        value = scope.let(self.inner.compile(scope))
         if self.step in ("hour", "minute"):
             size = 3600.0 if self.step == "hour" else 60.0
             return _floor(value / size) * size
@@ -112,7 +112,7 @@ class Truncated(Node):
                 return days * DAY
             case "week":
                 return (_floor((days + 3) / 7) * 7 - 3) * DAY
-        return scope.said(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
+        return scope.from_sql(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
 
 
 def _first(date: str, step: str) -> str:
@@ -184,7 +184,7 @@ def months_later(value: float, months: int) -> float:
     return seconds(at.replace(year=year, month=month + 1, day=min(at.day, last))) or 0.0
 
 
-def shifted(step: str, count: float) -> float:
+def seconds_of(step: str, count: float) -> float:
     """So many days, hours ... in seconds; of months and years none, as they differ in length."""
     sizes = {"week": 7 * DAY, "day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
     if step not in sizes:

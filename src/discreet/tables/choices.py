@@ -51,16 +51,16 @@ class Case(Node):
     def domain(self, schema: Schema) -> Domain:
         return _union(branch.domain(schema) for branch in self._branches)
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         count = len(self.conditions)
         chosen = next((value for held, value in zip(values, values[count:], strict=False) if held is True), _NONE)
         return chosen if chosen is not _NONE else None if self.otherwise is None else values[-1]
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         # conditions first: what they need becomes columns of the frame, on which the values then stand
-        held = [scope.let(condition.compiled(scope)) for condition in self.conditions]
-        values = [value.compiled(scope) for value in self.values]
-        found = None if self.otherwise is None else self.otherwise.compiled(scope)
+        held = [scope.let(condition.compile(scope)) for condition in self.conditions]
+        values = [value.compile(scope) for value in self.values]
+        found = None if self.otherwise is None else self.otherwise.compile(scope)
         for condition, value in zip(reversed(held), reversed(values), strict=True):
             branch = nw.when(condition).then(value)
             found = branch if found is None else branch.otherwise(found)
@@ -86,11 +86,11 @@ class Coalesce(Node):
     def domain(self, schema: Schema) -> Domain:
         return _union(part.domain(schema) for part in self.parts)
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         return next((value for value in values if value is not None), None)
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        *parts, last = [scope.let(part.compiled(scope)) for part in self.parts]
+    def compile(self, scope: Scope) -> nw.Expr:
+        *parts, last = [scope.let(part.compile(scope)) for part in self.parts]
         return reduce(lambda rest, part: nw.when(~part.is_null()).then(part).otherwise(rest), reversed(parts), last)
 
 
@@ -108,7 +108,7 @@ class Extreme(Node):
         ends, pick = [part.bounds(schema) for part in self.parts], max if self.largest else min
         whole = _hull(ends)
         certain = [
-            bounds for part, bounds in zip(self.parts, ends, strict=True) if not part.children() and _fixed(part)
+            bounds for part, bounds in zip(self.parts, ends, strict=True) if not part.children() and _is_constant(part)
         ]
         if not certain:
             return whole
@@ -121,12 +121,12 @@ class Extreme(Node):
     def domain(self, schema: Schema) -> Domain:
         return _union(part.domain(schema) for part in self.parts)
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         found = [value for value in values if value is not None]
         return (max(found) if self.largest else min(found)) if found else None
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        parts = [scope.let(part.compiled(scope)) for part in self.parts]
+    def compile(self, scope: Scope) -> nw.Expr:
+        parts = [scope.let(part.compile(scope)) for part in self.parts]
 
         def better(a: nw.Expr, b: nw.Expr) -> nw.Expr:
             wins = (a >= b) if self.largest else (a <= b)
@@ -135,7 +135,7 @@ class Extreme(Node):
         return reduce(better, parts)
 
 
-def _fixed(part: Node) -> bool:
+def _is_constant(part: Node) -> bool:
     return hasattr(part, "constant")
 
 
@@ -151,11 +151,11 @@ class AsNumber(Node):
     def domain(self, schema: Schema) -> Domain:
         return 0, 1
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         return None if values[0] is None else float(values[0])
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return self.inner.compiled(scope).cast(nw.Float64)
+    def compile(self, scope: Scope) -> nw.Expr:
+        return self.inner.compile(scope).cast(nw.Float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,11 @@ class Among(Node):
     def domain(self, schema: Schema) -> Domain:
         return self.listed if self.other is None else tuple(dict.fromkeys((*self.listed, self.other)))
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         return values[0] if values[0] in self.listed else self.other
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        inner = scope.let(self.inner.compiled(scope))
+    def compile(self, scope: Scope) -> nw.Expr:
+        inner = scope.let(self.inner.compile(scope))
         found = nw.when(scope.among(inner, self.listed)).then(inner)
         if self.other is None:
             return found
@@ -205,13 +205,13 @@ class Lookup(Node):
     def domain(self, schema: Schema) -> Domain:
         return tuple(dict.fromkeys(self.found))
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         return dict(zip(self.keys, self.found, strict=True)).get(values[0])
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        def said(value: Value) -> str:
+    def compile(self, scope: Scope) -> nw.Expr:
+        def literal(value: Value) -> str:
             return scope.engine.literal(value) if isinstance(value, str) else f"CAST({float(value)!r} AS DOUBLE)"
 
-        pairs = " ".join(f"WHEN {said(k)} THEN {said(v)}" for k, v in zip(self.keys, self.found, strict=True))
-        found = scope.said(lambda name: f"CASE {name} {pairs} END", self.inner.compiled(scope))
+        pairs = " ".join(f"WHEN {literal(k)} THEN {literal(v)}" for k, v in zip(self.keys, self.found, strict=True))
+        found = scope.from_sql(lambda name: f"CASE {name} {pairs} END", self.inner.compile(scope))
         return scope.text(found) if isinstance(self.found[0], str) else found

@@ -81,7 +81,7 @@ class ChoosingOperation:
     @property
     def event(self) -> events.Event:
         """The choices, and all that the answer was given, whichever candidates are chosen."""
-        cost: events.Event = _agreed(self._rest())
+        cost: events.Event = _event_of_budget(self._rest())
         if self.query.rows.limit.auto:
             cost = self._cap.event + cost
         for _ in self.columns:
@@ -103,22 +103,22 @@ class ChoosingOperation:
     def _counted(self) -> Any:
         return self._choosing().additive(1, len(EDGES) - 1, whole=True)
 
-    def _limited(self, most: int | None) -> GroupedRows:
+    def _with_row_limit(self, most: int | None) -> GroupedRows:
         rows = self.query.rows
         if most is None:
             return rows
         return replace(rows, limit=replace(rows.limit, rows=most, groups=min(rows.limit.groups, most), auto=False))
 
     def _answering(self, most: int | None, bounds: dict[str, tuple[float, float]]) -> TableOperation:
-        rows = self._limited(most)
-        found = {name: self._bounded(name, *ends) for name, ends in bounds.items()}
+        rows = self._with_row_limit(most)
+        found = {name: self._with_bounds(name, *ends) for name, ends in bounds.items()}
         rows = replace(rows, schema=Schema({**rows.schema, **found}))
         query = self.query
         return TableOperation.of(
             rows, query.aggregates, self._rest(), query.label, self.progress, query.after, query.levels, self.errors
         )
 
-    def _bounded(self, name: str, low: float, high: float) -> Bounded:
+    def _with_bounds(self, name: str, low: float, high: float) -> Bounded:
         """A column's declaration with chosen bounds; what missing counts as is clipped to them, as values are."""
         declared = self.query.rows.grid(name).bounds
         filled = declared.missing
@@ -128,20 +128,20 @@ class ChoosingOperation:
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Choose, read the table, and answer."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: None = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: None = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
         """What reads the table, planned as far as that goes without reading."""
         source, told = as_rng(rng), self.explain()
         wide = dict.fromkeys(self.columns, (EDGES[0], EDGES[-1]))
-        self._answering(MOST_ROWS[-1] if self.query.rows.limit.auto else None, wide).prepared(data, source)
+        self._answering(MOST_ROWS[-1] if self.query.rows.limit.auto else None, wide).prepare(data, source)
         sizes = self.query.rows.unit_sizes(MOST_ROWS) if self.query.rows.limit.auto else None
 
         def run() -> Release[Any]:
             most = None if sizes is None else self._most(sizes(), source)
             bounds = {name: self._bounds(name, source) for name in self.columns}
-            answer = self._answering(most, bounds).prepared(None, source)()
-            return replace(answer, event=told.event, error={**(answer.error or {}), **_chosen(most, bounds)})
+            answer = self._answering(most, bounds).prepare(None, source)()
+            return replace(answer, event=told.event, error={**(answer.error or {}), **_choices_in_words(most, bounds)})
 
         return run
 
@@ -177,13 +177,13 @@ class ChoosingOperation:
         return replace(told, unit=rows.limit.describe(), event=self.event, errors=errors, bias=bias or None)
 
 
-def _chosen(most: int | None, bounds: dict[str, tuple[float, float]]) -> dict[str, str]:
+def _choices_in_words(most: int | None, bounds: dict[str, tuple[float, float]]) -> dict[str, str]:
     """What was chosen, in words: released, as the answer is."""
     rows = {} if most is None else {"max_rows_per_unit": str(most)}
     return rows | {f"bounds of {name}": f"{low:g} to {high:g}" for name, (low, high) in bounds.items()}
 
 
-def _agreed(budget: Budget) -> events.Event:
+def _event_of_budget(budget: Budget) -> events.Event:
     """A budget as a cost: whatever is released for it stays within, also where earlier answers decide what that is."""
     if budget.rho is not None:
         return events.ZCDP(rho=budget.rho)

@@ -77,20 +77,20 @@ class Columns:
             if name in looked_up and self._is_looked_up(name):
                 values = _numbers(self.schema[name])  # type: ignore[arg-type]
                 frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
-        frame, scope = nw.from_native(self._told_apart(frame)), Scope(self._operand, self.source.engine, self.schema)
+        frame, scope = nw.from_native(self._separate_kinds(frame)), Scope(self._operand, self.source.engine, self.schema)
         unclipped: dict[str, nw.Expr] = {}
         for level in _levels(derived):  # those that stand on none of each other side by side
             scopes = [scope.beside() for _ in level]
             for name, own in zip(level, scopes, strict=True):
-                value = self._derived(name, derived[name], own)
+                value = self._derive(name, derived[name], own)
                 if value is not None:
                     unclipped[name] = value
             frame = with_steps(frame, scopes)
         return ComputedRows(frame, scope, unclipped)
 
-    def _derived(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
+    def _derive(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
         """Note the steps of a derived column; its value before it is clipped, if it is a number."""
-        declared, value = self.schema[name], expression.compiled(scope)
+        declared, value = self.schema[name], expression.compile(scope)
         if self._kind(name) == "text":
             scope.let(scope.text(value), self._own(name))
             return None
@@ -99,7 +99,7 @@ class Columns:
         scope.let(clipped, self._own(name))
         return value
 
-    def _told_apart(self, frame: Any) -> Any:
+    def _separate_kinds(self, frame: Any) -> Any:
         """In pandas a column of text may hold anything, and was read as the classes of ``values.identity``: expressions
         see the texts among them."""
         if self.source.answers != "pandas":
@@ -153,7 +153,7 @@ class Columns:
             clipped = (clipped + 0.5).floor().cast(nw.Float64) if declared.whole else clipped
             return clipped if declared.missing == "drop" else clipped.fill_null(declared.missing)
         if isinstance(declared, Categories) and name not in self.derived:
-            return nw.when(self.known(name)).then(raw)
+            return nw.when(self.is_declared(name)).then(raw)
         if isinstance(declared, (Dates, Times)):
             return nw.when((raw >= declared.low) & (raw <= declared.high)).then(raw)
         return raw
@@ -178,7 +178,7 @@ class Columns:
 
     # --- categories --------------------------------------------------------------------------------------------------
 
-    def known(self, name: str) -> nw.Expr:
+    def is_declared(self, name: str) -> nw.Expr:
         """Whether a row's category is one of those declared: of a derived column, whether it has one."""
         declared = self.schema[name]
         assert isinstance(declared, Categories)
@@ -199,27 +199,27 @@ class Columns:
         listed = isinstance(declared, Categories) and declared.other is None and name not in self.derived
         return listed and self._span(name) is None
 
-    def kept(self, name: str, *, early: bool) -> nw.Expr | None:
+    def rows_with_group(self, name: str, *, early: bool) -> nw.Expr | None:
         """The rows that have a group by this key; none if that is seen later: ``other`` takes all, or unless ``early``
         unknown categories are dropped after the groups are formed."""
         declared = self.schema[name]
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        return None if declared.other is not None or (self.is_checked_late(name) and not early) else self.known(name)
+        return None if declared.other is not None or (self.is_checked_late(name) and not early) else self.is_declared(name)
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
         declared, field = self.schema[name], f"k{number}"
         if isinstance(declared, Categories) and (span := self._span(name)):
             code = self.raw(name).cast(nw.Int64) - span[0]
-            code = code if declared.other is None else nw.when(self.known(name)).then(code)
+            code = code if declared.other is None else nw.when(self.is_declared(name)).then(code)
             return Field(field, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
         gathered = isinstance(declared, Categories) and declared.other is not None
         return Field(field, kind=self._kind(name)), self.read(name) if gathered else self.raw(name)
 
     def late(self, number: int, name: str, totals: Any) -> Any:
-        """The groups of a key that count, of the engine's own frame of all groups, where ``kept`` left them all."""
+        """The groups of a key that count, of the engine's own frame of all groups, where ``rows_with_group`` left them all."""
         if not self.is_checked_late(name):
             return totals
         engine, declared, key = self.source.engine, self.schema[name], f"k{number}"

@@ -55,11 +55,11 @@ class Compare(Condition):
     left: Node
     right: Node
 
-    def applied(self, *values: Any) -> bool | None:
+    def apply(self, *values: Any) -> bool | None:
         return None if None in values else bool(_COMPARISONS[self.sign](*values))
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        left, right = self.left.compiled(scope), self.right.compiled(scope)
+    def compile(self, scope: Scope) -> nw.Expr:
+        left, right = self.left.compile(scope), self.right.compile(scope)
         found: nw.Expr = _COMPARISONS[self.sign](left, right)
         return found
 
@@ -71,14 +71,14 @@ class Logic(Condition):
     sign: str
     parts: tuple[Node, ...]
 
-    def applied(self, *values: Any) -> bool | None:
+    def apply(self, *values: Any) -> bool | None:
         if self.sign == "~":
             return None if values[0] is None else not values[0]
         decisive = self.sign == "|"  # one such part decides; otherwise a missing one does
         return decisive if decisive in values else None if None in values else not decisive
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        parts = [part.compiled(scope) for part in self.parts]
+    def compile(self, scope: Scope) -> nw.Expr:
+        parts = [part.compile(scope) for part in self.parts]
         if self.sign == "~":
             return ~parts[0]
         join = operator.and_ if self.sign == "&" else operator.or_
@@ -116,11 +116,11 @@ class IsIn(Condition):
             )
         return TRUTH
 
-    def applied(self, *values: Any) -> bool | None:
+    def apply(self, *values: Any) -> bool | None:
         return None if values[0] is None else values[0] in self.values
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        inner = self.inner.compiled(scope)
+    def compile(self, scope: Scope) -> nw.Expr:
+        inner = self.inner.compile(scope)
         return inner == self.values[0] if len(self.values) == 1 else scope.among(inner, self.values)
 
 
@@ -130,11 +130,11 @@ class Missing(Condition):
 
     inner: Node
 
-    def applied(self, *values: Any) -> bool:
+    def apply(self, *values: Any) -> bool:
         return values[0] is None
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return self.inner.compiled(scope).is_null()
+    def compile(self, scope: Scope) -> nw.Expr:
+        return self.inner.compile(scope).is_null()
 
 
 def _unknown(value: str, name: str, column: Categories) -> ValueError:

@@ -84,7 +84,7 @@ def sample_interval(ends: Doubles, noisy: Doubles, whole: float, mechanism: Any,
 def place_of_mean(noisy: Doubles, mechanism: Any, cells: Doubles, place: Doubles) -> Doubles:
     """The interval of a mean's place between its bounds, in [0, 1], from noisy pairs (A, B)."""
     grid = np.linspace(0.0, 1.0, _STEPS)
-    widths = _weighted(mechanism, grid)
+    widths = _weighted_quantile(mechanism, grid)
     out = np.empty((len(noisy), 2))
     for line, (first, second) in enumerate(noisy):
         whole, scale = first + second, float(np.sqrt(cells[line]))
@@ -111,7 +111,7 @@ def _hull(held: NDArray[np.bool_], grid: Doubles) -> list[float]:
     return [float(grid[max(found[0] - 1, 0)]), float(grid[min(found[-1] + 1, len(grid) - 1)])]
 
 
-def _weighted(mechanism: Any, p: Doubles) -> Doubles:
+def _weighted_quantile(mechanism: Any, p: Doubles) -> Doubles:
     """The quantile of (1 - p)N₁ - pN₂, in magnitude."""
     if isinstance(mechanism, Gaussian):
         return np.asarray(float(mechanism.sigma or 0.0) * -ndtri((1 - LEVEL) / 2) * np.hypot(p, 1 - p))

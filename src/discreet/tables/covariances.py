@@ -57,7 +57,7 @@ class Covariance(Aggregate):
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         one, other = self._tops(rows)
         count, k, l = (  # noqa: E741
-            stats.counted(self.left, COARSE),
+            stats.count_of(self.left, COARSE),
             stats.total(self.left, COARSE),
             stats.total(self.right, COARSE),
         )

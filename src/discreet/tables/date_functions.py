@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.moments import seconds
-from discreet.tables.calendar import STEPS, Part, Truncated, shifted
+from discreet.tables.calendar import STEPS, Part, Truncated, seconds_of
 from discreet.tables.mistakes import nearest
 from discreet.tables.nodes import Binary, Node, Number, Text
 from discreet.tables.where import Reader, only
@@ -51,7 +51,7 @@ def _named_part(name: str, inner: Node, node: exp.Expression) -> Node:
     return Part(_PARTS[name.upper()], inner)
 
 
-def _truncated(reader: Reader, node: exp.Expression) -> Node:
+def _read_truncation(reader: Reader, node: exp.Expression) -> Node:
     only(node, "this", "unit", "input_type_preserved")
     step = node.args["unit"].name.lower()
     if step not in STEPS:
@@ -69,7 +69,7 @@ def _difference(reader: Reader, node: exp.DateDiff) -> Node:
         late, early = (_months_of(step, end) for end in ends)
         return Binary("-", late, early)
     late, early = (Truncated(step, end) for end in ends)
-    return Binary("*", Binary("-", late, early), Number(86_400.0 / shifted(step, 1.0)))
+    return Binary("*", Binary("-", late, early), Number(86_400.0 / seconds_of(step, 1.0)))
 
 
 def _moment(node: Node) -> Node:
@@ -94,16 +94,16 @@ def _interval(reader: Reader, node: exp.Interval) -> Node:
     if not isinstance(count, exp.Literal):
         many = reader.node(count)
         if not isinstance(many, Number):
-            return Binary("*", many, Number(shifted(step, 1.0) / 86_400.0))
-        return Number(shifted(step, many.constant) / 86_400.0)
+            return Binary("*", many, Number(seconds_of(step, 1.0) / 86_400.0))
+        return Number(seconds_of(step, many.constant) / 86_400.0)
     try:
         found = float(count.this)
     except ValueError:
         raise ValueError(refusal) from None
-    return Number(shifted(step, found) / 86_400.0)
+    return Number(seconds_of(step, found) / 86_400.0)
 
 
-def _added(reader: Reader, node: exp.DateAdd | exp.DateSub) -> Node:
+def _read_addition(reader: Reader, node: exp.DateAdd | exp.DateSub) -> Node:
     sign = exp.Add if isinstance(node, exp.DateAdd) else exp.Sub
     if node.args.get("unit") or not isinstance(node.expression, exp.Interval):
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write day + INTERVAL 3 DAY.")
@@ -127,7 +127,7 @@ def _now(reader: Reader, node: exp.Expression) -> Node:
     raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write the date, as DATE '2024-01-31'.")
 
 
-def _spelled(reader: Reader, node: exp.Expression) -> Node:
+def _refuse_spelling(reader: Reader, node: exp.Expression) -> Node:
     raise ValueError(
         f"{node.sql(dialect='duckdb')} is not supported: dates are not written out; group by "
         "date_trunc('month', ...), month(...) or dayofweek(...)."
@@ -150,8 +150,8 @@ DATES: Mapping[type[exp.Expression], Read] = {
     exp.Hour: _part("hour"),
     exp.Minute: _part("minute"),
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _read_truncation,
+    exp.DateTrunc: _read_truncation,
     exp.Date: _day,
     exp.DateDiff: _difference,
     exp.Interval: _interval,
@@ -161,9 +161,9 @@ DATES: Mapping[type[exp.Expression], Read] = {
     exp.Week: _part("week"),
     exp.WeekOfYear: _part("week"),
     exp.DayOfYear: _part("dayofyear"),
-    exp.DateAdd: _added,
-    exp.DateSub: _added,
-    exp.TimeToStr: _spelled,
-    exp.Monthname: _spelled,
-    exp.Dayname: _spelled,
+    exp.DateAdd: _read_addition,
+    exp.DateSub: _read_addition,
+    exp.TimeToStr: _refuse_spelling,
+    exp.Monthname: _refuse_spelling,
+    exp.Dayname: _refuse_spelling,
 }

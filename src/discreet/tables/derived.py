@@ -8,12 +8,12 @@ from typing import Any
 from discreet.moments import Dates, Times, moment
 from discreet.schema import Bounded, Categories, Column, Schema, Unlisted, Value
 from discreet.tables.expressions import Expression
-from discreet.tables.mistakes import declared_with, mistake
+from discreet.tables.mistakes import declaration_name, mistake
 
-__all__ = ["declared_as", "key_of"]
+__all__ = ["declaration_of", "key_of"]
 
 
-def declared_as(name: str, expression: Expression, schema: Schema) -> Column:
+def declaration_of(name: str, expression: Expression, schema: Schema) -> Column:
     """The declaration of a derived column."""
     node = expression.node
     kind, domain = node.kind(schema), node.domain(schema)
@@ -51,7 +51,7 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
         raise mistake(
             f"Column {name!r} is {type(column).__name__}, but keys are Categories or Unlisted(), or computed with few "
             f"values, as by {how}; for ranges of a number, use histogram().",
-            f"{name!r} has no list of groups, because it is declared with {declared_with(column)}: group by {groups}, "
+            f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by {groups}, "
             "or declare it with categories = [...] or range = [first, last].",
         )
     return Categories(_labels(domain))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from discreet.tables.accessors import DateMethods, TextMethods
 
-__all__ = ["Expression", "case", "col", "columns", "joined", "operand"]
+__all__ = ["Expression", "case", "col", "columns", "join_conditions", "operand"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,9 +52,9 @@ class Expression:
         """Numbers between which the value lies, from public facts; truth values lie in (0, 1)."""
         return self.node.bounds(schema)
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         """The engine's expression, for the frame of ``scope`` as it then is."""
-        return self.node.compiled(scope)
+        return self.node.compile(scope)
 
     def logical(self) -> bool:
         """Whether it is a condition."""
@@ -111,10 +111,10 @@ class Expression:
         return Expression(Logic("~", (self.__eq__(other).node,)))
 
     def __and__(self, other: Any) -> Expression:
-        return joined("&", (self, other))
+        return join_conditions("&", (self, other))
 
     def __or__(self, other: Any) -> Expression:
-        return joined("|", (self, other))
+        return join_conditions("|", (self, other))
 
     def __invert__(self) -> Expression:
         return Expression(Logic("~", (_condition(self),)))
@@ -202,7 +202,7 @@ def case(*branches: tuple[Expression, Any], otherwise: Any = None) -> Expression
     return Expression(Case(conditions, tuple(operand(value) for _, value in branches), last))
 
 
-def joined(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
+def join_conditions(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expression:
     """Conditions side by side; those that are joined by the same sign already are not nested."""
     sides = [_condition(side) for side in conditions]
     inner = (side.parts if isinstance(side, Logic) and side.sign == sign else (side,) for side in sides)

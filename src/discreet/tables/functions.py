@@ -109,16 +109,16 @@ def _case(reader: Reader, node: exp.Case) -> Node:
         test, value = reader.node(branch.this), _branch(reader, branch.args["true"])
         conditions.append(test if subject is None else Compare("==", subject, test))
         values.append(value)
-    return _chosen(conditions, values, _branch(reader, node.args.get("default")), node)
+    return _case_of(conditions, values, _branch(reader, node.args.get("default")), node)
 
 
 def _if(reader: Reader, node: exp.If) -> Node:
     only(node, "this", "true", "false")
     value, other = _branch(reader, node.args["true"]), _branch(reader, node.args.get("false"))
-    return _chosen([reader.node(node.this)], [value], other, node)
+    return _case_of([reader.node(node.this)], [value], other, node)
 
 
-def _chosen(conditions: list[Node], values: list[Node | None], otherwise: Node | None, node: exp.Expression) -> Node:
+def _case_of(conditions: list[Node], values: list[Node | None], otherwise: Node | None, node: exp.Expression) -> Node:
     if all(value is None for value in (*values, otherwise)):
         raise ValueError(f"{node.sql(dialect='duckdb')} is always NULL.")
     # NULL is of any kind: a branch that is one is some other value, but never chosen
@@ -150,7 +150,7 @@ def _extreme(largest: bool) -> Read:
 # --- texts -----------------------------------------------------------------------------------------------------------
 
 
-def _left(reader: Reader, node: exp.Left) -> Node:
+def _read_left(reader: Reader, node: exp.Left) -> Node:
     return TextFunction("part", reader.node(node.this), 1, reader.whole(node.expression, "LEFT", 0, _LONGEST))
 
 
@@ -167,12 +167,12 @@ def _like(reader: Reader, node: exp.Like | exp.ILike) -> Node:
     only(node, "this", "expression", "negate")
     inner, pattern = reader.node(node.this), reader.text(node.expression)
     if isinstance(node, exp.ILike):
-        inner, pattern = TextFunction("lower", inner), str(TextFunction("lower", Text("")).applied(pattern))
+        inner, pattern = TextFunction("lower", inner), str(TextFunction("lower", Text("")).apply(pattern))
     found = like(inner, pattern)
     return Logic("~", (found,)) if node.args.get("negate") else found
 
 
-def _joined(reader: Reader, node: exp.DPipe) -> Node:
+def _read_concatenation(reader: Reader, node: exp.DPipe) -> Node:
     only(node, "this", "expression", "safe")
     return Joined((reader.node(node.this), reader.node(node.expression)))
 
@@ -215,10 +215,10 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Lower: _one(lambda inner: TextFunction("lower", inner)),
     exp.Upper: _one(lambda inner: TextFunction("upper", inner)),
     exp.Trim: _one(lambda inner: TextFunction("trim", inner)),
-    exp.DPipe: _joined,
+    exp.DPipe: _read_concatenation,
     exp.Concat: _concat,
     exp.Length: _one(Length),
-    exp.Left: _left,
+    exp.Left: _read_left,
     exp.Substring: _substring,
     exp.Like: _like,
     exp.ILike: _like,

@@ -39,8 +39,8 @@ def gather_groups(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names
         found = _names(rows, keys, lines.size)
         unique = {name: place for place, name in enumerate(dict.fromkeys(name for name in found if name is not None))}
         places = np.array([-1 if name is None else unique[name] for name in found], np.int64)
-        return ScanResult(tuple(unique), lines.placed(places, len(unique)))
-    return ScanResult(None, lines.placed(_places(rows, keys, lines.size), rows.public_groups))
+        return ScanResult(tuple(unique), lines.at_places(places, len(unique)))
+    return ScanResult(None, lines.at_places(_places(rows, keys, lines.size), rows.public_groups))
 
 
 def _whole_numbers(columns: Mapping[str, Any], half: int) -> dict[str, Whole]:

@@ -22,13 +22,13 @@ from discreet.tables.bounding import ContributionLimit, Field, SecretKey, kept_r
 if TYPE_CHECKING:
     from discreet.tables.table import Table
 
-__all__ = ["joined"]
+__all__ = ["join_tables"]
 
 _words = random.Random(21)
 _KEY = SecretKey(tuple((1 << 29) | _words.getrandbits(29) | 1 for _ in range(64)))
 
 
-def joined(left: Table, right: Table) -> Table:
+def join_tables(left: Table, right: Table) -> Table:
     """The table of pairs; refused where public facts tell that it cannot be bounded or would be misread."""
     from discreet.tables.table import MOST_ROWS
 
@@ -47,7 +47,7 @@ def joined(left: Table, right: Table) -> Table:
     most = left.limit.rows * right.limit.rows
     if most > MOST_ROWS:
         raise ValueError(f"A unit would count with {most:,} pairs of rows, but may with {MOST_ROWS:,} at most.")
-    source = _paired(left.source, _beside(left.source, right.source), unit, (left.limit.rows, right.limit.rows))
+    source = _pairs(left.source, _beside(left.source, right.source), unit, (left.limit.rows, right.limit.rows))
     declared = {name: column for table in (left, right) for name, column in table.declared.items()}
     default = left.limit.default or right.limit.default
     return replace(
@@ -70,7 +70,7 @@ def _beside(left: Source, right: Source) -> Source:
     return right.elsewhere(left.connection)
 
 
-def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> Source:
+def _pairs(left: Source, right: Source, unit: str, most: tuple[int, int]) -> Source:
     if left.kinds[unit] != right.kinds[unit]:
         raise ValueError(
             f"Column {unit!r} holds {left.kinds[unit]}s in one table and {right.kinds[unit]}s in the other."
@@ -81,10 +81,10 @@ def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> So
         own = {name: f"{mark}{number}" for number, name in enumerate(source.names) if name != unit}
         renamed = [f"{source.names[unit]} AS unit_", *(f"{source.names[name]} AS {new}" for name, new in own.items())]
         fields = [Field(new, kind=source.kinds[name]) for name, new in own.items()]
-        sides.append(_kept(engine, source, renamed, fields, unit, keep))
+        sides.append(_keep_rows(engine, source, renamed, fields, unit, keep))
         names |= own
     there = engine.project(sides[1], [*(name for name in names.values() if name.startswith("r")), "unit_ AS other_"])
-    pairs = quietly(lambda: engine.project(engine.joined(sides[0], there, "unit_ = other_"), list(names.values())))
+    pairs = quietly(lambda: engine.project(engine.join(sides[0], there, "unit_ = other_"), list(names.values())))
     kinds = {**right.kinds, **left.kinds}
     return Source(
         engine,
@@ -97,7 +97,7 @@ def _paired(left: Source, right: Source, unit: str, most: tuple[int, int]) -> So
     )
 
 
-def _kept(engine: Any, source: Source, renamed: list[str], fields: list[Field], unit: str, keep: int) -> Any:
+def _keep_rows(engine: Any, source: Source, renamed: list[str], fields: list[Field], unit: str, keep: int) -> Any:
     return quietly(
         lambda: kept_rows(engine, engine.project(source.frame, renamed), fields, source.kinds[unit], keep, _KEY)
     )

@@ -17,7 +17,7 @@ from discreet.errors import number, whole
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.thresholds import exceeding, noise_tail
 from discreet.mechanisms.values import exact_number
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["KeySelection"]
 
@@ -133,7 +133,7 @@ class KeySelection(Mechanism[dict[Any, int]]):
         exact = {key: math.floor(exact_number(count)) for key, count in data.items()}
         counts = dict(sorted(exact.items(), key=lambda item: repr(item[0])))
 
-        return noised(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))
+        return draw_output(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))
 
 
 def _first(

@@ -4,7 +4,7 @@ A parser in Python makes an object of every constant, which takes seconds for 10
 holds constants only is replaced by one constant that stands for it. Strings, quoted names and comments are stepped over
 whole.
 
->>> text, lists = taken_out("SELECT COUNT(*) FROM p WHERE a IN (1, -2.5) AND b IN ('x', 'it''s') AND c IN (1)", least=2)
+>>> text, lists = take_out_lists("SELECT COUNT(*) FROM p WHERE a IN (1, -2.5) AND b IN ('x', 'it''s') AND c IN (1)", least=2)
 >>> lists == {"list 0 of 1\\x00": [1.0, -2.5], "list 1 of 1\\x00": ["x", "it's"]}
 True
 >>> text.count("list"), "IN (1)" in text
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["taken_out"]
+__all__ = ["take_out_lists"]
 
 LEAST = 100  # values; shorter lists are parsed like the rest
 
@@ -28,14 +28,14 @@ _TEXT = re.compile(rf"{_SKIPPED}|{_LIST}", re.IGNORECASE | re.DOTALL)
 _EACH = re.compile(_CONSTANT)
 
 
-def taken_out(query: str, least: int = LEAST) -> tuple[str, dict[str, list[Any]]]:
+def take_out_lists(query: str, least: int = LEAST) -> tuple[str, dict[str, list[Any]]]:
     """The query with a constant in place of each long list, and the lists by that constant,
     which the query does not hold.
     """
     found: dict[str, list[Any]] = {}
     ending = next(f" of {number}\0" for number in range(1, len(query) + 2) if f" of {number}\0" not in query)
 
-    def replaced(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         listed = match["list"]
         if listed is None or listed.count(",") + 1 < least:
             return match[0]
@@ -46,7 +46,7 @@ def taken_out(query: str, least: int = LEAST) -> tuple[str, dict[str, list[Any]]
         found[name] = values
         return f"IN ('{name}')"
 
-    return _TEXT.sub(replaced, query), found
+    return _TEXT.sub(placeholder, query), found
 
 
 def _value(text: str) -> Any:

@@ -38,7 +38,7 @@ class PublicTable:
             raise ValueError(f"A public table is a {type(frame).__name__}, but must be a frame in memory.") from None
         return cls({name: found[name].to_list() for name in found.columns})
 
-    def _named(self, name: str) -> str:
+    def _column_named(self, name: str) -> str:
         found = {column.lower(): column for column in self.columns}.get(name.lower())
         if found is None:
             raise ValueError(f"The public table has no column {name!r}. It has: {', '.join(self.columns)}.")
@@ -46,7 +46,7 @@ class PublicTable:
 
     def keys(self, key: str) -> tuple[Value, ...]:
         """The values of a key, each of which is there once."""
-        values = [value for value in self.columns[self._named(key)] if value is not None]
+        values = [value for value in self.columns[self._column_named(key)] if value is not None]
         if len(values) > MOST_LINES:
             raise ValueError(
                 f"The public table has {len(values):,} lines, but may have {MOST_LINES:,} to be looked up."
@@ -60,7 +60,7 @@ class PublicTable:
 
     def lookups(self, key: str, inner: Node) -> dict[str, Node]:
         """What each other column says of ``inner``."""
-        own, found = self._named(key), dict[str, Node]()
+        own, found = self._column_named(key), dict[str, Node]()
         self.keys(key)
         for name, values in self.columns.items():
             pairs = [

@@ -16,7 +16,7 @@ from discreet.tables.binned import CountDistinct, Quantile, Quantiles
 from discreet.tables.choices import AsNumber, Case
 from discreet.tables.conditions import Logic, Missing
 from discreet.tables.expressions import Expression
-from discreet.tables.mistakes import at, declared_with
+from discreet.tables.mistakes import at, declaration_name
 from discreet.tables.nodes import Clip, Column, Node, Number
 from discreet.tables.where import Reader, only
 
@@ -171,7 +171,7 @@ class Measures:
         remedy = (
             f"declare {what} = {{ bounds = [low, high] }}, or GROUP BY it." if plain else "GROUP BY it, or count it."
         )
-        said = f"{what} is text" if not plain else f"{what} is declared with {declared_with(declared)}"
+        said = f"{what} is text" if not plain else f"{what} is declared with {declaration_name(declared)}"
         return ValueError(f"{said}, but a number with bounds is needed: {remedy}")
 
     def _within(self, node: exp.WithinGroup, held: Node | None, text: str) -> Aggregate:

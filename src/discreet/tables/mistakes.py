@@ -15,7 +15,7 @@ from itertools import islice
 from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Column
 
-__all__ = ["at", "declared_with", "mistake", "nearest"]
+__all__ = ["at", "declaration_name", "mistake", "nearest"]
 
 _LONGEST, _MOST = 90, 1000  # characters of a query that a message repeats; names that are compared
 
@@ -45,12 +45,12 @@ def at(place: str) -> Iterator[None]:
         said = getattr(error, "sql", str(error))
         part = place.removeprefix("WHERE ").removeprefix("GROUP BY ")
         repeated = part in said and not part.isidentifier()
-        told = ValueError(said if repeated else f"{_shortened(place)}: {said}")
+        told = ValueError(said if repeated else f"{_shorten(place)}: {said}")
         told.placed = True  # type: ignore[attr-defined]
         raise told from None
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """The beginning of a long text; a list that was taken out of it (``lists``) is dots."""
     text = re.sub("'list [0-9]+ of [0-9]+\0'", "...", text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
@@ -67,7 +67,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return small[found[0]] if found else ""
 
 
-def declared_with(column: Column | None) -> str:
+def declaration_name(column: Column | None) -> str:
     """What a declaration is called in a schema file."""
     match column:
         case Bounded():

@@ -1,7 +1,7 @@
 """The tree of an expression: what each node computes of a row, and between which numbers that lies.
 
-A node is a value that an engine never sees. It says one function three times: ``compiled``, in the engine's words, with
-a guard wherever engines disagree on what has no value; ``applied``, in Python, for public values (categories, released
+A node is a value that an engine never sees. It says one function three times: ``compile``, in the engine's words, with
+a guard wherever engines disagree on what has no value; ``apply``, in Python, for public values (categories, released
 answers, and tests that hold the engines to it); ``bounds`` and ``domain``, what may come out, from public facts.
 """
 
@@ -68,17 +68,17 @@ class Node:
         known = [values for values in inner if values is not None]
         if len(known) < len(inner) or math.prod(map(len, known)) > MOST_VALUES:
             return None
-        return tuple(dict.fromkeys(found for row in product(*known) if (found := self.applied(*row)) is not None))
+        return tuple(dict.fromkeys(found for row in product(*known) if (found := self.apply(*row)) is not None))
 
-    def applied(self, *values: Any) -> Any:
+    def apply(self, *values: Any) -> Any:
         """What it makes of its children's values, or none."""
         raise NotImplementedError
 
     def value(self, row: Mapping[str, Any]) -> Any:
         """What it is for a row of Python's values."""
-        return self.applied(*(child.value(row) for child in self.children()))
+        return self.apply(*(child.value(row) for child in self.children()))
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         """The engine's expression, for the frame of ``scope`` as it then is."""
         raise NotImplementedError
 
@@ -126,7 +126,7 @@ class Column(Node):
     def value(self, row: Mapping[str, Any]) -> Any:
         return row[self.name]
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         return scope.column(self.name)
 
 
@@ -143,10 +143,10 @@ class Number(Node):
     def kind(self, schema: Schema) -> Kind:
         return "moment" if self.moment else "number"
 
-    def applied(self, *values: Any) -> float:
+    def apply(self, *values: Any) -> float:
         return self.constant
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         return nw.lit(self.constant, dtype=nw.Float64)
 
 
@@ -159,10 +159,10 @@ class Text(Node):
     def kind(self, schema: Schema) -> Kind:
         return "text"
 
-    def applied(self, *values: Any) -> str:
+    def apply(self, *values: Any) -> str:
         return self.constant
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         return nw.lit(self.constant)
 
 
@@ -191,7 +191,7 @@ class Binary(Node):
             else "number"
         )
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         left, right = values
         if left is None or right is None or (self.sign in "/%" and right == 0):
             return None
@@ -213,8 +213,8 @@ class Binary(Node):
             return None
         return found if found == found else None
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        left, right = self.left.compiled(scope), self.right.compiled(scope)
+    def compile(self, scope: Scope) -> nw.Expr:
+        left, right = self.left.compile(scope), self.right.compile(scope)
         low, high = self.right.bounds(scope.schema)
         match self.sign:
             case "+":
@@ -224,7 +224,7 @@ class Binary(Node):
             case "*":
                 found = left * right
             case "%":
-                found = scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
+                found = scope.from_sql(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
             case "/" if low > 0 or high < 0:
                 found = left / right
             case "/":  # a guard, because one engine raises on division by zero and another gives infinity
@@ -247,11 +247,11 @@ class Clip(Node):
         self.inner.bounds(schema)
         return self.low, self.high
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         return None if values[0] is None else max(self.low, min(self.high, values[0]))
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return scope.let(self.inner.compiled(scope)).clip(self.low, self.high)
+    def compile(self, scope: Scope) -> nw.Expr:
+        return scope.let(self.inner.compile(scope)).clip(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class Function(Node):
         found = Node.domain(self, schema)
         return whole_numbers(*self.bounds(schema)) if found is None and self.name in ROUNDED else found
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         (value,) = values
         if value is None:
             return None
@@ -285,15 +285,15 @@ class Function(Node):
                 return math.log(value) if value > 0 else None
         raise ValueError(f"{self.name!r} is no function of a number.")
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        value, (low, high) = self.inner.compiled(scope), self.inner.bounds(scope.schema)
+    def compile(self, scope: Scope) -> nw.Expr:
+        value, (low, high) = self.inner.compile(scope), self.inner.bounds(scope.schema)
         match self.name:
             case "abs":
                 return value.abs()
             case "floor" if max(-low, high) < WHOLE:
                 return value.floor().cast(nw.Float64)
             case "trunc" | "round" | "rint":
-                return self._rounded(scope, value, negative=low < 0)
+                return self._round(scope, value, negative=low < 0)
             case "sqrt" if low >= 0:
                 return value.abs().sqrt()  # the magnitude changes nothing, but is never negative, whatever was rounded
         inner = scope.let(value)
@@ -307,7 +307,7 @@ class Function(Node):
                 return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
         raise ValueError(f"{self.name!r} is no function of a number.")
 
-    def _rounded(self, scope: Scope, value: nw.Expr, *, negative: bool) -> nw.Expr:
+    def _round(self, scope: Scope, value: nw.Expr, *, negative: bool) -> nw.Expr:
         """By floors and exact differences of magnitudes, which every engine computes alike."""
         value = scope.let(value)
         size = scope.let(value.abs())

@@ -18,12 +18,12 @@ from discreet.random.tap import unheard
 from discreet.release import Release
 from discreet.tables.after import Presentation
 from discreet.tables.aggregates import Aggregate, Count
-from discreet.tables.answers import Totals, framed
+from discreet.tables.answers import Totals, as_frame
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Pass, Progress, ScanResult, Stats
-from discreet.tables.together import Measured, measured
+from discreet.tables.together import Measured, measured_aggregates
 
 __all__ = ["Explanation", "TableOperation"]
 
@@ -72,7 +72,7 @@ class TableOperation:
                 "group by fewer columns."
             )
         private = rows.private_keys
-        kept, _ = measured([aggregate for _, aggregate in aggregates])
+        kept, _ = measured_aggregates([aggregate for _, aggregate in aggregates])
         free = [private and aggregate == Count() for aggregate in kept]
         kinds = [aggregate.kind for aggregate, done in zip(kept, free, strict=True) if not done]
         shares = iter(budget.shares([*(["keys"] if private else []), *kinds]))  # type: ignore[list-item]
@@ -92,13 +92,13 @@ class TableOperation:
     @cached_property
     def _measured(self) -> list[tuple[Aggregate, Any]]:
         """What meets noise, and the noise it meets."""
-        kept, _ = measured([aggregate for _, aggregate in self.aggregates])
+        kept, _ = measured_aggregates([aggregate for _, aggregate in self.aggregates])
         return list(zip(kept, self.mechanisms, strict=True))
 
     @cached_property
     def _read(self) -> list[tuple[str, Aggregate, Measured]]:
         """The columns of the answer, and what each is read from."""
-        _, read = measured([aggregate for _, aggregate in self.aggregates])
+        _, read = measured_aggregates([aggregate for _, aggregate in self.aggregates])
         return [(name, aggregate, one) for (name, aggregate), one in zip(self.aggregates, read, strict=True)]
 
     @property
@@ -126,15 +126,15 @@ class TableOperation:
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Read the table, and answer with a frame: pandas for pandas, otherwise polars."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
-    def prepared(self, data: None = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
+    def prepare(self, data: None = None, rng: RngLike = None) -> Callable[[], Release[Any]]:
         """What reads the table and adds the noise, planned by the engine as far as that goes without reading."""
         if data is not None:
             raise ValueError("data is given, but the question is bound to its table: leave it out.")
         source = as_rng(rng)
         key = SecretKey.draw(source)
-        scans, told = [self.rows.prepared(scan, key) for scan in self.scans()], self.explain()
+        scans, told = [self.rows.prepare(scan, key) for scan in self.scans()], self.explain()
         self._rehearse([prepared.empty for prepared in scans])
 
         def run() -> Release[Any]:
@@ -156,7 +156,7 @@ class TableOperation:
         engine's sums must not fail after the charge."""
         first = np.full(empty[0].stats.size, -1)
         first[:2] = np.arange(len(first[:2]))
-        few = [ScanResult(scan.names, scan.stats.placed(first, len(first[:2]))) for scan in empty]
+        few = [ScanResult(scan.names, scan.stats.at_places(first, len(first[:2]))) for scan in empty]
         with unheard():
             self._answer(few, seeded(0))
 
@@ -188,11 +188,11 @@ class TableOperation:
                 answers[name] = np.array(list(shown.values()), np.int64)
                 ends[name] = self.selection.interval(answers[name]) if self.errors else None
                 continue
-            numbers, mechanism = totals.added(drawn[:, read.columns]), self.mechanisms[read.place]
+            numbers, mechanism = totals.add_totals(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
             ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
         known = {name: found for name, found in ends.items() if found is not None}
-        return framed(rows, totals, answers, self.after, known)
+        return as_frame(rows, totals, answers, self.after, known)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
@@ -261,7 +261,7 @@ def _stats_of_cells(found: Sequence[ScanResult], cells: Sequence[tuple[Any, ...]
     out = Stats(len(cells))
     for number, scan in enumerate(found):
         places = np.array([place.get(name, -1) for name in scan.names or ()], np.int64)
-        stats = scan.stats.placed(places, len(cells))
+        stats = scan.stats.at_places(places, len(cells))
         out.join(stats) if number else out.numbers.update(stats.numbers)
     return out
 

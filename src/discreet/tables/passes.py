@@ -71,7 +71,7 @@ class GroupedRows:
     def auto_bounds(self, aggregates: Any) -> tuple[str, ...]:
         """The columns that aggregates look at whose bounds are to be found; no expression may stand on them."""
         wanted = [aggregate.scan(self) for _, aggregate in aggregates]
-        used = {name for scan in wanted for name in self.used(scan)}
+        used = {name for scan in wanted for name in self.columns_used(scan)}
         found = tuple(name for name in self.schema if name in used and getattr(self.schema[name], "auto", False))
         made = {name for expression in (*self.derived.values(), *self.conditions) for name in referred(expression)}
         if mixed := [name for name in found if name in made]:
@@ -118,9 +118,9 @@ class GroupedRows:
 
     def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> ScanResult:
         """Read the rows, and add up each group."""
-        return self.prepared(wanted, key).scan(progress)
+        return self.prepare(wanted, key).scan(progress)
 
-    def prepared(self, wanted: Pass, key: SecretKey) -> PreparedScan:
+    def prepare(self, wanted: Pass, key: SecretKey) -> PreparedScan:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
         totals, names = plan_or_fail(lambda: self._totals(wanted, key))
 
@@ -180,14 +180,14 @@ class GroupedRows:
         """Filtered rows: the unit, keys and values under names of our own."""
         columns, early = self.columns, self.limit.unit is not None
         late = {name for name in self.keys if columns.is_checked_late(name) and not early}
-        made = columns.compute(self.used(wanted), late - replace(self, keys=()).used(wanted))
+        made = columns.compute(self.columns_used(wanted), late - replace(self, keys=()).columns_used(wanted))
         frame, scopes = made.frame, [made.scope.beside() for _ in self.conditions]
-        held = [condition.compiled(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
+        held = [condition.compile(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
         for place, condition in enumerate(self.conditions):
             if not referred(condition):  # no engine filters by a constant
                 held[place] = scopes[place].let(held[place])
         frame = with_steps(frame, scopes).filter(*held) if scopes else frame
-        for mask in [columns.kept(name, early=early) for name in self.keys]:
+        for mask in [columns.rows_with_group(name, early=early) for name in self.keys]:
             frame = frame if mask is None else frame.filter(mask)
         # Half as wide is a tenth faster to add up and to verify; packed beside others a number needs its 64 bits.
         kind = nw.Int32 if self.limit.unit is None else nw.Int64
@@ -195,7 +195,7 @@ class GroupedRows:
         chosen += [columns.steps(number, name, steps, kind) for number, (name, steps) in enumerate(wanted.sums)]
         chosen += [columns.bin(wanted.bins)] if wanted.bins else []
         chosen += [columns.identity(wanted.distinct)] if wanted.distinct else []
-        odd = columns.odd(self.used(wanted), made.unclipped)
+        odd = columns.odd(self.columns_used(wanted), made.unclipped)
         if odd is not None:
             chosen.append((Field(ODD, size=2, nullable=False), nw.when(odd).then(1).otherwise(0).cast(kind)))
         chosen = chosen or [(Field("one_", size=1, nullable=False), nw.lit(0))]
@@ -241,7 +241,7 @@ class GroupedRows:
 
         return read
 
-    def used(self, wanted: Pass) -> set[str]:
+    def columns_used(self, wanted: Pass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
         names = {
             *self.keys,
@@ -272,12 +272,12 @@ class GroupedRows:
                 frame = frame.with_columns((nw.col(name) * nw.col(name)).alias(f"q{number}"))
                 parts.append((f"q{number}", "squares"))
             for part, kind in parts:
-                halves += _summed(out, f"{kind}{number}", part, wide, bits)
+                halves += _sum_in_parts(out, f"{kind}{number}", part, wide, bits)
         places = {name: number for number, (name, steps) in enumerate(wanted.sums) if steps == COARSE}
         for number, (left, right) in enumerate(wanted.products):
             factors = nw.col(f"v{places[left]}"), nw.col(f"v{places[right]}")
             frame = frame.with_columns((factors[0] * factors[1]).alias(f"p{number}"))
-            halves += _summed(out, f"product{number}", f"p{number}", wide, bits)
+            halves += _sum_in_parts(out, f"product{number}", f"p{number}", wide, bits)
         if halves:
             frame = nw.from_native(self.source.engine.project(frame.to_native(), ["*", *halves]))
         if ODD in frame.collect_schema().names():
@@ -290,7 +290,7 @@ class GroupedRows:
         verify(self, wanted, found, bins)
 
 
-def _summed(out: dict[str, nw.Expr], name: str, part: str, wide: bool, bits: int) -> list[str]:
+def _sum_in_parts(out: dict[str, nw.Expr], name: str, part: str, wide: bool, bits: int) -> list[str]:
     """The sum of a column of whole numbers below 2^30, or of its halves, which are then to be made."""
     if wide:
         out[name] = nw.col(part).sum()

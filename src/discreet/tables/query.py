@@ -149,14 +149,14 @@ class TableQuery:
 
     def order_by(self, name: str, *, descending: bool = False) -> TableQuery:
         """The rows of the answer sorted by one of its columns; ties in the order of the keys."""
-        after = self._presented()
+        after = self._presentation()
         return replace(self, after=replace(after, order=(*after.order, Order(Column(name), descending))))
 
     def limit(self, count: int) -> TableQuery:
         """The first rows of the answer."""
-        return replace(self, after=replace(self._presented(), limit=whole("count", count, low=0)))
+        return replace(self, after=replace(self._presentation(), limit=whole("count", count, low=0)))
 
-    def _presented(self) -> Presentation:
+    def _presentation(self) -> Presentation:
         names = (*self.rows.keys, *(name for name, _ in self.aggregates))
         return self.after or Presentation(names, (tuple(map(Column, names)),))
 
@@ -237,7 +237,7 @@ class TableQuery:
         return charged(asked, book=book, label=label, rng=rng)
 
     def _columns(self) -> set[str]:
-        return {name for _, aggregate in self.aggregates for name in self.rows.used(aggregate.scan(self.rows))}
+        return {name for _, aggregate in self.aggregates for name in self.rows.columns_used(aggregate.scan(self.rows))}
 
     @property
     def unit(self) -> str:

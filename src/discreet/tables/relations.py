@@ -82,7 +82,7 @@ class Relation:
                     self.table.filter(self.reader.expression(part))
             raise
 
-    def computed(self, name: str, expression: Expression) -> tuple[Table, str]:
+    def with_column(self, name: str, expression: Expression) -> tuple[Table, str]:
         """The table with one more column, and what it is called there."""
         own = name
         while own in self.table.declared:
@@ -99,7 +99,7 @@ def relation(
         raise ValueError("There is no FROM: give one SELECT ... FROM people.")
     found = _source(source.this, base, inner, public)
     for join in tree.args.get("joins") or []:
-        found = _joined(found, join, public)
+        found = _read_join(found, join, public)
     where = tree.args.get("where")
     return found.where(None if where is None else where.this)
 
@@ -109,7 +109,7 @@ def _source(
 ) -> Relation:
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias")
-        return _aliased(projected(node.this, base, inner, public), node.alias)
+        return _with_alias(read_projection(node.this, base, inner, public), node.alias)
     if not isinstance(node, exp.Table):
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported after FROM: write a name.")
     nothing_else(node, {*_NAMED, "joins"} if not node.args.get("joins") else _NAMED)
@@ -117,17 +117,17 @@ def _source(
         raise ValueError(
             f"FROM {node.sql(dialect='duckdb')} is not supported: write FROM and a name; the table is open already."
         )
-    return _aliased(inner.get(node.name.lower(), base), node.alias or node.name)
+    return _with_alias(inner.get(node.name.lower(), base), node.alias or node.name)
 
 
-def _aliased(found: Relation, alias: str) -> Relation:
+def _with_alias(found: Relation, alias: str) -> Relation:
     return replace(found, aliases=frozenset([alias.lower()]) if alias else frozenset())
 
 
 _READ = {"expressions", "from_", "where", "joins", "with_"}
 
 
-def projected(
+def read_projection(
     tree: exp.Expression, base: Relation, inner: Mapping[str, Relation], public: Mapping[str, PublicTable]
 ) -> Relation:
     """An inner SELECT: rows filtered, columns kept, renamed or computed."""
@@ -149,7 +149,7 @@ def projected(
             names[alias.lower()] = found.reader.column(node)
         else:
             with at(node.sql(dialect="duckdb")):
-                table, own = found.computed(alias or node.sql(), found.reader.expression(node))
+                table, own = found.with_column(alias or node.sql(), found.reader.expression(node))
             found, names[(alias or node.sql()).lower()] = replace(found, table=table), own
     return replace(found, names=names)
 
@@ -191,7 +191,7 @@ def _all_columns(node: exp.Expression, found: Relation) -> Mapping[str, str]:
 # --- joins with what is public -------------------------------------------------------------------------------------
 
 
-def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) -> Relation:
+def _read_join(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) -> Relation:
     only(join, "this", "on", "using", "side", "kind")
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     other = join.this
@@ -205,7 +205,7 @@ def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) 
     if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
         raise ValueError(f"{side} {kind} JOIN is not supported: there are JOIN and LEFT JOIN with a public table.")
     alias = (other.alias or other.name).lower()
-    left, right = _matched(found, join, alias)
+    left, right = _join_columns(found, join, alias)
     looked = public[name].lookups(right, Column(left))
     inner = side != "LEFT"
     table, names = found.table, dict(found.names)
@@ -215,13 +215,13 @@ def _joined(found: Relation, join: exp.Join, public: Mapping[str, PublicTable]) 
     for column, node in looked.items():
         if column.lower() in names:
             raise ValueError(f"Both sides of JOIN have a column {column!r}: rename it in the public table.")
-        table, own = found.computed(column, Expression(node))
+        table, own = found.with_column(column, Expression(node))
         found, names[column.lower()] = replace(found, table=table), own
     names.setdefault(right.lower(), left)
     return replace(found, names=names)
 
 
-def _matched(found: Relation, join: exp.Join, alias: str) -> tuple[str, str]:
+def _join_columns(found: Relation, join: exp.Join, alias: str) -> tuple[str, str]:
     """The column of the table, and that of the public one, which must be equal."""
     if using := join.args.get("using"):
         if len(using) != 1:

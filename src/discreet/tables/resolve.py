@@ -22,7 +22,7 @@ from discreet.tables.mistakes import mistake
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
-__all__ = ["checked", "condition_of"]
+__all__ = ["resolve_constants", "condition_of"]
 
 NUMERAL = re.compile(SPELLED)
 MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
@@ -31,10 +31,10 @@ _CONDITION = "A condition stands where a number is needed: compare numbers, comb
 _DATE = "A date or a time stands where a number is needed: take its year, or a difference in days"
 
 
-def checked(expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False) -> Expression:
+def resolve_constants(expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False) -> Expression:
     """The expression with its constants resolved; ``texts`` are the columns that hold text by their type."""
     _small(expression.node)
-    node = _resolved(expression.node, schema, texts)
+    node = _resolve(expression.node, schema, texts)
     return Expression(condition_of(node, schema) if condition else node)
 
 
@@ -50,21 +50,21 @@ def _small(whole: Node) -> None:
             )
 
 
-def _resolved(node: Node, schema: Schema, texts: Collection[str]) -> Node:
+def _resolve(node: Node, schema: Schema, texts: Collection[str]) -> Node:
     changed: dict[str, Any] = {}
     for field in fields(node):  # type: ignore[arg-type]
         value = getattr(node, field.name)
         if isinstance(value, Node):
-            changed[field.name] = _resolved(value, schema, texts)
+            changed[field.name] = _resolve(value, schema, texts)
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
-            changed[field.name] = tuple(_resolved(part, schema, texts) for part in value)
+            changed[field.name] = tuple(_resolve(part, schema, texts) for part in value)
     node = replace(node, **changed) if changed else node  # type: ignore[type-var]
-    found = _fitted(node, schema, texts)
+    found = _fit_to_types(node, schema, texts)
     found.bounds(schema)  # refuses categories that are not declared
     return found
 
 
-def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
+def _fit_to_types(node: Node, schema: Schema, texts: Collection[str]) -> Node:
     match node:
         case Column(name=name):
             if isinstance(schema[name], Unlisted) and name not in texts:
@@ -74,7 +74,7 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
                     f"categories: declare {name} = {{ bounds = [low, high] }}.",
                 )
         case Compare():
-            return _compared(node, schema)
+            return _resolve_comparison(node, schema)
         case IsIn(inner=inner, values=values) if inner.kind(schema) == "moment" and isinstance(values[0], str):
             return IsIn(inner, tuple(_moment(str(value)) for value in values))
         case Logic(parts=parts):
@@ -88,17 +88,17 @@ def _fitted(node: Node, schema: Schema, texts: Collection[str]) -> Node:
         case AsNumber(inner=inner) if not inner.logical():
             return _number(inner, schema)
         case Binary():
-            return _computed(node, schema)
+            return _resolve_arithmetic(node, schema)
         case Clip(inner=inner) | Function(inner=inner):
             _number(inner, schema)
         case TextFunction() | Contains() | Like() | Joined() | Length():
             if other := [child for child in node.children() if child.kind(schema) != "text"]:
-                raise ValueError(f"Here {_named(other[0], schema)} stands where a text is needed.")
+                raise ValueError(f"Here {_describe(other[0], schema)} stands where a text is needed.")
         case Part(inner=inner) | Truncated(inner=inner):
             if inner.kind(schema) != "moment":
                 raise mistake(
                     "A date or a time is needed here: declare the column as Dates(first, last) or Times.",
-                    f"A date or a time is needed here; {_named(inner, schema)} is none. Declare a column as "
+                    f"A date or a time is needed here; {_describe(inner, schema)} is none. Declare a column as "
                     '{ dates = ["2023-01-01", "2024-12-31"] }, or as times.',
                 )
             if not all(-6e10 < end < 2.5e11 for end in inner.bounds(schema)):
@@ -122,7 +122,7 @@ def condition_of(node: Node, schema: Schema) -> Node:
     )
 
 
-def _named(node: Node, schema: Schema) -> str:
+def _describe(node: Node, schema: Schema) -> str:
     """What a node is, in words."""
     word = {"text": "a text", "number": "a number", "moment": "a date or a time", "truth": "a condition"}
     kind = word["truth" if node.logical() else node.kind(schema)]
@@ -183,7 +183,7 @@ def _alike(parts: Sequence[Node], schema: Schema) -> list[Node]:
     return list(parts)
 
 
-def _compared(node: Compare, schema: Schema) -> Node:
+def _resolve_comparison(node: Compare, schema: Schema) -> Node:
     if "moment" in (node.left.kind(schema), node.right.kind(schema)):
         left, right = _alike([node.left, node.right], schema)
         return Compare(node.sign, left, right)
@@ -194,7 +194,7 @@ def _compared(node: Compare, schema: Schema) -> Node:
     return Compare(node.sign, *parts)
 
 
-def _computed(node: Binary, schema: Schema) -> Node:
+def _resolve_arithmetic(node: Binary, schema: Schema) -> Node:
     """A difference of dates is in days, and so is what is added to one."""
     left, right = node.left.kind(schema), node.right.kind(schema)
     if "moment" not in (left, right):

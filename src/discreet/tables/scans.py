@@ -49,7 +49,7 @@ class Stats:
         """How many rows each group has."""
         return self._column("rows")
 
-    def counted(self, column: str, steps: int = FINE) -> Whole:
+    def count_of(self, column: str, steps: int = FINE) -> Whole:
         """How many of them have a value there."""
         return self._column("count", column, steps)
 
@@ -87,7 +87,7 @@ class Stats:
         self.numbers |= {name: column for name, column in other.numbers.items() if name != ("rows",)}
         self.binned |= other.binned
 
-    def placed(self, places: NDArray[np.int64], size: int) -> Stats:
+    def at_places(self, places: NDArray[np.int64], size: int) -> Stats:
         """The same numbers where group i is one of ``size``, at ``places[i]``; of a place that several have, the sum;
         what has place -1 is left out."""
         out = Stats(size)

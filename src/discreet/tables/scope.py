@@ -69,7 +69,7 @@ class Scope:
         self._steps.append(Let(name or self._name(), value))
         return nw.col(self._steps[-1].name)
 
-    def said(self, sql: Callable[..., str], *values: nw.Expr) -> nw.Expr:
+    def from_sql(self, sql: Callable[..., str], *values: nw.Expr) -> nw.Expr:
         """What the engine makes of SQL, which is given the names of columns that hold the values."""
         names = []
         for value in values:
@@ -80,7 +80,7 @@ class Scope:
 
     def text(self, value: nw.Expr) -> nw.Expr:
         """The text, compared byte by byte from here on, whatever collation the engine prefers."""
-        return self.said(lambda name: self.engine.text(name, spelled=False), value)  # its bytes were mended when read
+        return self.from_sql(lambda name: self.engine.text(name, spelled=False), value)  # its bytes were mended when read
 
     def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
         """Whether the value is one of many; missing where it is missing. Long lists are looked up,
@@ -106,7 +106,7 @@ class Scope:
     def real(self, value: nw.Expr) -> nw.Expr:
         """The value, or missing where it is not a number."""
         for _ in range(2):  # twice: see ``Engine.number``
-            value = self.said(self.engine.number, value)
+            value = self.from_sql(self.engine.number, value)
         return value
 
 

@@ -17,18 +17,18 @@ from discreet.tables.mistakes import at
 from discreet.tables.nodes import Column, Node
 from discreet.tables.query import TableQuery
 from discreet.tables.relations import Relation
-from discreet.tables.resolve import checked
+from discreet.tables.resolve import resolve_constants
 from discreet.tables.where import Reader
 
 with extra("tables"):
     from sqlglot import exp
 
-__all__ = ["asked"]
+__all__ = ["read_select"]
 
 _ANY = Bounded(-1e150, 1e150)  # a number of the answer
 
 
-def asked(tree: exp.Select, relation: Relation) -> TableQuery:
+def read_select(tree: exp.Select, relation: Relation) -> TableQuery:
     """The question that a SELECT asks of a relation, whose rows are filtered already."""
     return _Select(tree, relation).query()
 
@@ -62,8 +62,8 @@ class _Select:
         made = [self._after(node, "SELECT", alias) for alias, node in self.items]
         shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
         having = self.tree.args.get("having")
-        kept = None if having is None else self._after(self._unaliased(having.this), "HAVING")
-        orders = [(self._ordered(item.this), item) for item in self._orders()]
+        kept = None if having is None else self._after(self._without_aliases(having.this), "HAVING")
+        orders = [(self._order_key(item.this), item) for item in self._orders()]
         if not self.added:
             raise ValueError(
                 "The SELECT has no aggregate, and rows never leave: add COUNT(*), SUM(x), AVG(x), MEDIAN(x)."
@@ -78,7 +78,7 @@ class _Select:
         if len({name for name, _ in shown}) < len(shown):
             twice = next(name for name, _ in shown if [other for other, _ in shown].count(name) > 1)
             raise ValueError(f"Two columns of the answer are called {twice!r}: give one another name with AS.")
-        return self._presented(query, shown, kept, orders)
+        return self._with_presentation(query, shown, kept, orders)
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class _Select:
         )
 
     def _key(self, node: exp.Expression) -> str:
-        node = self._meant(node)
+        node = self._resolve_alias(node)
         alias = next((alias for alias, item in self.items if alias and _text(item) == _text(node)), "")
         declared = self.measures.table.declared
         name = alias if alias and alias not in declared else self._name(node)
@@ -125,7 +125,7 @@ class _Select:
         self.keys[_text(node)] = column
         return column
 
-    def _meant(self, node: exp.Expression, clause: str = "GROUP BY") -> exp.Expression:
+    def _resolve_alias(self, node: exp.Expression, clause: str = "GROUP BY") -> exp.Expression:
         """What an ordinal or an alias stands for."""
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.this) if node.this.isdecimal() and len(node.this) < 9 else 0
@@ -152,13 +152,13 @@ class _Select:
         """An expression over keys and aggregates, which are noted on the way."""
         bare = is_aggregate(node)
 
-        def placed(part: exp.Expression) -> exp.Expression:
+        def place_part(part: exp.Expression) -> exp.Expression:
             if _text(part) in self.keys:
                 return exp.column(self.keys[_text(part)], quoted=True)
             if isinstance(part, exp.Window) and isinstance(part.this, exp.Sum) and clause != "HAVING":
                 return exp.column(self._over_all(part), quoted=True)
             if is_aggregate(part):
-                return exp.column(self._noted(part, alias if bare else ""), quoted=True)
+                return exp.column(self._note(part, alias if bare else ""), quoted=True)
             if isinstance(part, exp.Column):
                 unknown = part.find_ancestor(exp.Anonymous)
                 self.relation.reader.node(part)  # is there such a column at all
@@ -170,7 +170,7 @@ class _Select:
                 )
             return part
 
-        found = node.copy().transform(placed)
+        found = node.copy().transform(place_part)
         names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()), *self.over)}
         return Reader(names, self.relation.reader.lists).node(found)
 
@@ -188,7 +188,7 @@ class _Select:
     def _numeric(self, node: exp.Column) -> bool:
         return isinstance(self.measures.table.schema.get(self.relation.reader.column(node)), Bounded)
 
-    def _noted(self, node: exp.Expression, alias: str) -> str:
+    def _note(self, node: exp.Expression, alias: str) -> str:
         text = _text(node)
         if text not in self.added:
             add = self.measures.read(node)
@@ -202,25 +202,25 @@ class _Select:
     def _own_name(self, add: Add) -> str:
         return add(self.measures.table.group_by(), None).aggregates[-1][0]
 
-    def _unaliased(self, node: exp.Expression) -> exp.Expression:
+    def _without_aliases(self, node: exp.Expression) -> exp.Expression:
         named = {alias.lower(): item for alias, item in self.items if alias}
 
-        def meant(part: exp.Expression) -> exp.Expression:
+        def without_alias(part: exp.Expression) -> exp.Expression:
             # inside of an aggregate a name is a column's
             inside = part.find_ancestor(exp.AggFunc, exp.Filter, exp.WithinGroup)
             plain = isinstance(part, exp.Column) and not part.table and not inside
             return named[part.name.lower()].copy() if plain and part.name.lower() in named else part
 
-        return node.copy().transform(meant)
+        return node.copy().transform(without_alias)
 
     def _orders(self) -> list[exp.Ordered]:
         order = self.tree.args.get("order")
         return [] if order is None else list(order.expressions)
 
-    def _ordered(self, node: exp.Expression) -> Node:
+    def _order_key(self, node: exp.Expression) -> Node:
         if isinstance(node, exp.Literal) and not node.is_string:
-            return self._after(self._meant(node, "ORDER BY"), "ORDER BY")
-        return self._after(self._unaliased(node), "ORDER BY")
+            return self._after(self._resolve_alias(node, "ORDER BY"), "ORDER BY")
+        return self._after(self._without_aliases(node), "ORDER BY")
 
     def _totals(self, query: TableQuery) -> TableQuery:
         if unsummed := [name for name, aggregate in query.aggregates if not aggregate.summable]:
@@ -228,7 +228,7 @@ class _Select:
         query.totals(*self.levels)  # refuses private keys
         return replace(query, levels=self.levels)
 
-    def _presented(
+    def _with_presentation(
         self,
         query: TableQuery,
         shown: list[tuple[str, Node]],
@@ -239,23 +239,23 @@ class _Select:
         limit, offset = (self._count(clause) for clause in ("limit", "offset"))
         if shown == plain and kept is None and not orders and limit is None and offset is None:
             return query
-        schema = _answered(query)
-        sums = tuple((name, self._fitted(node, schema)) for name, node in self.over.items())
+        schema = _answer_schema(query)
+        sums = tuple((name, self._fit_to_types(node, schema)) for name, node in self.over.items())
         schema = Schema({**schema, **dict.fromkeys(self.over, _ANY)})
         _refuse_lists(query, [node for _, node in shown] + [node for node, _ in orders] + ([kept] if kept else []))
-        fitted = tuple(self._fitted(node, schema) for _, node in shown)
-        held = None if kept is None else self._fitted(kept, schema, condition=True)
+        fitted = tuple(self._fit_to_types(node, schema) for _, node in shown)
+        held = None if kept is None else self._fit_to_types(kept, schema, condition=True)
         order = tuple(
-            Order(self._fitted(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+            Order(self._fit_to_types(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
             for node, item in orders
         )
         names = tuple(name for name, _ in shown)
-        dated = frozenset(name for name, node in zip(names, fitted, strict=True) if _dated(node, schema))
+        dated = frozenset(name for name, node in zip(names, fitted, strict=True) if _is_date(node, schema))
         after = Presentation(names, (fitted,), held, order, limit, offset or 0, dated, sums)
         return replace(query, after=after)
 
-    def _fitted(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
-        return checked(Expression(node), schema, tuple(schema), condition=condition).node
+    def _fit_to_types(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
+        return resolve_constants(Expression(node), schema, tuple(schema), condition=condition).node
 
     def _count(self, clause: str) -> int | None:
         found = self.tree.args.get(clause)
@@ -272,7 +272,7 @@ class _Select:
         return int(value)
 
 
-def _answered(query: TableQuery) -> Schema:
+def _answer_schema(query: TableQuery) -> Schema:
     """The answer's columns as public facts."""
     rows = query.rows
     columns: dict[str, Any] = {key: rows.schema[key] for key in rows.keys}
@@ -281,7 +281,7 @@ def _answered(query: TableQuery) -> Schema:
     return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})
 
 
-def _dated(node: Node, schema: Schema) -> bool:
+def _is_date(node: Node, schema: Schema) -> bool:
     """Whether it is computed, and a point in time; refuses what may lie beyond the calendar."""
     if isinstance(node, Column) or node.kind(schema) != "moment":
         return False

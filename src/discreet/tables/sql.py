@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
-from discreet.tables.lists import taken_out
+from discreet.tables.lists import take_out_lists
 from discreet.tables.lookups import PublicTable
 from discreet.tables.mistakes import at, nearest
 from discreet.tables.query import TableQuery
-from discreet.tables.relations import FORM, Relation, nothing_else, projected, relation
-from discreet.tables.select import asked
-from discreet.tables.unions import stacked
+from discreet.tables.relations import FORM, Relation, nothing_else, read_projection, relation
+from discreet.tables.select import read_select
+from discreet.tables.unions import read_union
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -64,26 +64,26 @@ def parse(query: str, table: Table, public: Mapping[str, Any] | None = None) -> 
         raise ValueError(f"The query has {len(query):,} characters, but may have {LONGEST:,} at most.")
     try:
         with at(""):
-            return _asked(query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()})
+            return _read_query(query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()})
     except RecursionError:
         raise ValueError(
             "The query is nested too deeply: use IN for lists of values, WITH for computed columns."
         ) from None
 
 
-def _asked(query: str, table: Table, public: Mapping[str, PublicTable]) -> TableQuery:
-    query, lists = taken_out(query)
-    tree = _parsed(query)
+def _read_query(query: str, table: Table, public: Mapping[str, PublicTable]) -> TableQuery:
+    query, lists = take_out_lists(query)
+    tree = _parse(query)
     base, inner = Relation.of(table, lists), dict[str, Relation]()
     if with_ := tree.args.get("with_"):
         if with_.args.get("recursive"):
             raise ValueError("WITH RECURSIVE is not supported: a CTE may filter rows and compute columns.")
         for cte in with_.expressions:
-            inner[cte.alias.lower()] = projected(cte.this, base, inner, public)
+            inner[cte.alias.lower()] = read_projection(cte.this, base, inner, public)
     if isinstance(tree, exp.Union):
-        return stacked(tree, lambda select: _rows(select, base, inner, public))
+        return read_union(tree, lambda select: _rows(select, base, inner, public))
     nothing_else(tree, _READ)
-    return asked(tree, _rows(tree, base, inner, public))
+    return read_select(tree, _rows(tree, base, inner, public))
 
 
 def _rows(
@@ -93,7 +93,7 @@ def _rows(
     return relation(tree, base, inner, public)
 
 
-def _parsed(query: str) -> exp.Select | exp.Union:
+def _parse(query: str) -> exp.Select | exp.Union:
     try:
         trees = sqlglot.parse(query, dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:

@@ -16,11 +16,11 @@ from discreet.release import Chargeable, Release
 from discreet.schema import Declaration, Schema, as_declaration
 from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
-from discreet.tables.derived import declared_as, key_of
+from discreet.tables.derived import declaration_of, key_of
 from discreet.tables.expressions import Expression
 from discreet.tables.passes import GroupedRows, Progress
 from discreet.tables.query import TableQuery
-from discreet.tables.resolve import checked
+from discreet.tables.resolve import resolve_constants
 
 __all__ = ["Table", "table"]
 
@@ -48,7 +48,7 @@ class Table:
         for condition in conditions:
             if not isinstance(condition, Expression):
                 raise ValueError("filter takes conditions such as col('age') >= 18.")
-        found = [checked(condition, self.schema, self.texts, condition=True) for condition in conditions]
+        found = [resolve_constants(condition, self.schema, self.texts, condition=True) for condition in conditions]
         return replace(self, conditions=(*self.conditions, *found))
 
     def select(self, *columns: str) -> Table:
@@ -68,8 +68,8 @@ class Table:
                 raise ValueError(
                     f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000."
                 )
-            found = checked(expression, self.schema, self.texts)
-            declared = Schema({**out.declared, name: declared_as(name, found, self.schema)})
+            found = resolve_constants(expression, self.schema, self.texts)
+            declared = Schema({**out.declared, name: declaration_of(name, found, self.schema)})
             out = replace(out, declared=declared, derived={**out.derived, name: found})
         return out
 
@@ -85,9 +85,9 @@ class Table:
 
         Say it before filter and derive. A unit counts with k·l rows then, and the noise grows as much.
         """
-        from discreet.tables.joining import joined
+        from discreet.tables.joining import join_tables
 
-        return joined(self, other)
+        return join_tables(self, other)
 
     def group_by(self, *keys: str) -> TableQuery:
         """Groups by columns with categories, declared or by their expression, every combination of which is answered;

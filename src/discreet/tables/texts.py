@@ -37,7 +37,7 @@ class TextFunction(Node):
     def kind(self, schema: Schema) -> Kind:
         return "text"
 
-    def applied(self, *values: Any) -> str | None:
+    def apply(self, *values: Any) -> str | None:
         (text,) = values
         if not isinstance(text, str):  # a private key of pandas may be anything
             return None
@@ -50,14 +50,14 @@ class TextFunction(Node):
                 return str(text.strip(" "))
         return str(text[self.start - 1 : self.start - 1 + self.size])
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         forms = {
             "lower": lambda name: f"translate({name}, '{_UPPER}', '{_LOWER}')",
             "upper": lambda name: f"translate({name}, '{_LOWER}', '{_UPPER}')",
-            "trim": scope.engine.trimmed,
+            "trim": scope.engine.trim,
             "part": lambda name: f"substr({name}, {self.start}, {self.size})",
         }
-        return scope.text(scope.said(forms[self.name], self.inner.compiled(scope)))
+        return scope.text(scope.from_sql(forms[self.name], self.inner.compile(scope)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Joined(Node):
     def kind(self, schema: Schema) -> Kind:
         return "text"
 
-    def applied(self, *values: Any) -> str | None:
+    def apply(self, *values: Any) -> str | None:
         return "".join(values) if all(isinstance(value, str) for value in values) else None
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        parts = [part.compiled(scope) for part in self.parts]
-        return scope.text(scope.said(lambda *names: " || ".join(names), *parts))
+    def compile(self, scope: Scope) -> nw.Expr:
+        parts = [part.compile(scope) for part in self.parts]
+        return scope.text(scope.from_sql(lambda *names: " || ".join(names), *parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class Length(Node):
     def bounds(self, schema: Schema) -> Interval:
         return 0.0, math.inf
 
-    def applied(self, *values: Any) -> float | None:
+    def apply(self, *values: Any) -> float | None:
         return float(len(values[0])) if isinstance(values[0], str) else None
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return scope.said(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compiled(scope))
+    def compile(self, scope: Scope) -> nw.Expr:
+        return scope.from_sql(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Contains(Condition):
     inner: Node
     part: str
 
-    def applied(self, *values: Any) -> bool | None:
+    def apply(self, *values: Any) -> bool | None:
         (text,) = values
         if not isinstance(text, str):
             return None
@@ -109,9 +109,9 @@ class Contains(Condition):
             return self.part in text
         return bool(text.startswith(self.part) if self.where == "start" else text.endswith(self.part))
 
-    def compiled(self, scope: Scope) -> nw.Expr:
+    def compile(self, scope: Scope) -> nw.Expr:
         literal = scope.engine.literal(self.part)
-        return scope.said(lambda name: scope.engine.has(self.where, name, literal), self.inner.compiled(scope))
+        return scope.from_sql(lambda name: scope.engine.has(self.where, name, literal), self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Like(Condition):
     inner: Node
     pattern: str
 
-    def applied(self, *values: Any) -> bool | None:
+    def apply(self, *values: Any) -> bool | None:
         (text,) = values
         if not isinstance(text, str):
             return None
@@ -133,8 +133,8 @@ class Like(Condition):
                 ends = {end + 1 for end in ends if end < len(text) and sign in ("_", text[end])}
         return len(text) in ends
 
-    def compiled(self, scope: Scope) -> nw.Expr:
-        return scope.said(lambda name: scope.engine.like(name, self.pattern), self.inner.compiled(scope))
+    def compile(self, scope: Scope) -> nw.Expr:
+        return scope.from_sql(lambda name: scope.engine.like(name, self.pattern), self.inner.compile(scope))
 
 
 def like(inner: Node, pattern: str) -> Node:

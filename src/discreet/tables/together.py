@@ -9,7 +9,7 @@ from typing import Any
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.binned import Quantile, Quantiles
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Measured", "measured_aggregates"]
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Measured:
     columns: Any
 
 
-def measured(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ...], tuple[Measured, ...]]:
+def measured_aggregates(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ...], tuple[Measured, ...]]:
     """The aggregates that meet noise, and for each that is asked for what it is read from.
 
-    >>> kept, read = measured([Quantile("x", 0.5), Quantile("x", 0.9), Quantile("y", 0.5), Quantile("x", 0.5)])
+    >>> kept, read = measured_aggregates([Quantile("x", 0.5), Quantile("x", 0.9), Quantile("y", 0.5), Quantile("x", 0.5)])
     >>> [one.name for one in kept], [(one.place, one.columns) for one in read]
     (['x_quantiles', 'y_median'], [(0, [0]), (0, [1]), (1, [0]), (0, [0])])
     """

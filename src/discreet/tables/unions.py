@@ -15,17 +15,17 @@ from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column, Node
 from discreet.tables.query import TableQuery
 from discreet.tables.relations import Relation, nothing_else
-from discreet.tables.select import asked
+from discreet.tables.select import read_select
 
 with extra("tables"):
     from sqlglot import exp
 
-__all__ = ["stacked"]
+__all__ = ["read_union"]
 
 _FORM = "give each part as SELECT aggregates FROM one table WHERE ..., or group by a CASE"
 
 
-def stacked(tree: exp.Union, rows: Callable[[exp.Select], Relation]) -> TableQuery:
+def read_union(tree: exp.Union, rows: Callable[[exp.Select], Relation]) -> TableQuery:
     """The question that a UNION ALL asks; ``rows`` gives the relation of a SELECT."""
     nothing_else(tree, {"this", "expression", "distinct", "with_", "by_name"})
     parts = _parts(tree)
@@ -39,9 +39,9 @@ def stacked(tree: exp.Union, rows: Callable[[exp.Select], Relation]) -> TableQue
         where = part.args.get("where")
         for place, item in enumerate(part.expressions):
             node = item.unalias().copy()
-            filtered = node if where is None else _filtered(node, where.this)
+            filtered = node if where is None else _with_filter(node, where.this)
             whole.append("expressions", exp.alias_(filtered, f"{number} {place}", quoted=True))
-    query = asked(whole, rows(whole))
+    query = read_select(whole, rows(whole))
     after = query.after
     nodes: tuple[Node, ...] = after.rows[0] if after else tuple(Column(name) for name, _ in query.aggregates)
     width = len(names)
@@ -63,10 +63,10 @@ def _parts(tree: exp.Expression) -> list[exp.Select]:
     return [part]
 
 
-def _filtered(node: exp.Expression, condition: exp.Expression) -> exp.Expression:
+def _with_filter(node: exp.Expression, condition: exp.Expression) -> exp.Expression:
     """Every aggregate with FILTER (WHERE condition)."""
 
-    def kept(part: exp.Expression) -> exp.Expression:
+    def keep_part(part: exp.Expression) -> exp.Expression:
         if isinstance(part, exp.Filter):
             both = exp.and_(part.expression.this.copy(), condition.copy())
             return exp.Filter(this=part.this.copy(), expression=exp.Where(this=both))
@@ -74,4 +74,4 @@ def _filtered(node: exp.Expression, condition: exp.Expression) -> exp.Expression
             return exp.Filter(this=part.copy(), expression=exp.Where(this=condition.copy()))
         return part
 
-    return node.transform(kept)
+    return node.transform(keep_part)

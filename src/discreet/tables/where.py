@@ -71,7 +71,7 @@ class Reader:
             case None:  # DuckDB's @ is ABS, and sqlglot reads one that stands alone
                 raise ValueError("There is an operator or a function without what it works on.")
             case exp.Column():
-                return Column(self._known(node))
+                return Column(self._column_name(node))
             case exp.Star():
                 raise ValueError("* stands in COUNT(*) alone: name a column.")
             case exp.Null():
@@ -103,13 +103,13 @@ class Reader:
                 return Logic("&", (Compare(">=", value, low), Compare("<=", value, high)))
             case exp.In() if node.expressions:
                 only(node, "this", "expressions")
-                return self._listed(node)
+                return self._read_list(node)
             case exp.Is():
                 return self._is(node)
             case exp.NEQ():
-                return Logic("~", (self._operated(node),))
+                return Logic("~", (self._read_operator(node),))
         if type(node) in _COMPARED or type(node) in _ARITHMETIC:
-            return self._operated(node)
+            return self._read_operator(node)
         if type(node) in FUNCTIONS:
             return FUNCTIONS[type(node)](self, node)
         if node.find(exp.Select):
@@ -118,7 +118,7 @@ class Reader:
             )
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported. {_FORMS}")
 
-    def _known(self, node: exp.Column) -> str:
+    def _column_name(self, node: exp.Column) -> str:
         """The declared name of a column that there is."""
         name = self.column(node)
         if name in self.names.values():
@@ -155,7 +155,7 @@ class Reader:
             raise ValueError(f"{node.sql(dialect='duckdb')} must be a text in quotes.")
         return str(node.this)
 
-    def _listed(self, node: exp.In) -> Node:
+    def _read_list(self, node: exp.In) -> Node:
         values = [self.node(value) for value in node.expressions]
         if not all(isinstance(value, (Number, Text)) for value in values):
             raise ValueError(f"{node.sql(dialect='duckdb')}: IN takes a list of constants.")
@@ -179,14 +179,14 @@ class Reader:
             raise ValueError(f"{node.sql()} does not look at any column.")
         return found
 
-    def _operated(self, node: exp.Expression) -> Node:
+    def _read_operator(self, node: exp.Expression) -> Node:
         only(node, "this", "expression", "typed", "safe")
         left, months = self.node(node.this), _months(node)
         if months and isinstance(left, Number) and left.moment:
             return Number(months_later(left.constant, months), moment=True)
         right = self.node(node.expression)
         if type(node) in _ARITHMETIC and isinstance(left, Number) and isinstance(right, Number):
-            return _folded(_ARITHMETIC[type(node)], left, right, node)
+            return _fold_constants(_ARITHMETIC[type(node)], left, right, node)
         if type(node) in _ARITHMETIC:
             if isinstance(left, Text) and isinstance(right, Text):
                 raise ValueError(f"{node.sql()} does not look at any column.")
@@ -195,17 +195,17 @@ class Reader:
         if isinstance(left, (Number, Text)) and isinstance(right, (Number, Text)):  # as 1 = 1, to which AND is added
             if isinstance(left, Text) != isinstance(right, Text):
                 raise ValueError(f"{node.sql(dialect='duckdb')} compares a text with a number: write both alike.")
-            return Number(float(bool(compared.applied(left.constant, right.constant))))
+            return Number(float(bool(compared.apply(left.constant, right.constant))))
         return compared
 
 
-def _folded(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
+def _fold_constants(sign: str, left: Number, right: Number, node: exp.Expression) -> Number:
     """Constants computed now; what is added to a date is in days."""
     if left.moment and right.moment and sign == "-":
         return Number((left.constant - right.constant) / DAY)
     if left.moment and (right.moment or sign not in "+-"):
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: to a date, days are added.")
-    found = Binary(sign, left, right).applied(left.constant, right.constant * (DAY if left.moment else 1.0))
+    found = Binary(sign, left, right).apply(left.constant, right.constant * (DAY if left.moment else 1.0))
     if found is None or not abs(found) <= _LARGEST or right.moment:
         raise ValueError(f"{node.sql(dialect='duckdb')} has no value.")
     return Number(found, left.moment)

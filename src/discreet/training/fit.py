@@ -18,7 +18,7 @@ from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.losses import Criterion, cross_entropy, loss_of
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepared, start, verified_in_part
+from discreet.training.private import plan_for, prepare, start, verified_in_part
 from discreet.training.progress import Progress
 from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run, labelled
@@ -96,7 +96,7 @@ class Training(Generic[Model]):
         """Whether it is not private without a seed, too: its refusals show private records."""
         return self._debug
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
         """Refuse what types and shapes can tell, and return what trains.
 
         Model and loss are run once, on two records of zeros in the shapes of the data, which are public.
@@ -113,7 +113,7 @@ class Training(Generic[Model]):
         self._check_runs(model, records)
         made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
         loader: Any = DataLoader(records, batch_size=self._batch_size)
-        run, batches = prepared(
+        run, batches = prepare(
             model,
             made,
             loader,
@@ -136,7 +136,7 @@ class Training(Generic[Model]):
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[Model]:
         """Train a new model."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
     def _train(self, run: Run, batches: PrivateLoader) -> None:
         privacy = Privacy(run)

@@ -40,7 +40,7 @@ with extra("torch"):
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private", "plan_for", "prepared", "start", "verified_in_part"]
+__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "start", "verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -247,7 +247,7 @@ def make_private(
             unit=unit,
         )
         told = labelled(label, unverified, debug, verified_in_part(plan, checked_speed(speed)))
-    run, private = prepared(
+    run, private = prepare(
         model,
         optimizer,
         data,
@@ -265,7 +265,7 @@ def make_private(
     return model, optimizer, private
 
 
-def prepared(
+def prepare(
     model: nn.Module,
     optimizer: Optimizer,
     loader: DataLoader[Any],

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
-from discreet.random.tap import heard, noised
+from discreet.random.tap import heard, draw_output
 from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.chance import Chance
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
@@ -304,7 +304,7 @@ class Run(PaidOnce):
         first = self.ranks.rank == 0  # draws the noise; the counts are added up with it
         sigma, limit = adaptive.sigma(sampler.expected), 0.5 * movement
         count = float(
-            noised(
+            draw_output(
                 f"count of unclipped records, sigma {sigma:.6g}",
                 np.float64(value),
                 "l2",

@@ -77,7 +77,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, *, book: Chargeable | None = None) -> PrivateSearch:
         """Search. The book is charged once, for all of it, before a value is read."""
-        rows = features.held(clone(self.estimator), X, declared=declared_features(self.estimator.bounds))
+        rows = features.check_features(clone(self.estimator), X, declared=declared_features(self.estimator.bounds))
         search = self.operation(rows.columns)
         chosen = charged(search, (X, y), book=book, rng=random.from_state(self.random_state)).value
         if chosen.failed:

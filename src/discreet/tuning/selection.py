@@ -24,7 +24,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import extra
 from discreet.random import RngLike, Streams
 from discreet.random.process import draw_from
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 from discreet.release import Chargeable, Operation, Release, charged
 from discreet.tuning.runs import draw_runs
 from discreet.tuning.scores import Score
@@ -121,7 +121,7 @@ class Selection:
         of = f"(mean {self.mean:g}, {law})"
         return f"ε = {one:.3g} per candidate becomes {chosen:.3g} for the one selected {of}, at δ = {delta:g}."
 
-    def prepared(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Chosen]]:
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Chosen]]:
         """Refuse what public facts tell of any candidate, and return what trains."""
         streams = Streams(rng)
         for each in self._operations:
@@ -131,11 +131,11 @@ class Selection:
 
     def release(self, data: Any = None, rng: RngLike = None) -> Release[Chosen]:
         """Train, compare, and give the best."""
-        return self.prepared(data, rng)()
+        return self.prepare(data, rng)()
 
     def _release_choice(self, data: Any, streams: Streams) -> Release[Chosen]:
         # what is drawn here says nothing of the data, so replay makes the same number of runs of the same candidates
-        counted = noised("number of runs", 0, "l1", 0, lambda: draw_runs(runs_of(self.event), streams.sampling(0)))
+        counted = draw_output("number of runs", 0, "l1", 0, lambda: draw_runs(runs_of(self.event), streams.sampling(0)))
         best: Chosen | None = None
         with _spinner(self.progress):
             for run in range(counted if self.cap is None else self.cap):
@@ -150,7 +150,7 @@ class Selection:
     def _run(self, data: Any, streams: Streams, run: int) -> Chosen:
         """One candidate, drawn afresh; whatever goes wrong in it is the worst score, and tells nothing else."""
         draw = streams.sampling(1, run)
-        index = noised("candidate", 0, "l1", 0, lambda: draw.below(len(self.candidates)))
+        index = draw_output("candidate", 0, "l1", 0, lambda: draw.below(len(self.candidates)))
         try:
             with draw_from(streams.chance(run)):  # what candidates and predictions draw by themselves, row after row
                 model = self._afresh(index).release(data, streams.noise(run, 0)).value

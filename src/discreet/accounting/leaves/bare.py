@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import events as ev
 from discreet.accounting.arrays import Array
-from discreet.accounting.facts import Facts, grown, register
+from discreet.accounting.facts import Facts, scale_parameter, register
 from discreet.accounting.leaves.choices import epsilon_itself, epsilon_over_one
 from discreet.accounting.outward import growth
 from discreet.accounting.parts import Leaf, Resolved
@@ -21,7 +21,7 @@ __all__: list[str] = []
 def _grown_approximate(event: ev.ApproxDP, k: int) -> ev.Event:
     """(kε, δ(1 + e^ε + … + e^{(k-1)ε})): Vadhan (2017), Lemma 2.2."""
     delta = event.delta and min(1.0, math.nextafter(event.delta * growth(event.epsilon, k), math.inf))
-    return grown(replace(event, delta=delta), "epsilon", k)
+    return scale_parameter(replace(event, delta=delta), "epsilon", k)
 
 
 def _known_orders(event: ev.RDP, orders: Array) -> Array:
@@ -65,7 +65,7 @@ register(
     Facts(
         pure=epsilon_itself,
         quotient=epsilon_over_one,
-        enlarged=lambda event, k: grown(event, "epsilon", k),
+        enlarged=lambda event, k: scale_parameter(event, "epsilon", k),
     ),
 )
 
@@ -81,7 +81,7 @@ register(
     ev.ZCDP,
     Facts(
         rho=lambda event, adjacency: event.rho,
-        enlarged=lambda event, k: grown(event, "rho", k * k),
+        enlarged=lambda event, k: scale_parameter(event, "rho", k * k),
     ),
 )
 
@@ -89,7 +89,7 @@ register(
     ev.GDP,
     Facts(
         mu=lambda event, adjacency: event.mu,
-        enlarged=lambda event, k: grown(event, "mu", k),
+        enlarged=lambda event, k: scale_parameter(event, "mu", k),
     ),
 )
 

@@ -55,7 +55,7 @@ _UP = 1 + 1e-14
 def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int) -> Resolved:
     if event.rate in (0, 1):
         return _all_or_none(event, count, wanted, group)
-    event = _merged(event)
+    event = _merge_samples(event)
     _refuse_groups(event, wanted, group)
     if others := set(_proved_under(event.event)) - {Adjacency.ADD_REMOVE}:
         named = ", ".join(sorted(repr(str(relation)) for relation in others))
@@ -103,14 +103,14 @@ def _overflow(event: ev.TruncatedPoissonSampled) -> float:
     return max(float(binom.sf(event.max_batch_size, event.dataset_size + 1, event.rate)) * (1 + 1e-9), SMALLEST)
 
 
-def _merged(event: ev.PoissonSampled) -> ev.PoissonSampled:
+def _merge_samples(event: ev.PoissonSampled) -> ev.PoissonSampled:
     """A Poisson sample of a Poisson sample is one at the product of the rates, rounded up."""
     inside = ev.leaves(event.event)
     only = next(iter(inside), None)
     if not (isinstance(only, ev.PoissonSampled) and inside == {only: 1}):
         return event
     rate = min(event.rate, only.rate, math.nextafter(event.rate * only.rate, 1.0))
-    return _merged(ev.PoissonSampled(rate=rate, event=only.event))
+    return _merge_samples(ev.PoissonSampled(rate=rate, event=only.event))
 
 
 def _proved_under(event: ev.Event) -> Iterator[Adjacency]:
@@ -133,10 +133,10 @@ def _all_gaussian(event: ev.Event) -> bool:
 
 def _pure(event: Any, adjacency: Adjacency) -> float:
     """log(1 + q(e^ε - 1)): Poisson for add-remove, fixed size for replace (Balle, Barthe and Gaboardi 2018)."""
-    return _amplified(pure_epsilon(event.event, adjacency), event.rate) if event.rate else 0.0
+    return _amplified_epsilon(pure_epsilon(event.event, adjacency), event.rate) if event.rate else 0.0
 
 
-def _amplified(epsilon: float, rate: float) -> float:
+def _amplified_epsilon(epsilon: float, rate: float) -> float:
     """log(1 + q(e^ε - 1)), rounded up.
 
     Where e^ε leaves floats, log(1 + q·e^ε) with log q + ε rounded up, which keeps its digits near zero too.

@@ -56,7 +56,7 @@ def _parallel(event: ev.Parallel, count: int, wanted: Adjacency, group: int) -> 
         except UnsupportedAdjacency as reason:
             why = "a record may leave one part and enter another, so every part must hold under 'add-remove', but "
             raise refusal(event, wanted, f"{why}{reason}".rstrip(".")) from None
-        options.append(out + tuple(_flipped(part) for part in into))
+        options.append(out + tuple(_flip(part) for part in into))
     charged = tuple(filter(None, options))  # one that charges nothing is below every other
     return Resolved((Choice(charged, count, event),) if charged else ())
 
@@ -68,10 +68,10 @@ def _one_of(event: ev.OneOf, count: int, wanted: Adjacency, group: int) -> Resol
     return Resolved((Choice(charged, count, event),) if charged else (), times(max(o.slack for o in options), count))
 
 
-def _flipped(part: Part) -> Part:
+def _flip(part: Part) -> Part:
     if isinstance(part, Leaf):
         return replace(part, flip=not part.flip)
-    return replace(part, options=tuple(tuple(_flipped(inner) for inner in option) for option in part.options))
+    return replace(part, options=tuple(tuple(_flip(inner) for inner in option) for option in part.options))
 
 
 register(ev.Shuffled, Facts(restated=_shuffled))

@@ -44,7 +44,7 @@ from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._minimise import Minimisation, attainable
 from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error, radial_norm
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["ObjectivePerturbation"]
 
@@ -162,7 +162,7 @@ class ObjectivePerturbation:
             tilted = Minimisation(problem.loss, records, problem.square, ridge, self._tilt(rng))
             return self._cover.release(tilted.solve(self.tolerance), rng)
 
-        weights = noised(self, still.gradient(np.zeros(problem.shape)), "l2", limit, draw)
+        weights = draw_output(self, still.gradient(np.zeros(problem.shape)), "l2", limit, draw)
         return Solution(weights, ridge)
 
     def _tilt(self, rng: random.Rng) -> NDArray[np.float64]:

@@ -26,7 +26,7 @@ from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._minimise import Minimisation, attainable
 from discreet.linear.solvers._noise import COVER_SHARE, Cover, radial, radial_error
-from discreet.random.tap import noised
+from discreet.random.tap import draw_output
 
 __all__ = ["OutputPerturbation"]
 
@@ -104,4 +104,4 @@ class OutputPerturbation:
             noise = radial(found.size, scale, rng).reshape(found.shape)
             return cover.release(found + noise, rng)
 
-        return Solution(noised(self, found, "l2", self.sensitivity, draw), ridge)
+        return Solution(draw_output(self, found, "l2", self.sensitivity, draw), ridge)

@@ -24,7 +24,7 @@ from discreet.training.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepared, start
+from discreet.training.private import plan_for, prepare, start
 from discreet.training.run import Run, labelled
 from discreet.training.speed import Speed
 
@@ -139,7 +139,7 @@ class Terms:
                 epochs = (max_steps - 0.5) / self.steps_per_pass(data)  # exactly so many, whatever rounding does
             found = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
             size = self.speed.max_physical_batch_size if pieces is None else pieces
-        run, private = prepared(
+        run, private = prepare(
             model,
             optimizer,
             data,

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.events import Event
-from discreet.random.tap import heard, noised
+from discreet.random.tap import heard, draw_output
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.participation import Participation
 from discreet.training.sampling import Poisson, Sampler
@@ -123,7 +123,7 @@ def shown(
         draw()
         return flat()
 
-    noisy: Any = noised(what, flat(), "l2", limit, drawn, event=event, once=once)
+    noisy: Any = draw_output(what, flat(), "l2", limit, drawn, event=event, once=once)
     parts = torch.from_numpy(np.asarray(noisy)).split_with_sizes([part.numel() for part in total])
     for part, value in zip(total, parts, strict=True):
         part.copy_(value.view(part.shape))
