@@ -177,7 +177,7 @@ def charged(
     >>> charged(Count(epsilon=1.0), [3, 1, 2], label="visits", rng=1).label
     'visits'
     """
-    prepare = getattr(operation, "prepared", None)
+    prepare = getattr(operation, "prepare", None)
     run = prepare(data, rng) if prepare is not None else lambda: operation.release(data, rng)
     seeded = is_reproducible(rng) or bool(getattr(operation, "reproducible", False))
     pay(operation, book, label, reproducible=seeded)

@@ -73,7 +73,7 @@ def test_the_oracle_tells_the_number_of_records_where_that_is_public():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_price_that_was_wrong_is_found(seed, monkeypatch):
     """Power: the amplification that once refunded is put back, and the same checks tell."""
-    monkeypatch.setattr(leaf_samplers, "_amplified", lambda epsilon, rate: max(0.0, epsilon * rate * 0.5))
+    monkeypatch.setattr(leaf_samplers, "_amplified_epsilon", lambda epsilon, rate: max(0.0, epsilon * rate * 0.5))
     one = Checker(seed)
     one.wanted = one.grower.wanted = one.grower.own = Adjacency.ADD_REMOVE
     one.count, one.tree = 1, ev.PoissonSampled(rate=0.5, event=ev.PureDP(epsilon=1.0))

@@ -100,7 +100,8 @@ def test_public_choices_may_come_from_a_seed():
 def by_hand(noise, **options):
     """A mechanism of the user's own, which says that it is Laplace noise."""
     return lambda x: Release(
-        draw_output(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options), NOISE.event
+        draw_output(NOISE, np.array([total(x)]), "l1", 1.0, lambda: np.array([total(x)]) + noise(), **options),
+        NOISE.event,
     )
 
 

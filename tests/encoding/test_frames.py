@@ -18,7 +18,7 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.frames import _column
-from discreet.encoding.values import identity, label, display_of
+from discreet.encoding.values import display_of, identity, label
 from discreet.mechanisms.canonical import keys
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
 from searches._containers import one_connection

@@ -86,8 +86,8 @@ def test_a_record_that_is_replaced_counts_as_two(name, monkeypatch):
 
 def test_replay_finds_a_residual_that_is_not_bounded(monkeypatch):
     """Without the cut to parts, one record may bring any number: the check above would see it."""
-    monkeypatch.setattr(sums, "scaled", lambda rows, low, high: rows)
-    monkeypatch.setattr("discreet.estimators.naive_bayes.scaled", lambda rows, low, high: rows)
+    monkeypatch.setattr(sums, "scale_to_unit", lambda rows, low, high: rows)
+    monkeypatch.setattr("discreet.estimators.naive_bayes.scale_to_unit", lambda rows, low, high: rows)
     rows = [(0.0, 0.0, 0), (1.0, 1.0, 1), (900.0, 900.0, 1)]
     with pytest.raises(ReplayError):
         replay(lambda given: fitted(CLASSIFIERS["naive Bayes"], given), rows, rows[:2])

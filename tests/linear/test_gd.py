@@ -42,7 +42,9 @@ def test_one_pass_is_the_sum_of_clipped_gradients(loss, clip):
     data = placed(X[:500], X[:500, 1] if loss.name == "squared" else Y[:500])
     w = RNG.normal(size=4)
     kind, width = kernels.KINDS[loss.name], getattr(loss, "width", 0.0)
-    found = fused.gradient_sum(kind, data.rows, fused.lengths(data.rows), data.signs_or_targets(loss.name), w, width, clip)
+    found = fused.gradient_sum(
+        kind, data.rows, fused.lengths(data.rows), data.signs_or_targets(loss.name), w, width, clip
+    )
     residuals = loss.residual(kernels.scores(data.rows, w[:, None]), data.targets)
     assert np.allclose(found, kernels.clipped_sum(data.rows, residuals, clip), rtol=0, atol=500 * clip * 1e-9)
 

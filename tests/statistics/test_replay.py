@@ -191,7 +191,9 @@ def test_scores_of_ranks_keep_their_sensitivity_everywhere(values, extra, other,
     points = np.arange(13)
     for adjacency, neighbour in (("add-remove", values), ("replace", [*values, other])):
         choice = RankChoice(round(q * UNIT), 0, 12, 1.0, adjacency)
-        a, b = (choice.scores(positions_from_records(np.array(x, np.int64)), points) for x in ([*values, extra], neighbour))
+        a, b = (
+            choice.scores(positions_from_records(np.array(x, np.int64)), points) for x in ([*values, extra], neighbour)
+        )
         assert np.abs(a - b).max() <= choice.sensitivity
         assert a.max() == 0
 

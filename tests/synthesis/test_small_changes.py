@@ -50,7 +50,9 @@ def test_the_offset_of_a_group_lies_anywhere_in_a_record():
 @pytest.mark.parametrize(("passes", "used"), [(1, [1, 1, 1]), (2, [1, 2, 3])])
 def test_several_passes_go_over_all_that_was_measured_and_one_over_the_last(passes, used, monkeypatch):
     seen = []
-    monkeypatch.setattr(mwem, "_corrected", lambda model, measured, n, passes: seen.append(len(measured)) or model)
+    monkeypatch.setattr(
+        mwem, "_multiplicative_weights", lambda model, measured, n, passes: seen.append(len(measured)) or model
+    )
     MWEM(workload=Prefix(4), epsilon=1.0, rounds=3, passes=passes, n=10).release([4, 3, 2, 1], rng=1)
     assert seen == used
 
@@ -131,7 +133,7 @@ def test_what_is_worth_it_is_measured_and_at_last_what_was_before(chosen, last, 
     found = set()
     monkeypatch.setattr(learning, "choose", lambda *_: chosen)
     monkeypatch.setattr(learning, "weigh", lambda *_: {})
-    monkeypatch.setattr(learning, "divided", lambda sets, *_: dict.fromkeys(sets, 1.0))
+    monkeypatch.setattr(learning, "divide_budget", lambda sets, *_: dict.fromkeys(sets, 1.0))
     run = SimpleNamespace(
         domain=SimpleNamespace(sizes=(2, 2), impossible=()),
         plan=SimpleNamespace(workload=None, max_cells=100, total=None),

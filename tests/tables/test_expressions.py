@@ -156,7 +156,9 @@ def test_the_engines_calendar_is_pythons_for_all_years():
     ],
 )
 def test_categories_follow_from_an_expression(expression, categories):
-    assert declaration_of("z", resolve_constants(expression, SCHEMA, {"word", "k"}), SCHEMA) == dp.Categories(categories)
+    assert declaration_of("z", resolve_constants(expression, SCHEMA, {"word", "k"}), SCHEMA) == dp.Categories(
+        categories
+    )
 
 
 @pytest.mark.parametrize(

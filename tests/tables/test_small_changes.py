@@ -138,7 +138,7 @@ def test_a_choice_is_made_with_an_epsilon_of_2_to_the_minus_30_at_least():
 def test_the_hash_of_a_narrow_row_has_31_bits(monkeypatch):
     """Fewer would tie rows of a unit, and a tie is not broken at random."""
     rooms, hashed = [], bounding._with_hash
-    monkeypatch.setattr(bounding, "_hashed", lambda *of, room=31: rooms.append(room) or hashed(*of, room=room))
+    monkeypatch.setattr(bounding, "_with_hash", lambda *of, room=31: rooms.append(room) or hashed(*of, room=room))
     units = dp.table(FRAME, schema=SCHEMA, unit="who", max_rows_per_unit=1)
     assert len(answers(units.group_by("n").count(), "count")) == 3
     assert rooms == [31]

@@ -224,7 +224,7 @@ def test_a_step_is_shown_only_to_who_listens(monkeypatch):
     from discreet.training.noise import base
 
     flattened = []
-    monkeypatch.setattr(base, "noised", lambda *a, **k: flattened.append(a))
+    monkeypatch.setattr(base, "draw_output", lambda *a, **k: flattened.append(a))
     total = [torch.zeros(3)]
     shown("a sum", total, 1.0, lambda: total[0].fill_(1.0), event=ev.Gaussian(noise_multiplier=1.0))
     assert flattened == []

@@ -31,7 +31,10 @@ def test_no_record_moves_a_score_by_more_than_the_sensitivity(kind, seed, cell, 
     y[cell] += 1
     for place in range(len(operation.widths)):
         assert abs(operation.score(x, place) - operation.score(y, place)) <= operation.reach(place)
-    moved = [abs(one - other) for one, other in zip(operation.scores_of_widths(x), operation.scores_of_widths(y), strict=True)]
+    moved = [
+        abs(one - other)
+        for one, other in zip(operation.scores_of_widths(x), operation.scores_of_widths(y), strict=True)
+    ]
     assert max(moved) <= operation.choice.sensitivity
 
 

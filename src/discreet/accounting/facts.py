@@ -36,7 +36,7 @@ import numpy as np
 
 from discreet.accounting.arrays import Array
 from discreet.accounting.atoms import binary, too_large
-from discreet.accounting.outward import product, check_bound, times
+from discreet.accounting.outward import check_bound, product, times
 from discreet.accounting.pairs import SMALLEST, GaussianShift, Pair
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.adjacency import Adjacency
@@ -48,16 +48,16 @@ __all__ = [
     "approximate_of",
     "costs_nothing",
     "facts_of",
-    "scale_parameter",
     "mu_of",
     "own_delta",
     "pair_of",
     "pure_of",
     "quotient_of",
+    "refusal_of",
     "register",
     "rho_of",
+    "scale_parameter",
     "stated_mu",
-    "refusal_of",
     "within",
 ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet import events as ev
-from discreet.accounting.facts import stated_mu, refusal_of
+from discreet.accounting.facts import refusal_of, stated_mu
 from discreet.accounting.gaussian import (
     gaussian_delta,
     gaussian_epsilon,

@@ -180,7 +180,9 @@ def delta(
     >>> round(delta(ev.Laplace(noise_multiplier=1.0), epsilon=0.5), 6)
     0.221199
     """
-    return check_bound(_account(_event(event), accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon)))
+    return check_bound(
+        _account(_event(event), accountant, adjacency, group_size).delta(nonnegative("epsilon", epsilon))
+    )
 
 
 def epsilon_bounds(

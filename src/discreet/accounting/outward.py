@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from discreet.errors import NotCertified
 
-__all__ = ["FLOOR", "SMALLEST", "growth", "inverse", "product", "check_bound", "root", "share", "times"]
+__all__ = ["FLOOR", "SMALLEST", "check_bound", "growth", "inverse", "product", "root", "share", "times"]
 
 SMALLEST = 5e-324  # the smallest float above zero: what a positive price that rounds to zero becomes
 _FULL_DIGITS = 1e-290  # products above this have all their digits, those of their factors included

@@ -21,7 +21,7 @@ from discreet import events as ev
 from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.convolution import log_sum
-from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, stated_curve, refusal_of
+from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, refusal_of, stated_curve
 from discreet.accounting.grid import LossGrid
 from discreet.accounting.lattice import upper
 from discreet.accounting.mixtures import Kind, Mixtures

@@ -12,7 +12,7 @@ from discreet.auditing.exposure import Exposure, exposure, extract
 from discreet.auditing.inversion import Inversion, invert, normal_errors
 from discreet.auditing.lower_bounds import clopper_pearson, epsilon_lower_bound, mu_lower_bound
 from discreet.auditing.membership import ATTACKS, Membership, membership
-from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, rules_out, guesses
+from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, guesses, rules_out
 from discreet.auditing.reading import CannotJudge
 from discreet.auditing.replay import ReplayError, Transcript, record, replay
 from discreet.auditing.roc import ROC
@@ -42,7 +42,6 @@ __all__ = [
     "epsilon_one_run_gaussian",
     "exposure",
     "extract",
-    "rules_out",
     "guesses",
     "invert",
     "membership",
@@ -50,6 +49,7 @@ __all__ = [
     "normal_errors",
     "record",
     "replay",
+    "rules_out",
 ]
 
 

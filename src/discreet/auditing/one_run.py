@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import number, probability, whole
 
-__all__ = ["chance_of", "epsilon_one_run", "epsilon_one_run_gaussian", "rules_out", "guesses"]
+__all__ = ["chance_of", "epsilon_one_run", "epsilon_one_run_gaussian", "guesses", "rules_out"]
 
 Curve = Callable[[float], float]
 

@@ -23,7 +23,7 @@ from discreet import accounting
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.accounting.tradeoff import TradeOff
 from discreet.adjacency import Adjacency
-from discreet.auditing.one_run import epsilon_one_run_gaussian, rules_out, guesses
+from discreet.auditing.one_run import epsilon_one_run_gaussian, guesses, rules_out
 from discreet.auditing.reading import CannotJudge
 from discreet.errors import number, probability
 from discreet.events import Event

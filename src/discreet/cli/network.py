@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from discreet.encoding import Design
 
-__all__ = ["Network", "Trained", "make_layers", "load_network"]
+__all__ = ["Network", "Trained", "load_network", "make_layers"]
 
 FORMAT = "discreet network 1"
 _LARGEST = 10**6

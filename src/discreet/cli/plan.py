@@ -69,7 +69,10 @@ def plan(
     sizes = sorted(set(batch_size or ())) or f.batch_sizes(records)
     facts: dict[str, Any] = {"delta": delta, "epochs": epochs, "sizes": sizes, "momentum": momentum}
     facts |= {"vectors": vectors, "clip_norm": clip_norm}
-    with nullcontext() if out is None else claim_path(out, force=force) as path, waiting("comparing", silent=json) as told:
+    with (
+        nullcontext() if out is None else claim_path(out, force=force) as path,
+        waiting("comparing", silent=json) as told,
+    ):
         noises = f.frontier(records, parameters, epsilons=[epsilon], progress=told, **facts)
         drawn = f.frontier(records, parameters, epsilons=[x * epsilon for x in AROUND], noises=[Independent()], **facts)
         if path is not None:

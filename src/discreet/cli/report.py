@@ -54,7 +54,11 @@ def report(
     target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
     if registry and target.suffix != ".json":
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
-    with claim_path(target, force=force) as page, open_ledger(ledger, anyway=anyway) as books, waiting("writing the report"):
+    with (
+        claim_path(target, force=force) as page,
+        open_ledger(ledger, anyway=anyway) as books,
+        waiting("writing the report"),
+    ):
         made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

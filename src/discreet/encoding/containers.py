@@ -22,7 +22,16 @@ from numpy.typing import NDArray
 from discreet.encoding.values import number
 from discreet.mechanisms.records import double, entries, quiet_doubles
 
-__all__ = ["UnreadColumn", "UnreadRows", "column_types", "frame_columns", "is_frame", "kind_of", "as_list", "row_length"]
+__all__ = [
+    "UnreadColumn",
+    "UnreadRows",
+    "as_list",
+    "column_types",
+    "frame_columns",
+    "is_frame",
+    "kind_of",
+    "row_length",
+]
 
 _LETTERS = {
     "b": "numbers",

@@ -25,7 +25,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.columns import Words, check_type, clip_numbers, codes, doubles, identities, moments, of_arrow, texts
+from discreet.encoding.columns import (
+    Words,
+    check_type,
+    clip_numbers,
+    codes,
+    doubles,
+    identities,
+    moments,
+    of_arrow,
+    texts,
+)
 from discreet.mechanisms.records import quiet_doubles
 from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
@@ -152,7 +162,7 @@ class Encoder:
 
     def _read_source(self, data: Any) -> Callable[[], _Read]:
         from discreet.encoding.engines import quietly
-        from discreet.encoding.sources import open_source, has_row_order
+        from discreet.encoding.sources import has_row_order, open_source
 
         if not has_row_order(data):
             raise ValueError(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import UnreadColumn, UnreadRows, column_types, is_frame, kind_of, as_list, row_length
+from discreet.encoding.containers import UnreadColumn, UnreadRows, as_list, column_types, is_frame, kind_of, row_length
 from discreet.errors import extra
 from discreet.mechanisms.records import check_readable, readable
 
@@ -22,7 +22,7 @@ with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
     from sklearn.utils.validation import validate_data
 
-__all__ = ["MOST", "column", "check_features", "pair", "table"]
+__all__ = ["MOST", "check_features", "column", "pair", "table"]
 
 DENSEST = 1 << 33  # entries of a sparse table: what no memory holds is found before the charge
 MOST = 1 << 29  # records: so many bounded numbers add up exactly in 64 bits, and certificates are proved for them
@@ -69,7 +69,9 @@ def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int 
 def table(estimator: Any, X: Any) -> NDArray[np.float64]:
     """X as floats, in one go, for a fitted model; nothing is protected here."""
     first = next(iter(X), None) if isinstance(X, (list, tuple)) else None
-    found = check_features(estimator, X, reset=False, declared=estimator.n_features_in_ if first is None else row_length(first))
+    found = check_features(
+        estimator, X, reset=False, declared=estimator.n_features_in_ if first is None else row_length(first)
+    )
     if not len(found):
         raise ValueError("Found array with 0 sample(s), but there must be at least one to predict for.")
     return found.read()

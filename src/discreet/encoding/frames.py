@@ -66,12 +66,16 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
     arrays = _declared_columns(source, source.column_names, columns, source.column)
     fields = plain_schema(pa.schema([(name, one.type) for name, one in arrays.items()]))
     for name, kind in zip(fields.names, fields.types, strict=True):
-        if _is_time(schema, name) and kind_of(kind) == "numbers":  # who counts from another day would be answered wrongly
+        if (
+            _is_time(schema, name) and kind_of(kind) == "numbers"
+        ):  # who counts from another day would be answered wrongly
             raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
     return quietly(lambda: pa.table(list(arrays.values()), names=list(arrays)).cast(fields)), "polars"
 
 
-def _declared_columns(source: Any, names: list[Any], columns: Sequence[str], column: Callable[[int], Any]) -> dict[str, Any]:
+def _declared_columns(
+    source: Any, names: list[Any], columns: Sequence[str], column: Callable[[int], Any]
+) -> dict[str, Any]:
     """The declared columns, by their place: others may share a name, or have none."""
     check_present(columns, names)
     check_once(names, columns)

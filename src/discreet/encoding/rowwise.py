@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import column_types, frame_columns, is_frame, as_list
+from discreet.encoding.containers import as_list, column_types, frame_columns, is_frame
 
 __all__ = ["BLOCK", "NOTHING", "entries", "map_rows"]
 

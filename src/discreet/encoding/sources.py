@@ -26,7 +26,7 @@ from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Kind", "Source", "open_source", "has_row_order", "unreadable_lines"]
+__all__ = ["Kind", "Source", "has_row_order", "open_source", "unreadable_lines"]
 
 Kind: TypeAlias = Literal["number", "integer", "text"]
 
@@ -123,7 +123,9 @@ def _open_file(connection: Any, path: str, schema: Schema, columns: list[str], t
     """A file, or a glob of them."""
     file = open_files(connection, path, schema, columns, text, buffer)
     check_present(columns, file.called)
-    source = _cast_columns(DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended)
+    source = _cast_columns(
+        DuckDB(connection), file.rows, path, "polars", schema, columns, file.called, mended=file.mended
+    )
     return _with_types(source, file, schema)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from discreet.mechanisms.records import double
 
-__all__ = ["KINDS", "NUMBERS", "NUMERAL", "identity", "label", "number", "display_of", "text"]
+__all__ = ["KINDS", "NUMBERS", "NUMERAL", "display_of", "identity", "label", "number", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"

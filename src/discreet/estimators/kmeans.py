@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.errors import extra, whole
 from discreet.estimators.base import Plan, PrivateEstimator
-from discreet.estimators.sums import in_ball, noise_for, scale_to_unit, group_sums
+from discreet.estimators.sums import group_sums, in_ball, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):

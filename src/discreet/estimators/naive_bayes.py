@@ -13,7 +13,7 @@ from discreet import events, random
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.estimators.base import Plan, PrivateEstimator
-from discreet.estimators.sums import noise_for, scale_to_unit, group_sums
+from discreet.estimators.sums import group_sums, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):

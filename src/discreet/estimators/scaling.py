@@ -17,7 +17,7 @@ from discreet.encoding import features as reading
 from discreet.errors import extra, number
 from discreet.estimators.base import Plan, PrivateEstimator
 from discreet.estimators.bins import Bins
-from discreet.estimators.sums import FINE, cut, noise_for, scale_to_unit, group_sums
+from discreet.estimators.sums import FINE, cut, group_sums, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
 with extra("sklearn"):

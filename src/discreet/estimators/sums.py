@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.mechanisms import Budget
 
-__all__ = ["COARSE", "FINE", "cut", "in_ball", "noise_for", "scale_to_unit", "group_sums"]
+__all__ = ["COARSE", "FINE", "cut", "group_sums", "in_ball", "noise_for", "scale_to_unit"]
 
 FINE = 1 << 20  # parts of one number that is added up: 2^29 records stay below 2^49
 COARSE = 1 << 12  # parts of a number whose products are added up: below 2^53
 LARGEST = 1 << 26  # numbers in one noisy vector: what does not fit in memory is found before the charge
 
 
-def scale_to_unit(rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+def scale_to_unit(
+    rows: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Each feature from its bounds to [-1, 1], cut there; NaN where it is missing."""
     with np.errstate(all="ignore"):
         placed = (rows - (low + high) / 2) / ((high - low) / 2)
@@ -42,7 +44,9 @@ def cut(values: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
     return np.trunc(values * parts)
 
 
-def group_sums(values: NDArray[np.float64], groups: NDArray[np.int64], size: int, parts: int = FINE) -> NDArray[np.float64]:
+def group_sums(
+    values: NDArray[np.float64], groups: NDArray[np.int64], size: int, parts: int = FINE
+) -> NDArray[np.float64]:
     """The sum in each of ``size`` groups of numbers in [-1, 1]; a record of group -1 counts nowhere."""
     chosen = groups >= 0
     totals = np.bincount(groups[chosen], weights=cut(values[chosen], parts), minlength=size)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.estimators.base import Plan
 from discreet.estimators.bins import Bins
-from discreet.estimators.sums import noise_for, group_sums
+from discreet.estimators.sums import group_sums, noise_for
 from discreet.mechanisms import Budget
 
 __all__ = ["Forest", "Greedy", "Splits", "shares"]

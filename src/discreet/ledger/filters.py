@@ -58,7 +58,7 @@ from typing import NamedTuple
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
-__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "overdraws_delta", "exact_total", "reading"]
+__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "exact_total", "overdraws_delta", "reading"]
 
 # How the delta of a book is divided, by the name under which it is recorded. A division is never changed, because
 # thresholds must have been fixed before the first answer; a better one gets a new name.

@@ -40,7 +40,9 @@ def verify(
     anchor = chain.parse_head(head) if head is not None else None
     replay = Replay()
     with closing(chain.read(connection)) as entries:
-        replay.read(entries if progress is None else _with_progress(entries, chain.tip(connection)[0], progress), anchor)
+        replay.read(
+            entries if progress is None else _with_progress(entries, chain.tip(connection)[0], progress), anchor
+        )
     replay.compare(chain.tip(connection), tree.rows(connection))
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 

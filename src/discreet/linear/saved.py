@@ -25,7 +25,7 @@ import numpy as np
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, declaration
 
-__all__ = ["LONGEST", "dumps", "loads", "as_schema_facts"]
+__all__ = ["LONGEST", "as_schema_facts", "dumps", "loads"]
 
 FORMAT = "discreet table model 1"
 LONGEST = 1 << 28  # bytes; ten million coefficients

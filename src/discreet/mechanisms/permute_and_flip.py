@@ -46,4 +46,6 @@ class PermuteAndFlip(Selection[int]):
         """The index of the chosen candidate."""
         grid = self._grid
         gaps = grid.gaps(data)
-        return draw_output(self, grid.on_grid(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng))
+        return draw_output(
+            self, grid.on_grid(data), "linf", grid.reach, lambda: random.permuted_index(gaps, grid.scale, rng)
+        )

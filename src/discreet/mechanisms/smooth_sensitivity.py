@@ -120,7 +120,9 @@ class SmoothSensitivity(Mechanism[float]):
             cell = random.laplace_cell(steps, rng) if self.delta else cauchy_cell(steps, rng)
             return float(grid.add(placed, np.array(cell, object)))
 
-        draw_output(f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None)
+        draw_output(
+            f"{self!r}, log of the scale", np.array([math.log(steps)]), "linf", self.beta + _MARGIN, lambda: None
+        )
         return draw_output(self, placed, "l1", steps * grid.step * Fraction(self.epsilon) / 2, sample)
 
 

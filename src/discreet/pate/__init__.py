@@ -47,7 +47,7 @@ _LAZY = {  # they need an extra
     "PATEClassifier": "classifier",
     "PATEGAN": "pate_gan",
     "Teachers": "voting",
-    "counted": "voting",
+    "count_votes": "voting",
 }
 
 

@@ -29,7 +29,7 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "watch_sources", "seeded", "system"]
+__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "seeded", "system", "watch_sources"]
 
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
 

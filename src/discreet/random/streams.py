@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import whole
 from discreet.random.source import Rng, RngLike, as_rng, system
-from discreet.random.tap import heard, draw_output
+from discreet.random.tap import draw_output, heard
 
 __all__ = ["Streams"]
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.events import Event
 from discreet.random.source import Rng
 
-__all__ = ["Listener", "Norm", "coins", "heard", "listening", "draw_output", "unheard"]
+__all__ = ["Listener", "Norm", "coins", "draw_output", "heard", "listening", "unheard"]
 
 T = TypeVar("T")
 Norm = Literal["l1", "l2", "linf", "hamming"]

@@ -48,7 +48,9 @@ def report(
     what the releases were made from and what for, in words of yours.
     """
     seen = book.snapshot(newest=whole("entries", entries, low=1))
-    return Report(_facts.gather(seen, findings, dataset=_text_of("dataset", dataset), purpose=_text_of("purpose", purpose)))
+    return Report(
+        _facts.gather(seen, findings, dataset=_text_of("dataset", dataset), purpose=_text_of("purpose", purpose))
+    )
 
 
 def _text_of(name: str, value: str) -> str:

@@ -24,11 +24,11 @@ __all__ = [
     "neighbours",
     "number",
     "percent",
-    "unit_text",
     "raise_text",
     "rule",
     "seeds",
     "theorem",
+    "unit_text",
     "verdict",
     "whom",
 ]

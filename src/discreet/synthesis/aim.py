@@ -23,7 +23,10 @@ from discreet.synthesis.learning import Engine, Progress, learn
 from discreet.synthesis.model import Model
 from discreet.synthesis.plan import Explanation, Plan, workload_of
 
-_ENGINES = {"residual": ("discreet.synthesis.learning", "raked"), "mbi": ("discreet.synthesis.mbi_engine", "estimated")}
+_ENGINES = {
+    "residual": ("discreet.synthesis.learning", "rake_tables"),
+    "mbi": ("discreet.synthesis.mbi_engine", "estimate_tables"),
+}
 
 __all__ = ["AIM", "SynthesisFit"]
 

@@ -20,7 +20,7 @@ from discreet.errors import whole
 from discreet.random import seeded
 from discreet.schema import Bounded, Categories, Declaration, Schema, as_declaration
 
-__all__ = ["BINS", "CodedTable", "Columns", "choices", "as_declared", "paired_counts"]
+__all__ = ["BINS", "CodedTable", "Columns", "as_declared", "choices", "paired_counts"]
 
 Columns = tuple[str, ...]
 BINS = 16

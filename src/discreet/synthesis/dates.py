@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from discreet.schema import Bounded, Dates, Declaration, Schema, Unlisted
 
-__all__ = ["as_read", "day", "declared_dates", "with_dates", "as_iso_text", "written_day"]
+__all__ = ["as_iso_text", "as_read", "day", "declared_dates", "with_dates", "written_day"]
 
 _MOST_DAYS = 1 << 16
 _EPOCH = date(1970, 1, 1).toordinal()

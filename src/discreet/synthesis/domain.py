@@ -32,7 +32,7 @@ from discreet.random import Rng
 from discreet.schema import Bounded, Categories, Dates, Declaration, Times
 from discreet.synthesis.cell_values import drawn_numbers, shares_between
 from discreet.synthesis.counting import Codes, Columns
-from discreet.synthesis.dates import as_read, day, as_iso_text, written_day
+from discreet.synthesis.dates import as_iso_text, as_read, day, written_day
 from discreet.synthesis.structural_zeros import category, mask_of
 
 __all__ = ["Domain", "PrivateBins"]
@@ -89,7 +89,9 @@ class Domain:
         if not self.names:
             raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")
         if isinstance(self.bins, Mapping):
-            _refuse_unknown("bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded")
+            _refuse_unknown(
+                "bins", [name for name in self.bins if not isinstance(schema.get(name), Bounded)], "Bounded"
+            )
         _refuse_unknown("whole", [name for name in self.whole if not isinstance(schema.get(name), Bounded)], "Bounded")
         _refuse_unknown("dates", [name for name in self.dates if not isinstance(schema.get(name), Bounded)], "Bounded")
         for name in self.whole:

@@ -21,7 +21,7 @@ from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.random import Rng, RngLike, as_rng
 from discreet.release import ONE_RECORD, Enforced, Release
 from discreet.schema import Declaration, Schema
-from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, as_declared, paired_counts
+from discreet.synthesis.coded_table import BINS, CodedTable, Columns, as_declared, choices, paired_counts
 from discreet.synthesis.train_and_test import check_target, correct, train_classifier
 from discreet.workloads import AllRanges
 

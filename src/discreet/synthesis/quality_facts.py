@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.encoding import Encoder
 from discreet.schema import Categories, Declaration, Schema
-from discreet.synthesis.coded_table import BINS, CodedTable, Columns, choices, as_declared, paired_counts
+from discreet.synthesis.coded_table import BINS, CodedTable, Columns, as_declared, choices, paired_counts
 from discreet.synthesis.scores import column_shapes, correlation, pair_trends
 from discreet.synthesis.train_and_test import check_target, correct, train_classifier
 from discreet.workloads import AllRanges

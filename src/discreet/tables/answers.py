@@ -18,7 +18,7 @@ from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column
 from discreet.tables.passes import GroupedRows
 
-__all__ = ["Totals", "as_table", "as_frame"]
+__all__ = ["Totals", "as_frame", "as_table"]
 
 
 @dataclass(frozen=True)

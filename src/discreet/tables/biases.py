@@ -27,7 +27,10 @@ def biases(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> tuple[str, ...
     errors and intervals are those of the noise: what is said here is not in them
     """
     used = {name for aggregate in aggregates for name in rows.columns_used(aggregate.scan(rows))}
-    said = [*(_cap_biases(rows, aggregates)), *(line for name in rows.schema if name in used for line in _read(rows, name))]
+    said = [
+        *(_cap_biases(rows, aggregates)),
+        *(line for name in rows.schema if name in used for line in _read(rows, name)),
+    ]
     return (*said, _APART) if said else ()
 
 

@@ -212,7 +212,10 @@ class Quantiles(Quantile):
         return np.stack(columns, axis=1)
 
     def noisy(self, rows: GroupedRows, mechanism: Any, stats: Stats, rng: Rng) -> NDArray[np.float64]:
-        chosen = [mechanism.choose(spread(positions_from_counts(counts), _FINER), rng) for counts in stats.bins(self.cut(rows))]
+        chosen = [
+            mechanism.choose(spread(positions_from_counts(counts), _FINER), rng)
+            for counts in stats.bins(self.cut(rows))
+        ]
         return np.array(chosen, np.float64).reshape(stats.size, len(self.q)) // (1 << _FINER)
 
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:

@@ -77,7 +77,10 @@ class Columns:
             if name in looked_up and self._is_looked_up(name):
                 values = _numbers(self.schema[name])  # type: ignore[arg-type]
                 frame = self.source.engine.among(frame, self._own(name), values, f"in_{self._own(name)}")
-        frame, scope = nw.from_native(self._separate_kinds(frame)), Scope(self._operand, self.source.engine, self.schema)
+        frame, scope = (
+            nw.from_native(self._separate_kinds(frame)),
+            Scope(self._operand, self.source.engine, self.schema),
+        )
         unclipped: dict[str, nw.Expr] = {}
         for level in _levels(derived):  # those that stand on none of each other side by side
             scopes = [scope.beside() for _ in level]
@@ -206,7 +209,9 @@ class Columns:
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        return None if declared.other is not None or (self.is_checked_late(name) and not early) else self.is_declared(name)
+        return (
+            None if declared.other is not None or (self.is_checked_late(name) and not early) else self.is_declared(name)
+        )
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""

@@ -22,7 +22,7 @@ from discreet.tables.mistakes import mistake
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
-__all__ = ["resolve_constants", "condition_of"]
+__all__ = ["condition_of", "resolve_constants"]
 
 NUMERAL = re.compile(SPELLED)
 MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
@@ -31,7 +31,9 @@ _CONDITION = "A condition stands where a number is needed: compare numbers, comb
 _DATE = "A date or a time stands where a number is needed: take its year, or a difference in days"
 
 
-def resolve_constants(expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False) -> Expression:
+def resolve_constants(
+    expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False
+) -> Expression:
     """The expression with its constants resolved; ``texts`` are the columns that hold text by their type."""
     _small(expression.node)
     node = _resolve(expression.node, schema, texts)

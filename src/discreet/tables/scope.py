@@ -80,7 +80,9 @@ class Scope:
 
     def text(self, value: nw.Expr) -> nw.Expr:
         """The text, compared byte by byte from here on, whatever collation the engine prefers."""
-        return self.from_sql(lambda name: self.engine.text(name, spelled=False), value)  # its bytes were mended when read
+        return self.from_sql(
+            lambda name: self.engine.text(name, spelled=False), value
+        )  # its bytes were mended when read
 
     def among(self, value: nw.Expr, values: Sequence[Any]) -> nw.Expr:
         """Whether the value is one of many; missing where it is missing. Long lists are looked up,

@@ -64,7 +64,9 @@ def parse(query: str, table: Table, public: Mapping[str, Any] | None = None) -> 
         raise ValueError(f"The query has {len(query):,} characters, but may have {LONGEST:,} at most.")
     try:
         with at(""):
-            return _read_query(query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()})
+            return _read_query(
+                query, table, {name.lower(): PublicTable.of(frame) for name, frame in (public or {}).items()}
+            )
     except RecursionError:
         raise ValueError(
             "The query is nested too deeply: use IN for lists of values, WITH for computed columns."

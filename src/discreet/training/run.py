@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.random import Rng, Streams, gaussian_noise
-from discreet.random.tap import heard, draw_output
+from discreet.random.tap import draw_output, heard
 from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.chance import Chance
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options

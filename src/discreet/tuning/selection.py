@@ -125,7 +125,7 @@ class Selection:
         """Refuse what public facts tell of any candidate, and return what trains."""
         streams = Streams(rng)
         for each in self._operations:
-            if (prepare := getattr(each, "prepared", None)) is not None:
+            if (prepare := getattr(each, "prepare", None)) is not None:
                 prepare(data, streams.public(0))
         return lambda: self._release_choice(data, streams)
 

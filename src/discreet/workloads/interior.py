@@ -70,7 +70,8 @@ class Bands:
             offset = sum(step * stride for step, stride in zip(steps, strides, strict=True))
             if steps >= (0,) * len(steps):  # the first step that is not zero is downward
                 rows[offset] += reduce(
-                    np.multiply.outer, [_below_diagonal(*axis, step) for axis, step in zip(self.axes, steps, strict=True)]
+                    np.multiply.outer,
+                    [_below_diagonal(*axis, step) for axis, step in zip(self.axes, steps, strict=True)],
                 ).reshape(-1)
         return rows
 

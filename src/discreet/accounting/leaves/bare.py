@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import events as ev
 from discreet.accounting.arrays import Array
-from discreet.accounting.facts import Facts, scale_parameter, register
+from discreet.accounting.facts import Facts, register, scale_parameter
 from discreet.accounting.leaves.choices import epsilon_itself, epsilon_over_one
 from discreet.accounting.outward import growth
 from discreet.accounting.parts import Leaf, Resolved

@@ -11,7 +11,7 @@ import numpy as np
 from discreet import events as ev
 from discreet.accounting.atoms import Atoms
 from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.facts import LARGEST, Facts, scale_parameter, register, within
+from discreet.accounting.facts import LARGEST, Facts, register, scale_parameter, within
 from discreet.accounting.neighbours import restate
 from discreet.accounting.outward import product
 from discreet.accounting.pairs import Pair
@@ -71,6 +71,8 @@ register(
         pair=lambda event, adjacency: within(
             event.epsilon, LARGEST, lambda epsilon: _report(epsilon, event.categories)
         ),
-        enlarged=lambda event, k: scale_parameter(ev.PureDP(epsilon=event.epsilon, adjacency=event.adjacency), "epsilon", k),
+        enlarged=lambda event, k: scale_parameter(
+            ev.PureDP(epsilon=event.epsilon, adjacency=event.adjacency), "epsilon", k
+        ),
     ),
 )

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["subtract", "products", "scores"]
+__all__ = ["products", "scores", "subtract"]
 
 Array = NDArray[np.float64]
 

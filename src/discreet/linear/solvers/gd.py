@@ -161,7 +161,10 @@ class GradientDescent(Descending):
         loss = self.problem.loss
         if loss.name not in kernels.KINDS:
             return lambda w: self._gradient(records, w)
-        rows, targets = records.rows.astype(np.float32), records.signs_or_targets(loss.name)  # however many: each row by itself
+        rows, targets = (
+            records.rows.astype(np.float32),
+            records.signs_or_targets(loss.name),
+        )  # however many: each row by itself
         norms = fused.lengths(rows)
         kind, width = kernels.KINDS[loss.name], float(getattr(loss, "width", 0.0))
         return lambda w: fused.gradient_sum(kind, rows, norms, targets, w[:, 0], width, self.bound)

@@ -79,7 +79,9 @@ class VarianceReduced(Descending):
         """Anchors and sampled differences; a count where the number of records is private."""
         anchor, difference = self._mechanism(self.bound).event, self._mechanism(self.bound * SHARE).event
         step = events.PoissonSampled(rate=self.rate, event=difference)
-        return self._with_count(self._under_its_adjacency(step) * self.steps + self._under_its_adjacency(anchor) * self.rounds)
+        return self._with_count(
+            self._under_its_adjacency(step) * self.steps + self._under_its_adjacency(anchor) * self.rounds
+        )
 
     @property
     def spread(self) -> float:

@@ -36,6 +36,6 @@ __all__ = [
     "Strategy",
     "Tree",
     "Workload",
-    "nuclear_bound",
     "noise_matrix",
+    "nuclear_bound",
 ]

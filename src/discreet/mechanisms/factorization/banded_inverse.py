@@ -106,7 +106,10 @@ def _loss(theta: Floats, workload: Workload, pattern: Pattern, measure: Measure)
     moved = shifted_sum(c, pattern)
     square = float(moved @ moved)
     back = toeplitz.transpose_product(c, 2 * shifted_sum_transpose(moved, pattern))  # T(a)⁻ᵀ = T(c)ᵀ
-    slope = toeplitz.transpose_product(c, back)[1:p] / square - toeplitz.transpose_product(w, 2 * weights * felt)[1:p] / error
+    slope = (
+        toeplitz.transpose_product(c, back)[1:p] / square
+        - toeplitz.transpose_product(w, 2 * weights * felt)[1:p] / error
+    )
     return float(np.log(error * square)), shares * (slope - shares @ slope)
 
 

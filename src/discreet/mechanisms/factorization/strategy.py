@@ -24,7 +24,7 @@ from discreet.mechanisms.factorization.participation import Bound, Pattern, matr
 from discreet.mechanisms.factorization.toeplitz import Floats
 from discreet.mechanisms.factorization.workload import Workload
 
-__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "squared_rows", "step_weights", "noise_matrix", "times"]
+__all__ = ["Measure", "Strategy", "ToeplitzStrategy", "minus", "noise_matrix", "squared_rows", "step_weights", "times"]
 
 Measure = Literal["mean", "max"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.events import Event
-from discreet.random.tap import heard, draw_output
+from discreet.random.tap import draw_output, heard
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.participation import Participation
 from discreet.training.sampling import Poisson, Sampler
