@@ -5,8 +5,8 @@ function that draws the output. Ordinarily that function is called and nothing e
 (``discreet.auditing.replay``) a listener sees the value, and may force the output of an earlier run instead.
 Random coins that belong to records (batch sampling) go through ``coins`` for the same reason.
 
-Write ``draw_output`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers of
-``discreet.random``, and say what it costs (``event=``, unless ``what`` has an ``event``).
+Write ``draw_output`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers
+of ``discreet.random``, and say what it costs (``event=``, unless ``what`` has an ``event``).
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
         raise mistake(
             f"Column {name!r} is {type(column).__name__}, but keys are Categories or Unlisted(), or computed with few "
             f"values, as by {how}; for ranges of a number, use histogram().",
-            f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by {groups}, "
-            "or declare it with categories = [...] or range = [first, last].",
+            f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by "
+            f"{groups}, or declare it with categories = [...] or range = [first, last].",
         )
     return Categories(_labels(domain))
 

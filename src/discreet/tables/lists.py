@@ -4,7 +4,8 @@ A parser in Python makes an object of every constant, which takes seconds for 10
 holds constants only is replaced by one constant that stands for it. Strings, quoted names and comments are stepped over
 whole.
 
->>> text, lists = take_out_lists("SELECT COUNT(*) FROM p WHERE a IN (1, -2.5) AND b IN ('x', 'it''s') AND c IN (1)", least=2)
+>>> query = "SELECT COUNT(*) FROM p WHERE a IN (1, -2.5) AND b IN ('x', 'it''s') AND c IN (1)"
+>>> text, lists = take_out_lists(query, least=2)
 >>> lists == {"list 0 of 1\\x00": [1.0, -2.5], "list 1 of 1\\x00": ["x", "it's"]}
 True
 >>> text.count("list"), "IN (1)" in text

@@ -23,7 +23,8 @@ class Measured:
 def measured_aggregates(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ...], tuple[Measured, ...]]:
     """The aggregates that meet noise, and for each that is asked for what it is read from.
 
-    >>> kept, read = measured_aggregates([Quantile("x", 0.5), Quantile("x", 0.9), Quantile("y", 0.5), Quantile("x", 0.5)])
+    >>> asked = [Quantile("x", 0.5), Quantile("x", 0.9), Quantile("y", 0.5), Quantile("x", 0.5)]
+    >>> kept, read = measured_aggregates(asked)
     >>> [one.name for one in kept], [(one.place, one.columns) for one in read]
     (['x_quantiles', 'y_median'], [(0, [0]), (0, [1]), (1, [0]), (0, [0])])
     """

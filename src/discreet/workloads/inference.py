@@ -10,10 +10,10 @@ cost no privacy. Consistency of sums needs no constraint, because every answer i
 
 **Projection never hurts.** Let C be convex and contain the truth x, and let p be the point of C nearest to an estimate
 z in some norm that comes from an inner product. Then ‖p - x‖ ≤ ‖z - x‖ in the same norm: the angle at p between z and
-any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells. ``constrained_inference`` takes
-M = W for a given workload: its total squared error never grows, in any run. Without one it takes M = A, the norm of the
-measurements, which is maximum likelihood under Gaussian noise but may worsen other queries: cut at zero, the noise on
-many empty cells has a bias that adds up in wide ranges.
+any point of C is at least 90°. So the norm decides what is protected. ``project`` takes M = I: cells.
+``constrained_inference`` takes M = W for a given workload: its total squared error never grows, in any run. Without one
+it takes M = A, the norm of the measurements, which is maximum likelihood under Gaussian noise but may worsen other
+queries: cut at zero, the noise on many empty cells has a bias that adds up in wide ranges.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def constrained_inference(
     round by round.
 
     >>> from discreet.workloads.trees import Hierarchy
-    >>> constrained_inference(Hierarchy(3, (1,), (1,)), np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)).tolist()
+    >>> noisy, facts = np.array([2.0, -1.0, 4.0]), Constraints(nonnegative=True)
+    >>> constrained_inference(Hierarchy(3, (1,), (1,)), noisy, facts).tolist()
     [2.0, 0.0, 4.0]
     """
     check(constraints, strategy.shape)
