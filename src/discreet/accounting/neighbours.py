@@ -1,8 +1,8 @@
 """From events to what an accountant prices: leaves restated for the neighbouring relation that was asked for.
 
-Replacing a record is removing one and adding another, so what is proved for one change of the data holds for a group
-of two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``for_group``. That route is closed inside a
-sample, where both records are sampled by one coin: the Gaussian has its own replace pair there, everything else is refused.
+Replacing a record is removing one and adding another, so what is proved for one change of the data holds for a group of
+two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``for_group``. That route is closed inside a sample,
+where both records are sampled by one coin: the Gaussian has its own replace pair there, everything else is refused.
 What a wrapper does instead is among its facts (:mod:`discreet.accounting.leaves`).
 A guarantee proved under replace never becomes one under add-remove, because it may reveal the number of records.
 """

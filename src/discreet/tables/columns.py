@@ -224,7 +224,7 @@ class Columns:
         return Field(field, kind=self._kind(name)), self.read(name) if gathered else self.raw(name)
 
     def late(self, number: int, name: str, totals: Any) -> Any:
-        """The groups of a key that count, of the engine's frame of all groups, where ``rows_with_group`` left them all."""
+        """The groups of a key that count, of the frame of all groups, where ``rows_with_group`` left them all."""
         if not self.is_checked_late(name):
             return totals
         engine, declared, key = self.source.engine, self.schema[name], f"k{number}"
