@@ -21,11 +21,11 @@ from sklearn.linear_model import LogisticRegression
 import discreet as dp
 from benchmarks import peers
 from discreet.datasets import mnist
-from discreet.pate import GPATE, Images
+from discreet.pate import GPATE, ImageLayout
 
 DELTA, EPSILONS, ROWS, SCALE = 1e-5, (1.0, 10.0), 5, 2
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "images"
-FACTS = Images(shape=(14, 14), bounds=(0, 255), labels=range(10))
+FACTS = ImageLayout(shape=(14, 14), bounds=(0, 255), labels=range(10))
 SETTINGS: dict[str, Any] = {
     "n_teachers": 500,
     "batch_size": 20,

@@ -18,7 +18,7 @@ from discreet.errors import BudgetExceeded
 from discreet.ledger import pricing, tree
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from searches import _cases
 
 DEPTH = 9
@@ -38,7 +38,7 @@ def retry(case: int, tried: Counter[str] | None = None) -> float:
     """The policy of a seed: the largest share of the delta that it loses."""
     rng, tried, closest = np.random.default_rng(case), Counter[str]() if tried is None else tried, 0.0
     terms, policy = _terms(rng), rng.integers(0, 2**31)
-    ends = _run(Node("book", terms), int(policy), (), 1.0, 0.0)
+    ends = _run(BookNode("book", terms), int(policy), (), 1.0, 0.0)
     tried["policies"] += 1
     tried["transcripts"] += len(ends)
     tried["raised"] += sum(stage.raised for _, _, stage in ends)
@@ -65,7 +65,7 @@ def _terms(rng: np.random.Generator) -> Terms:
     )
 
 
-def _run(node: Node, policy: int, answers: tuple[int, ...], p: float, loss: float) -> list[End]:
+def _run(node: BookNode, policy: int, answers: tuple[int, ...], p: float, loss: float) -> list[End]:
     coin = np.random.default_rng([policy, len(answers), sum(answer << i for i, answer in enumerate(answers))])
     if (asked := int(coin.integers(0, 6))) < 3:
         node = _raised(node, ((0.05, 0.0), (0.1, 0.02), (0.0, 0.05))[asked])
@@ -80,7 +80,7 @@ def _run(node: Node, policy: int, answers: tuple[int, ...], p: float, loss: floa
     ]
 
 
-def _raised(node: Node, increment: tuple[float, float]) -> Node:
+def _raised(node: BookNode, increment: tuple[float, float]) -> BookNode:
     try:
         return node.raised(*increment)
     except BudgetExceeded:

@@ -86,9 +86,9 @@ def test_choice_takes_words_only() -> None:
 
 def test_a_kind_that_is_let_in_without_a_rule_is_refused_by_each_rule() -> None:
     """What a new kind meets when its constructor knows it and the code behind does not."""
-    from discreet.linear.solvers.cd import CoordinateDescent, _Run
+    from discreet.linear.solvers.cd import CoordinateDescent, _CoordinateDescentRun
 
-    run = object.__new__(_Run)
+    run = object.__new__(_CoordinateDescentRun)
     run.plan = plan = object.__new__(CoordinateDescent)
     for field in dataclasses.fields(CoordinateDescent):
         object.__setattr__(plan, field.name, None)

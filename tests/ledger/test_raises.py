@@ -21,7 +21,7 @@ from discreet.errors import BudgetExceeded
 from discreet.ledger import ChainBroken, Ledger, LedgerError, pricing, tree
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from tests.ledger.tampering import by_hand
 
 TENTH = events.PureDP(epsilon=0.1)
@@ -271,7 +271,7 @@ def test_a_raise_beyond_the_ceiling_that_was_appended_by_hand_is_found(ledger: L
 # --------------------------------------------------------------
 
 
-def losses(node: Node, budget: int, p: float, loss: float) -> list[tuple[float, float, Stage]]:
+def losses(node: BookNode, budget: int, p: float, loss: float) -> list[tuple[float, float, Stage]]:
     """Every way an adaptive run may end: its probability with the record, its log-ratio, and where the book then
     stands.
 
@@ -295,7 +295,7 @@ def test_no_run_that_raises_when_it_likes_what_it_sees_loses_more_than_the_ceili
     """Exact, over every transcript of an adaptive run: the hockey-stick divergence at the ceiling,
     and each reading's own.
     """
-    start = Node("census", Terms(epsilon=0.8, delta=0.1, filter="renyi", max_epsilon=1.2, max_delta=0.2))
+    start = BookNode("census", Terms(epsilon=0.8, delta=0.1, filter="renyi", max_epsilon=1.2, max_delta=0.2))
     ends = losses(start, 11, 1.0, 0.0)
     assert sum(p for p, _, _ in ends) == pytest.approx(1.0)
     raised = sum(p for p, _, stage in ends if stage.raised)

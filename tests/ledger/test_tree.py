@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.ledger.amounts import NOTHING, ORDERS, Amounts
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node, advance, lineage
+from discreet.ledger.tree import BookNode, advance, lineage
 
 KINDS = {
     "b": "book",
@@ -45,7 +45,7 @@ def worst(name: str, charged: dict[str, list[Amounts]]) -> Amounts:
 
 @given(st.lists(st.tuples(st.sampled_from(CHARGEABLE), st.integers(0, 9), st.integers(0, 9)), max_size=25))
 def test_running_totals_are_the_worst_case_by_definition(charges: list[tuple[str, int, int]]) -> None:
-    nodes = {name: Node(name, Terms(epsilon=1.0, delta=0.0, kind=kind)) for name, kind in KINDS.items()}
+    nodes = {name: BookNode(name, Terms(epsilon=1.0, delta=0.0, kind=kind)) for name, kind in KINDS.items()}
     charged: dict[str, list[Amounts]] = {}
     for name, pure, renyi in charges:
         price = cost(pure, renyi)

@@ -25,7 +25,7 @@ from discreet.ledger.amounts import ORDERS, UNIT
 from discreet.ledger.integrity import IntegrityCheck
 from discreet.ledger.rules import BEFORE
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node, outcome
+from discreet.ledger.tree import BookNode, outcome
 from discreet.release import ONE_RECORD, Enforced, Operation
 from tests.ledger.tampering import by_hand, unguarded
 
@@ -491,7 +491,7 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
         connection.execute(sa.text("UPDATE discreet_books SET terms = :old"), {"old": old})
         by_hand(ledger, connection).append(book="old", kind="open", terms=old, rules=BEFORE)
         price = pricing.price(TENTH, dp.Adjacency.ADD_REMOVE)
-        said = {"rules": BEFORE, **outcome(Node("old", Terms.from_json(old), price, 1))}
+        said = {"rules": BEFORE, **outcome(BookNode("old", Terms.from_json(old), price, 1))}
         by_hand(ledger, connection).append(
             book="old", kind="charge", event=TENTH.to_json(), price=price.to_json(), **said
         )

@@ -53,9 +53,9 @@ def table(teachers: int = 4) -> Any:
     return TablePATE(FACTS, "y", asked, pate.GNMax(sigma=2.0), n_teachers=teachers)
 
 
-def answers(tested: bool = False) -> pate.Answers:
+def answers(tested: bool = False) -> pate.VoteAnswers:
     every = np.ones(4, bool)
-    return pate.Answers(np.array([0, 0, 2, 2]), every & tested, every)
+    return pate.VoteAnswers(np.array([0, 0, 2, 2]), every & tested, every)
 
 
 SMALL: dict[str, Any] = {"delta": 1e-6, "n_teachers": 4, "steps": 2, "batch_size": 3, "hidden": 8, "bins": 3}

@@ -183,7 +183,7 @@ def test_the_cost_shows_no_number_of_itself(priced):
 def parts_of(votes, counts, order):
     made = pate.SanitisedCost(
         aggregator=votes,
-        answers=pate.Answers(np.zeros(len(counts)), np.ones(len(counts), bool), np.ones(len(counts), bool)),
+        answers=pate.VoteAnswers(np.zeros(len(counts)), np.ones(len(counts), bool), np.ones(len(counts), bool)),
         order=order,
     )
     return made._margins(counts)

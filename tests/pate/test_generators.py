@@ -14,7 +14,7 @@ from discreet.mechanisms.budget import Budget
 from discreet.pate import GPATE, PATEGAN, Images
 from discreet.pate.ballots import Ballots
 from discreet.pate.discriminators import Parts, TeacherDiscriminators
-from discreet.pate.layouts import Table
+from discreet.pate.layouts import TableLayout
 from discreet.random import seeded
 from discreet.release import charged
 from discreet.synthesis import PrivateBins
@@ -147,14 +147,14 @@ def test_a_row_is_a_function_of_its_record_and_what_does_not_fit_is_left_out():
     images[1, 0, 0] = np.nan
     rows = facts.prepare((images, np.array([1, 1, 0, 7])))()
     assert rows.tolist() == [[0, 0.5, 1, 1, 0, 1], [0, 0.5, 1, 1, 1, 0]]
-    table = Table(Domain(dp.schema.Declaration(FACTS), 4))
+    table = TableLayout(Domain(dp.schema.Declaration(FACTS), 4))
     strange = {"age": [20, 999, "x"], "sex": ["f", "alien", "m"], "sick": ["no", "yes", "no"]}
     assert table.prepare(strange)().sum(axis=1).tolist() == [3.0, 3.0]  # the alien is nobody
 
 
 @pytest.mark.parametrize("target", [None, "sex", "sick"])
 def test_a_tables_rows_are_its_records_again_whichever_column_stands_last(target):
-    table = Table(Domain(dp.schema.Declaration(FACTS), 4), target).suited(TABLE)
+    table = TableLayout(Domain(dp.schema.Declaration(FACTS), 4), target).suited(TABLE)
     again = table.values(table.prepare(TABLE)(), seeded(1))
     assert list(again["sex"]) == TABLE["sex"]
     assert list(again["sick"]) == TABLE["sick"]

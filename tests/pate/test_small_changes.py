@@ -15,13 +15,13 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 
 from discreet.pate import GNMax, InteractiveGNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
-from discreet.pate.classifier import PATEClassifier, _Run, _shares  # noqa: E402
+from discreet.pate.classifier import PATEClassifier, _shares, _TeachingRun  # noqa: E402
 from discreet.pate.confident import _gaussian_test  # noqa: E402
 from discreet.pate.costs import _gaps, divergence  # noqa: E402
 from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
 from discreet.pate.g_pate import GPATE  # noqa: E402
 from discreet.pate.generating import GeneratorFit  # noqa: E402
-from discreet.pate.layouts import Images, Table  # noqa: E402
+from discreet.pate.layouts import Images, TableLayout  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402
 from discreet.pate.voting import Teachers, _with_seed  # noqa: E402
@@ -95,9 +95,9 @@ def test_a_student_learns_between_the_rounds_of_an_interactive_session_and_of_no
     interactive = InteractiveGNMax(sigma=2.0, sigma_threshold=2.0, threshold=5.0, queries=9, n_teachers=10)
     taught = []
     guess = SimpleNamespace(predict=lambda rows: np.zeros(len(rows)))
-    monkeypatch.setattr(_Run, "_student", lambda self, labels: taught.append(len(labels)) or guess)
+    monkeypatch.setattr(_TeachingRun, "_student", lambda self, labels: taught.append(len(labels)) or guess)
     for aggregator, lengths in ((interactive, [3, 6]), (plain, [])):
-        run = _Run(SimpleNamespace(rounds=3), None, aggregator, np.zeros((9, 1)), Streams(1))
+        run = _TeachingRun(SimpleNamespace(rounds=3), None, aggregator, np.zeros((9, 1)), Streams(1))
         answers, _ = run._answers(np.tile([10, 0], (9, 1)))
         assert len(answers.labels) == 9
         assert taught == lengths
@@ -124,7 +124,7 @@ def test_scores_of_two_classes_are_one_row_of_differences_and_of_three_a_row_eac
 
 def test_a_table_has_the_classes_of_its_target_or_none():
     domain = Domain(Declaration(Schema(a=Categories([1, 2, 3]), b=Categories([1, 2]))))
-    assert [Table(domain, target).classes for target in (None, "a", "b")] == [0, 3, 2]
+    assert [TableLayout(domain, target).classes for target in (None, "a", "b")] == [0, 3, 2]
 
 
 def test_rows_are_images_as_many_as_there_are():

@@ -19,7 +19,7 @@ from discreet.mechanisms.budget import Budget
 from discreet.pate import GNMax
 from discreet.pate.ballots import Ballots
 from discreet.pate.discriminators import Parts
-from discreet.pate.generating import Training
+from discreet.pate.generating import GeneratorTraining
 from discreet.random import Streams
 from tests.pate.generated import FACTS, IMAGES, KINDS, PICTURES, SMALL, TABLE, fewer, made
 
@@ -69,7 +69,7 @@ def test_04_the_number_of_teachers_and_the_sizes_of_batches_do_not_follow_from_t
     shapes = []
     for data in (PICTURES, PICTURES[:3]):
         rows = IMAGES.prepare(data)()
-        run = Training(kind(**SMALL), IMAGES, rows, Streams(1))
+        run = GeneratorTraining(kind(**SMALL), IMAGES, rows, Streams(1))
         shapes.append([run.teachers.votes(run.made(4)).shape, run.teachers._parts.batch(8, run.chance).shape])
     assert shapes[0] == shapes[1]
 
@@ -101,7 +101,7 @@ def test_06_samples_do_not_follow_frequencies_that_were_read_off_the_records(kin
 def test_07_a_teacher_learns_from_no_other_teachers_records(kind):
     rows, found = IMAGES.prepare(PICTURES)(), []
     for data in (rows, np.delete(rows, 3, 0)):
-        run = Training(kind(**SMALL), IMAGES, data, Streams(1))
+        run = GeneratorTraining(kind(**SMALL), IMAGES, data, Streams(1))
         run.teach()
         found.append(run.teachers._first.detach())
     assert sum(not torch.equal(a, b) for a, b in zip(*found, strict=True)) == 1
@@ -218,7 +218,7 @@ def test_18_training_ends_after_the_same_ballots_whatever_was_voted(kind, vote, 
 
 @each_kind
 def test_19_the_ballot_after_the_last_that_was_paid_for_is_refused(kind):
-    run = Training(kind(**SMALL), IMAGES, IMAGES.prepare(PICTURES)(), Streams(1))
+    run = GeneratorTraining(kind(**SMALL), IMAGES, IMAGES.prepare(PICTURES)(), Streams(1))
     votes = np.zeros((5, run.ballots.questions), int)
     for _ in range(2):
         run.noisy(votes)

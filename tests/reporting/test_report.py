@@ -22,7 +22,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import Book, Ledger, pricing, tree
 from discreet.ledger.amounts import exact
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from discreet.reporting import Finding, attacker, figures, pdf, report
 from tests.reporting.browser import Browser
 
@@ -261,7 +261,7 @@ COIN = 0.15  # the epsilon of the small coin; the large one has twice that
 def readings(small: int, large: int) -> list[float]:
     """What a book proves at each delta after so many coins of randomised response."""
     event = events.PureDP(epsilon=COIN) * small + events.PureDP(epsilon=2 * COIN) * large
-    node = tree.advance([Node("census", TERMS)], pricing.price(event, Adjacency.ADD_REMOVE))[0]
+    node = tree.advance([BookNode("census", TERMS)], pricing.price(event, Adjacency.ADD_REMOVE))[0]
     return [node.stage.read(exact(delta)).epsilon for delta in DELTAS]
 
 

@@ -141,5 +141,5 @@ def test_what_is_worth_it_is_measured_and_at_last_what_was_before(chosen, last, 
         codes=None,
         spending=None,
     )
-    learning._Run.improve(run, {}, 1.0, last=last)
+    learning._LearningRun.improve(run, {}, 1.0, last=last)
     assert found == measured

@@ -15,7 +15,7 @@ from discreet.random import seeded
 from discreet.tables import bounding
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.fixed_point import FINE
-from discreet.tables.passes import Pass
+from discreet.tables.passes import ScanPass
 from tests.tables import frames
 
 FALSE_ALARM = 1e-9
@@ -152,13 +152,13 @@ def test_the_scan_is_one_group_by_without_windows_or_joins():
     plain = frames.table([]).group_by("educ").mean("x")
     unit = frames.table([], unit="unit").group_by("educ").mean("x")
     for query in (plain, unit):
-        plan = query.rows.plan(Pass(sums=(("x", FINE),)))
+        plan = query.rows.plan(ScanPass(sums=(("x", FINE),)))
         assert "OVER (" not in plan.upper()
         assert "JOIN" not in plan.upper()
         assert "ORDER BY" not in plan.upper()
         assert plan.upper().count("GROUP BY") == (2 if query is unit else 1)
-    assert "min(" in unit.rows.plan(Pass(sums=(("x", FINE),)))
-    assert "md5" not in unit.rows.plan(Pass(sums=(("x", FINE),)))
+    assert "min(" in unit.rows.plan(ScanPass(sums=(("x", FINE),)))
+    assert "md5" not in unit.rows.plan(ScanPass(sums=(("x", FINE),)))
 
 
 def test_one_row_a_unit_unless_more_are_declared():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.auditing.strategies import awkward_floats
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
-from discreet.tables.passes import Pass
+from discreet.tables.passes import ScanPass
 
 ends = st.floats(-1e150, 1e150)
 grids = (
@@ -55,7 +55,7 @@ def test_the_engine_computes_the_same_steps(values, ends):
     from discreet.random import seeded
     from discreet.tables.bounding import SecretKey
 
-    found = rows.run(Pass(sums=(("x", FINE), ("x", COARSE))), SecretKey.draw(seeded(1))).stats
+    found = rows.run(ScanPass(sums=(("x", FINE), ("x", COARSE))), SecretKey.draw(seeded(1))).stats
     real = [x for x in values if x == x]
     for steps in (FINE, COARSE):
         grid = FixedPoint(bounds, steps)

@@ -41,12 +41,12 @@ from discreet.auditing._charges import covers_cost, size_of_noise, too_small
 from discreet.auditing._fresh import fresh as copied
 from discreet.auditing._outside import difference, leaves_new_file, trace_effects
 from discreet.auditing._same import Incomparable, same
-from discreet.auditing.transcript import Recorder, Replayer, ReplayError, Step, Transcript
+from discreet.auditing.transcript import NoisyStep, Recorder, Replayer, ReplayError, Transcript
 from discreet.events import Event
 from discreet.random.tap import listening
 from discreet.release import Release
 
-__all__ = ["ReplayError", "Step", "Transcript", "record", "replay"]
+__all__ = ["NoisyStep", "ReplayError", "Transcript", "record", "replay"]
 
 
 def record(operation: Callable[[Any], Any], data: Any) -> Transcript:
@@ -140,7 +140,7 @@ def _judge(first: Transcript, second: Transcript, allow: tuple[type[Exception], 
     _judge_noise(first.steps, seeded)
 
 
-def _judge_noise(steps: list[Step], seeded: bool) -> None:
+def _judge_noise(steps: list[NoisyStep], seeded: bool) -> None:
     sizes = []
     for position, step in enumerate(steps, 1):
         if not step.releases:

@@ -21,7 +21,7 @@ from discreet.events import Event, Exponential
 from discreet.random.source import watch_sources
 from discreet.random.tap import Norm
 
-__all__ = ["Recorder", "ReplayError", "Replayer", "Step", "Transcript"]
+__all__ = ["NoisyStep", "Recorder", "ReplayError", "Replayer", "Transcript"]
 
 
 class ReplayError(AssertionError):
@@ -29,7 +29,7 @@ class ReplayError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NoisyStep:
     """One meeting of a private value with noise: ``sources`` tells the kinds it was drawn from (see ``drawn_from``)."""
 
     what: str
@@ -51,7 +51,7 @@ class Step:
 class Transcript:
     """What an operation did on one data set: its steps, and how it ended. Holds private values: not for publication."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[NoisyStep] = field(default_factory=list)
     result: Any = None
     error: str | None = None
     traces: Traces = field(default_factory=Traces)
@@ -85,7 +85,7 @@ class Recorder:
             output = draw()
         cost = event if event is not None else getattr(what, "event", None)
         self.transcript.steps.append(
-            Step(str(what), before, norm, limit, _snapshot(output), cost, frozenset(kinds), isinstance(what, str))
+            NoisyStep(str(what), before, norm, limit, _snapshot(output), cost, frozenset(kinds), isinstance(what, str))
         )
         return output
 
@@ -132,7 +132,7 @@ class Replayer(Recorder):
                 "depends on the data."
             )
         before = self._first.steps[position]
-        moved = _compare(position + 1, before, Step(str(what), value, norm, limit, before.output))
+        moved = _compare(position + 1, before, NoisyStep(str(what), value, norm, limit, before.output))
         self.transcript.steps.append(before)
         if moved and before.releases and (once is None or not any(once is paid for paid in self._paid)):
             self._paid += [] if once is None else [once]
@@ -148,7 +148,7 @@ def _of_a_move(event: Event | None, share: float) -> Event | None:
     return replace(event, epsilon=event.epsilon * min(share, 1.0)) if isinstance(event, Exponential) else event
 
 
-def _compare(position: int, before: Step, now: Step) -> float:
+def _compare(position: int, before: NoisyStep, now: NoisyStep) -> float:
     """How far the value moves on the neighbour, as a share of what is declared; an error if it is too far."""
     head = f"Step {position} ({before.what})"
     if (before.what, before.norm) != (now.what, now.norm):

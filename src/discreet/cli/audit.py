@@ -114,7 +114,7 @@ def audit(
 
 
 @dataclass
-class _Asked:
+class _AuditRequest:
     """What is run on which neighbours, and how it is asked."""
 
     name: str
@@ -129,13 +129,13 @@ class _Asked:
     inputs: tuple[str | Path, ...] = ()
 
 
-def _of_options(schema: str | None, sql: str | None, target: str | None, budget: dict[str, Any]) -> _Asked:
+def _of_options(schema: str | None, sql: str | None, target: str | None, budget: dict[str, Any]) -> _AuditRequest:
     if schema is None or (sql is None) == (target is None):
         raise ValueError("Say what is audited: a TOML file, or --schema with --sql (a query) or --target (a fit).")
     return _query(schema, sql, budget) if sql is not None else _fit(schema, str(target), budget)
 
 
-def _of_file(file: Path) -> _Asked:
+def _of_file(file: Path) -> _AuditRequest:
     """What a file describes: one of three, and how it is audited."""
     from discreet.auditing.made_up import STATISTICS
 
@@ -180,17 +180,17 @@ def _delta(budget: dict[str, Any]) -> float:
     return float(given) if given is not None else 1e-6 if budget.get("rho") is not None else 0.0
 
 
-def _statistic(given: dict[str, Any]) -> _Asked:
+def _statistic(given: dict[str, Any]) -> _AuditRequest:
     from discreet.auditing.made_up import made_up_statistic
 
     name = _text("statistic", given, "name")
     facts = {key: value for key, value in given.items() if key != "name"}
     operation, data, neighbour = made_up_statistic(name, facts)
     adjacency = str(facts.get("adjacency", "add-remove"))
-    return _Asked(name, operation, data, neighbour, _delta(given), adjacency, trials=10_000)
+    return _AuditRequest(name, operation, data, neighbour, _delta(given), adjacency, trials=10_000)
 
 
-def _query(schema: str, sql: str, budget: dict[str, Any]) -> _Asked:
+def _query(schema: str, sql: str, budget: dict[str, Any]) -> _AuditRequest:
     from discreet.auditing.made_up import frame_read, made_up_table
     from discreet.tables import table
 
@@ -209,10 +209,12 @@ def _query(schema: str, sql: str, budget: dict[str, Any]) -> _Asked:
         )
         return made_up.parse(sql).operation(**budget)
 
-    return _Asked("query", operation, *made_up_table(declared), _delta(budget), read=frame_read, inputs=(schema,))
+    return _AuditRequest(
+        "query", operation, *made_up_table(declared), _delta(budget), read=frame_read, inputs=(schema,)
+    )
 
 
-def _fit(schema: str, target: str, budget: dict[str, Any]) -> _Asked:
+def _fit(schema: str, target: str, budget: dict[str, Any]) -> _AuditRequest:
     from discreet.auditing.made_up import made_up_table
     from discreet.linear.tabular import TableModel
 
@@ -224,10 +226,10 @@ def _fit(schema: str, target: str, budget: dict[str, Any]) -> _Asked:
     def read(model: Any) -> Any:
         return model.estimator.coef_, model.estimator.intercept_
 
-    return _Asked("fit", operation, *made_up_table(declared), delta, read=read, inputs=(schema,))
+    return _AuditRequest("fit", operation, *made_up_table(declared), delta, read=read, inputs=(schema,))
 
 
-def _print(asked: _Asked, found: Audit, json: bool) -> None:
+def _print(asked: _AuditRequest, found: Audit, json: bool) -> None:
     if json:
         told = {name: getattr(found, name) for name in ("lower", "claimed", "delta", "confidence", "trials", "method")}
         show.as_json({"audited": asked.name, **told, "adjacency": asked.adjacency, "violated": found.violated})

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.estimators.base import Plan
+from discreet.estimators.base import FitPlan
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import group_sums, noise_for
 from discreet.mechanisms import Budget
@@ -48,7 +48,7 @@ VARIANCE = 0.1  # that scores of a regression may have, on targets in [-1, 1]: t
 
 
 @dataclass(frozen=True)
-class Additive(Plan):
+class Additive(FitPlan):
     """Boosting rounds for one or several scores; ``classes`` is empty for regression."""
 
     bins: Bins

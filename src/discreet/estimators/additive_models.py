@@ -13,7 +13,7 @@ from discreet.encoding.containers import UnreadColumn
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, number, whole
 from discreet.estimators.additive import Additive, total
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.bins import Bins
 from discreet.release import ONE_RECORD
 
@@ -105,7 +105,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         return self._boosting(features, Labels(self.classes).declared)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -184,7 +184,7 @@ class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
         with np.errstate(all="ignore"):
             return np.clip((values - (low + high) / 2) / ((high - low) / 2), -1, 1)
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         self._ends()
         return self._boosting(features, np.empty(0))
 

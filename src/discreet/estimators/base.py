@@ -29,12 +29,12 @@ with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
     from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Fit", "Plan", "PrivateEstimator"]
+__all__ = ["EstimatorFit", "FitPlan", "PrivateEstimator"]
 
 FARTHEST = 1e100
 
 
-class Plan(ABC):
+class FitPlan(ABC):
     """What a fit will do, from public facts alone."""
 
     @property
@@ -65,7 +65,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         """What ``fit`` does for so many features."""
 
     def _check_targets(self, y: UnreadColumn) -> None:
@@ -105,9 +105,9 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged."""
         return self._plan(self._known_features(n_features)).event
 
-    def operation(self, n_features: int | None = None) -> Fit:
+    def operation(self, n_features: int | None = None) -> EstimatorFit:
         """Fitting this estimator, with its parameters of now, as an operation: ``release`` gives a fitted copy."""
-        return Fit(clone(self), self._known_features(n_features))
+        return EstimatorFit(clone(self), self._known_features(n_features))
 
     def _known_features(self, n_features: int | None) -> int:
         known = n_features or getattr(self, "n_features_in_", None) or declared_features(self.bounds)
@@ -120,7 +120,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, *, book: Chargeable | None = None) -> Any:
         """Fit privately. ``book`` is charged before a value is read."""
         rows = reading.check_features(self, X, declared=declared_features(self.bounds))
-        charged(Fit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
+        charged(EstimatorFit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
         return self
 
     def _table(self, X: Any) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Fit:
+class EstimatorFit:
     """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets.
 
     >>> from discreet.estimators import GaussianNB

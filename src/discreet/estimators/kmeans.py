@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.errors import extra, whole
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.sums import group_sums, in_ball, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
@@ -25,7 +25,7 @@ MOVE = 0.2  # of half the box's width; chosen on made-up clouds (``docs/decision
 
 
 @dataclass(frozen=True)
-class _Lloyd(Plan):
+class _Lloyd(FitPlan):
     """A record is in one cluster, with a count of 1 and a row of length at most 1: √2 in L2, 1 + √d in L1."""
 
     low: NDArray[np.float64]
@@ -134,7 +134,7 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         clusters, steps = whole("n_clusters", self.n_clusters, low=1), whole("n_iter", self.n_iter, low=1)
         reach = 1 + math.isqrt(features - 1) + 1  # √d, rounded up
         noise = noise_for(self._budget.part(1 / steps), reach, 2, clusters * (features + 1), self._movement)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.sums import group_sums, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
@@ -25,7 +25,7 @@ _PRIOR = 1 / 3  # the variance of a uniform feature on [-1, 1], which a class wi
 
 
 @dataclass(frozen=True)
-class _Moments(Plan):
+class _ClassMoments(FitPlan):
     """One vector for all classes. A record is in one class, with (1, x, x²) of every feature, all within [-1, 1]:
     1 + 2d in L1, √(1 + 2d) in L2.
     """
@@ -102,10 +102,10 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         classes, reach = Labels(self.classes).declared, 1 + 2 * features
         noise = noise_for(self._budget, reach, reach, len(classes) * reach, self._movement)
-        return _Moments(*self._sides(features), classes, noise)
+        return _ClassMoments(*self._sides(features), classes, noise)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of the classes' probabilities."""

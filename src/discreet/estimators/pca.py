@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.errors import extra, number, whole
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.sums import COARSE, cut, in_ball, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
 
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20  # rows whose products, of 2^24 parts each, add up exactly in d
 
 
 @dataclass(frozen=True)
-class _SecondMoments(Plan):
+class _SecondMoments(FitPlan):
     """A count, a sum and the upper triangle of Σ zzᵀ, for rows z of length at most 1.
 
     A record moves the count by 1, the sum by ‖z‖ ≤ 1 and the triangle by at most ‖zzᵀ‖ = ‖z‖² ≤ 1: √3 in L2 together.
@@ -116,7 +116,7 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         wanted = features if self.n_components is None else whole("n_components", self.n_components, low=1)
         if wanted > features:
             raise ValueError(f"n_components is {wanted}, but there are {features} features.")

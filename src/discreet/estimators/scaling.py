@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.encoding import features as reading
 from discreet.errors import extra, number
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import FINE, cut, group_sums, noise_for, scale_to_unit
 from discreet.release import ONE_RECORD
@@ -40,7 +40,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type
 
 
 @dataclass(frozen=True)
-class _Moments(Plan):
+class _ColumnMoments(FitPlan):
     """How many finite values each feature has, their sum and the sum of their squares, in units of [-1, 1].
 
     A record has at most (1, 1, 1) in each of d features: 3d in L1, √(3d) in L2.
@@ -101,9 +101,9 @@ class StandardScaler(_Scaler):
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         noise = noise_for(self._budget, 3 * features, 3 * features, 3 * features, self._movement)
-        return _Moments(*self._sides(features), noise)
+        return _ColumnMoments(*self._sides(features), noise)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Each record by itself, cut to the bounds first."""
@@ -115,7 +115,7 @@ class StandardScaler(_Scaler):
 
 
 @dataclass(frozen=True)
-class _Extremes(Plan):
+class _Extremes(FitPlan):
     """A histogram of each feature, of which a record is in one bin each: d in L1, √d in L2."""
 
     bins: Bins
@@ -186,7 +186,7 @@ class MinMaxScaler(_Scaler):
             )
         return low, high
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         self._range  # noqa: B018 - refuse now
         noise = noise_for(self._budget, features, features, features * (_BINS + 1), self._movement)
         return _Extremes(Bins.from_bounds(*self._sides(features), _BINS), noise)

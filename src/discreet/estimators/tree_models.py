@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.encoding import features as reading
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
-from discreet.estimators.base import Plan, PrivateEstimator
+from discreet.estimators.base import FitPlan, PrivateEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.trees import Forest, Greedy
 from discreet.release import ONE_RECORD
@@ -90,7 +90,7 @@ class DecisionTreeClassifier(_Trees):
         self.unit = unit
         self.random_state = random_state
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         return Greedy(*self._shape(features), self._depth(), self._budget, self._movement)
 
 
@@ -143,7 +143,7 @@ class RandomForestClassifier(_Trees):
         found = np.exp(scores - scores.max(axis=1, keepdims=True))
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
-    def _plan(self, features: int) -> Plan:
+    def _plan(self, features: int) -> FitPlan:
         trees, seed = whole("n_estimators", self.n_estimators, low=1), whole("split_seed", self.split_seed)
         depth = None if self.max_depth is None else self._depth()
         return Forest(*self._shape(features), trees, depth, self._budget, self._movement, seed)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.estimators.base import Plan
+from discreet.estimators.base import FitPlan
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import group_sums, noise_for
 from discreet.mechanisms import Budget
@@ -67,7 +67,7 @@ class Splits:
 
 
 @dataclass(frozen=True)
-class Forest(Plan):
+class Forest(FitPlan):
     """Random trees, and one noisy vector of all their leaves; without a depth, a noisy count first."""
 
     bins: Bins
@@ -134,7 +134,7 @@ class Forest(Plan):
 
 
 @dataclass(frozen=True)
-class Greedy(Plan):
+class Greedy(FitPlan):
     """A tree that is grown level by level from noisy histograms."""
 
     bins: Bins

@@ -8,12 +8,12 @@ from fractions import Fraction
 from discreet.events import Event
 from discreet.ledger import groups, tree
 from discreet.ledger.amounts import Amounts, Number, exact
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 
 __all__ = ["charge_path", "plan_prices"]
 
 
-def charge_path(path: list[Node], price: Amounts) -> list[Node] | None:
+def charge_path(path: list[BookNode], price: Amounts) -> list[BookNode] | None:
     """The books on the way up after they were charged; nothing if one of them cannot stand the price, or has answers
     that were seen before a plan."""
     moved = tree.advance(path, price)
@@ -25,7 +25,7 @@ def charge_path(path: list[Node], price: Amounts) -> list[Node] | None:
     return moved
 
 
-def plan_prices(path: list[Node], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
+def plan_prices(path: list[BookNode], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:
     """Prices at which the event can be a plan, cheapest in delta first; none where answers were already seen."""
     if any(node.stage.amounts.adaptive for node in path):
         return
@@ -38,7 +38,7 @@ def plan_prices(path: list[Node], event: Event, delta: float | None, rows: int =
         yield summed
 
 
-def _shares(path: list[Node]) -> list[Number]:
+def _shares(path: list[BookNode]) -> list[Number]:
     """Half and all of the delta left on the path, and of that left in the book itself: the books above a part may have
     none left and still bear it, when another part has paid as much."""
     lefts = [node.stage.limit.less(node.stage.amounts).delta for node in path if node.enforces]

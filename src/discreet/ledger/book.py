@@ -18,7 +18,7 @@ from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from discreet.ledger.units import Charged, charged_unit
 from discreet.release import ONE_RECORD, Operation, Release, charged
 
@@ -142,7 +142,7 @@ class Book:
         except UnsupportedEvent:
             return None
 
-    def _choose(self, path: list[Node], asked: _Asked) -> Amounts:
+    def _choose(self, path: list[BookNode], asked: _Asked) -> Amounts:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
         by a state that is a moment old is still right; an admission is checked again under the lock."""
         pricing.refuse_nonprivate(asked.event)
@@ -218,7 +218,7 @@ class Book:
         with self.ledger._read() as (connection, seen):
             return snapshot(connection, seen, self.name, ledger=self.ledger.name, at=at, newest=newest, points=points)
 
-    def _path(self) -> list[Node]:
+    def _path(self) -> list[BookNode]:
         with self.ledger._read(tree.lineage(self.name)) as (connection, seen):
             return tree.known_path(connection, seen.nodes, self.name)
 

@@ -32,7 +32,7 @@ from discreet.ledger import chain, schema, tree
 from discreet.ledger.chain import Entry, Tip
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.store import Store, Versions
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from discreet.ledger.verification import Replay
 from discreet.sessions import here
 
@@ -48,7 +48,7 @@ class Verified:
     with a seed. ``broken`` says why none of it can be relied on, where it was asked for anyway."""
 
     tip: Tip
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, BookNode]
     seeded: Mapping[str, int]
     broken: str = ""
 
@@ -126,7 +126,7 @@ class IntegrityCheck:
             self._check(connection, tip, names, known, write=False)
             return Verified(tip, self._replay.books_named(names), self._replay.seeds(names))
 
-    def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, Node]]:
+    def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, BookNode]]:
         """Inside the write transaction: the last entry, and the books of these names that there are; ``ChainBroken``
         if the ledger is not what was written. The names of all books above must be among them."""
         with self._lock, self._whole():

@@ -21,7 +21,7 @@ from discreet.ledger.integrity import IntegrityCheck, Verified
 from discreet.ledger.snapshot import Overview, overview
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from discreet.ledger.verification import Verification, verify
 from discreet.ledger.writing import Writing
 from discreet.release import ONE_RECORD
@@ -216,7 +216,7 @@ def _address(url: str | PathLike[str]) -> str:
     return f"sqlite:///{path}"
 
 
-def _remedy(there: Node, asked: Terms) -> str:
+def _remedy(there: BookNode, asked: Terms) -> str:
     """What to do about a book that exists with other terms: never to open a second budget for the same data."""
     terms, (epsilon, delta) = there.terms, (float(there.stage.epsilon), float(there.stage.delta))
     fixed = "Limits are fixed when a book is first opened"

@@ -19,7 +19,7 @@ from discreet.ledger.admission import charge_path, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.balance import balance
 from discreet.ledger.filters import overdraws_delta
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 
 __all__ = ["pure_only", "refusal"]
 
@@ -29,7 +29,7 @@ _CLOSE = 1 + 1e-4
 _DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 
-def refusal(path: list[Node], price: Amounts, label: str, rows: int = 1) -> str:
+def refusal(path: list[BookNode], price: Amounts, label: str, rows: int = 1) -> str:
     """What the analyst is told of a charge that the books on the way up do not admit."""
     if (price.pure == math.inf or price.delta) and (without := pure_only(path, label)):
         return without
@@ -40,7 +40,7 @@ def refusal(path: list[Node], price: Amounts, label: str, rows: int = 1) -> str:
     return f"{why} Nothing was released. {room} Use more noise, or ask the data owner to raise the limit."
 
 
-def _why(node: Node, named: str) -> str:
+def _why(node: BookNode, named: str) -> str:
     """What the charge would have done to the book, which stands here as if it had been admitted."""
     stage, delta = node.stage, float(node.stage.delta)
     if overdraws_delta(stage.limit, stage.amounts):
@@ -59,7 +59,7 @@ def _why(node: Node, named: str) -> str:
     return f"{named} would raise epsilon to {total:.3f} at delta={delta:g}, {above}."
 
 
-def pure_only(path: list[Node], label: str) -> str | None:
+def pure_only(path: list[BookNode], label: str) -> str | None:
     """The refusal of an event that needs a delta by the first book on the way up that has none;
     nothing if all have some.
     """
@@ -80,7 +80,7 @@ def _label_text(label: str) -> str:
 # --- what is left ---------------------------------------------------------------------------------------------------
 
 
-def _room(path: list[Node], refusing: Node, rows: int) -> str:
+def _room(path: list[BookNode], refusing: BookNode, rows: int) -> str:
     """What the refusing book has left, as one subtracts, and the largest releases that would be admitted now."""
     stage = refusing.stage
     _, _, left = balance(stage.read().epsilon, float(stage.epsilon))
@@ -94,7 +94,7 @@ def _room(path: list[Node], refusing: Node, rows: int) -> str:
     return f"{told} A release fits up to {', or '.join(filter(None, fits))}."
 
 
-def _fits(path: list[Node], event: Event, rows: int) -> bool:
+def _fits(path: list[BookNode], event: Event, rows: int) -> bool:
     """Whether a charge of the event would be admitted, as it is or as a plan."""
     adjacency: Adjacency = path[0].terms.adjacency
     try:
@@ -105,7 +105,7 @@ def _fits(path: list[Node], event: Event, rows: int) -> bool:
         return False
 
 
-def _largest(path: list[Node], family: Callable[[float], Event], delta: float, rows: int) -> str:
+def _largest(path: list[BookNode], family: Callable[[float], Event], delta: float, rows: int) -> str:
     """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon."""
     high = _LARGEST  # not the limit: with much of delta more than it may fit
     low = min(high, *(float(node.stage.epsilon) for node in path if node.enforces)) * _SMALLEST

@@ -17,7 +17,7 @@ from discreet.ledger.filters import Reading
 from discreet.ledger.integrity import Verified
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 
 __all__ = ["Overview", "Remaining", "Snapshot", "Spent", "Standing", "overview", "snapshot"]
 
@@ -62,7 +62,7 @@ class Standing:
     seeded: int = 0
 
     @staticmethod
-    def of(node: Node, seeded: int = 0) -> Standing:
+    def of(node: BookNode, seeded: int = 0) -> Standing:
         """The standing of a book in the tree."""
         return Standing(node.name, node.terms, node.stage, node.amounts, node.entries, seeded)
 
@@ -175,7 +175,7 @@ class _History:
 
     def __init__(self, name: str, step: int, newest: int) -> None:
         self._name, self._step = name, step
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, BookNode] = {}
         self.entries: deque[Entry] = deque(maxlen=newest)
         self.raises: list[Entry] = []
         self.first_charge: Entry | None = None
@@ -187,7 +187,7 @@ class _History:
         """The next entry of a book that was charged so often in all."""
         self.entries.append(entry)
         if entry.kind == "open":
-            self._nodes[entry.book] = Node(entry.book, Terms.from_json(entry.terms))
+            self._nodes[entry.book] = BookNode(entry.book, Terms.from_json(entry.terms))
         elif entry.kind == "raise":
             self._nodes[entry.book] = self._nodes[entry.book].raise_limit(*entry.increment)
             self.raises += [entry] if entry.book == self._name else []

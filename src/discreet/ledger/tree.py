@@ -19,7 +19,7 @@ from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import LARGEST, Terms
 
-__all__ = ["Node", "advance", "known_path", "lineage", "outcome", "parent", "parse", "path", "rows", "save"]
+__all__ = ["BookNode", "advance", "known_path", "lineage", "outcome", "parent", "parse", "path", "rows", "save"]
 
 
 _LISTED, _COMPARED = 5, 2000  # names in a message, and names that are looked at for it
@@ -33,7 +33,7 @@ _ADVANCE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class BookNode:
     """A book as the tree sees it: ``amounts`` is all it was ever charged, ``since`` what a raise began,
     if there was one.
     """
@@ -60,7 +60,7 @@ class Node:
         stage = self.stage
         return not self.enforces or admits(stage.limit, stage.amounts)
 
-    def raise_limit(self, epsilon: float, delta: float) -> Node:
+    def raise_limit(self, epsilon: float, delta: float) -> BookNode:
         """The book after its limit was raised by so much; beyond a declared ceiling it is refused."""
         stage = self.stage.next(epsilon, delta)
         if stage.delta >= 1:
@@ -86,14 +86,14 @@ def parent(name: str) -> str | None:
     return name.rpartition("/")[0] or None
 
 
-def known_path(connection: sa.Connection, nodes: Mapping[str, Node], name: str) -> list[Node]:
+def known_path(connection: sa.Connection, nodes: Mapping[str, BookNode], name: str) -> list[BookNode]:
     """The book and all above it, nearest first; of one that is not there it is said which are."""
     if any(each not in nodes for each in lineage(name)):
         raise LedgerError(absent(connection, name))
     return path(nodes, name)
 
 
-def path(found: Mapping[str, Node], name: str) -> list[Node]:
+def path(found: Mapping[str, BookNode], name: str) -> list[BookNode]:
     """The book and all above it, nearest first, from those that were found."""
     names = lineage(name)
     if missing := [name for name in names if name not in found]:
@@ -119,7 +119,7 @@ def rows(connection: sa.Connection, names: Iterable[str] | None = None) -> list[
     return list(connection.execute(_BY_NAME, {"names": list(names)}))
 
 
-def parse(row: sa.Row[Any]) -> Node:
+def parse(row: sa.Row[Any]) -> BookNode:
     """A book as its row in the table says."""
     try:
         terms, (amounts, since) = Terms.from_json(row.terms), _totals(row.amounts)
@@ -128,7 +128,7 @@ def parse(row: sa.Row[Any]) -> Node:
         raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.") from error
     if not isinstance(row.entries, int):
         raise ChainBroken(f"The row of book {row.name!r} cannot be read: it was edited.")
-    return Node(row.name, terms, amounts, row.entries, stage)
+    return BookNode(row.name, terms, amounts, row.entries, stage)
 
 
 def _totals(text: str) -> tuple[Amounts, str]:
@@ -137,13 +137,13 @@ def _totals(text: str) -> tuple[Amounts, str]:
     return Amounts.from_json(amounts), since
 
 
-def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
+def advance(nodes: Iterable[BookNode], price: Amounts) -> list[BookNode]:
     """The nodes after the nearest one is charged ``price``.
 
     A book above is charged what its sub-book is. A partition stands at the largest of its parts in each currency, so it
     advances only by what the part has beyond that. A book that was raised pays the whole price, also above a partition.
     """
-    moved: list[Node] = []
+    moved: list[BookNode] = []
     whole = price
     for node in nodes:
         if moved and node.terms.kind == "partition":
@@ -156,14 +156,14 @@ def advance(nodes: Iterable[Node], price: Amounts) -> list[Node]:
     return moved
 
 
-def outcome(node: Node) -> dict[str, str]:
+def outcome(node: BookNode) -> dict[str, str]:
     """What a book has proved where it stands, as an entry records it."""
     after = node.stage.read()
     return {"epsilon": repr(after.epsilon), "delta": repr(float(node.stage.delta)), "fraction": repr(after.fraction),
             "proof": after.proof}  # fmt: skip
 
 
-def save(connection: sa.Connection, nodes: Iterable[Node]) -> None:
+def save(connection: sa.Connection, nodes: Iterable[BookNode]) -> None:
     """Write the running totals."""
     for node in nodes:
         totals = node.amounts.to_json() + (f"\n{node.since.to_json()}" if node.since else "")

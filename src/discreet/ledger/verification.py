@@ -17,7 +17,7 @@ from discreet.ledger import chain, rules, tree
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 from discreet.ledger.units import suits
 
 __all__ = ["Replay", "Verification", "verify"]
@@ -56,7 +56,7 @@ class Replay:
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, BookNode] = {}
         self.seq, self.at, self.hash = 0, "", chain.GENESIS
         self._declaring = ""  # the partition whose parts come next
         self._ruled: set[str] = set()  # the books that were opened by a version that names its rules
@@ -112,11 +112,11 @@ class Replay:
         above = tree.lineage(entry.book)[1:]
         self._check_place(terms, entry.book, self.nodes[above[0]] if above else None)
         self._declaring = entry.book if terms.kind == "partition" else self._declaring if terms.kind == "part" else ""
-        self.nodes[entry.book] = Node(entry.book, terms)
+        self.nodes[entry.book] = BookNode(entry.book, terms)
         if entry.rules:
             self._ruled.add(entry.book)
 
-    def _check_place(self, terms: Terms, name: str, above: Node | None) -> None:
+    def _check_place(self, terms: Terms, name: str, above: BookNode | None) -> None:
         """Where a book may be: what ``Book.sub`` and ``Book.split`` make, and nothing else."""
         check_name(name.rsplit("/", 1)[-1])
         inside = above is not None and above.terms.kind == "partition"
@@ -160,7 +160,7 @@ class Replay:
         self._moved.add(entry.book)
         self._said[entry.book] = entry
 
-    def _way(self, entry: Entry) -> list[Node]:
+    def _way(self, entry: Entry) -> list[BookNode]:
         """The book of an entry and all above it."""
         self._declaring = ""
         if entry.book not in self.nodes:
@@ -170,7 +170,7 @@ class Replay:
             raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
         return path
 
-    def books_named(self, names: Iterable[str] | None = None) -> dict[str, Node]:
+    def books_named(self, names: Iterable[str] | None = None) -> dict[str, BookNode]:
         """The books of these names that there are, or all."""
         if names is None:
             return dict(self.nodes)
@@ -222,7 +222,7 @@ def _inherited_terms(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
     return terms.adjacency, terms.unit, terms.rows_per_unit, terms.filter
 
 
-def _same(stored: Node, replayed: Node) -> bool:
+def _same(stored: BookNode, replayed: BookNode) -> bool:
     """Equal, but for the reading at which a raise ended a stage: a float."""
     if stored.since is None or replayed.since is None:
         return stored == replayed

@@ -10,7 +10,7 @@ from discreet.ledger import chain, rules, schema, tree
 from discreet.ledger.amounts import NOTHING
 from discreet.ledger.chain import Entry, Tip
 from discreet.ledger.terms import Terms
-from discreet.ledger.tree import Node
+from discreet.ledger.tree import BookNode
 
 if TYPE_CHECKING:
     from discreet.ledger.ledger import Ledger
@@ -23,7 +23,7 @@ _BLANK = dict.fromkeys(("label", "event", "price", "terms", "epsilon", "delta", 
 class Writing:
     """The only writer of a ledger that was found to be what was written: ``nodes`` are the books it may change."""
 
-    def __init__(self, ledger: Ledger, connection: sa.Connection, last: Tip, nodes: dict[str, Node]) -> None:
+    def __init__(self, ledger: Ledger, connection: sa.Connection, last: Tip, nodes: dict[str, BookNode]) -> None:
         self.nodes = nodes
         self.entries: list[Entry] = []
         self._ledger = ledger
@@ -37,7 +37,7 @@ class Writing:
         self._connection.execute(sa.insert(schema.books), row | {"amounts": NOTHING.to_json()})
         self.append(book=name, kind="open", terms=terms.to_json())
 
-    def advance(self, moved: list[Node], **columns: str) -> Entry:
+    def advance(self, moved: list[BookNode], **columns: str) -> Entry:
         """Write where these books stand now, and the entry that says why, in the nearest of them."""
         tree.save(self._connection, moved)
         return self.append(book=moved[0].name, **tree.outcome(moved[0]), **columns)

@@ -17,7 +17,7 @@ from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadColumn
 from discreet.errors import extra
 from discreet.linear import solvers
-from discreet.linear.fitting import Fit
+from discreet.linear.fitting import LinearFit
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Map
@@ -31,7 +31,7 @@ with extra("sklearn"):
 __all__ = ["PrivateLinearModel"]
 
 
-class _Choice(NamedTuple):
+class _SolverChoice(NamedTuple):
     """The solver that will run, its name, and why it."""
 
     solver: Solver
@@ -100,11 +100,11 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         """
         return self._choice(self._known_features(n_features)).solver.event
 
-    def operation(self, n_features: int | None = None) -> Fit:
+    def operation(self, n_features: int | None = None) -> LinearFit:
         """Fitting this estimator, with its parameters of now, as an operation: ``release((X,
         y))`` gives a fitted copy.
         """
-        return Fit(clone(self), self._known_features(n_features))
+        return LinearFit(clone(self), self._known_features(n_features))
 
     def _known_features(self, n_features: int | None) -> int:
         if n_features is not None:
@@ -138,10 +138,10 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
             adjacency=Adjacency(self.adjacency),
         )
 
-    def _choice(self, features: int) -> _Choice:
+    def _choice(self, features: int) -> _SolverChoice:
         problem = self._problem(features)
         name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
-        return _Choice(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
+        return _SolverChoice(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
 
     # --- fitting -------------------------------------------------------------------------------------------------
 
@@ -153,10 +153,10 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
         """
         rows = features.check_features(self, X, declared=declared_features(self.bounds))
-        charged(Fit(self, rows.columns, in_place=True), (rows, y), book=book)
+        charged(LinearFit(self, rows.columns, in_place=True), (rows, y), book=book)
         return self
 
-    def _learn(self, choice: _Choice, mapping: Map, solution: Solution, rng: random.Rng) -> None:
+    def _learn(self, choice: _SolverChoice, mapping: Map, solution: Solution, rng: random.Rng) -> None:
         self.event_: events.Event = choice.solver.event
         self.adjacency_ = Adjacency(self.adjacency)
         self.solver_, self.solver_reason_ = choice.name, choice.reason

@@ -19,7 +19,7 @@ from discreet.release import Release, is_reproducible, unit_name
 with extra("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Fit"]
+__all__ = ["LinearFit"]
 
 _UNDECLARED = (
     "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
@@ -28,7 +28,7 @@ _UNDECLARED = (
 
 
 @dataclass(frozen=True)
-class Fit:
+class LinearFit:
     """The fit of an estimator to so many features. ``release((X, y))`` gives a fitted copy, or itself if ``in_place``.
 
     >>> import numpy as np

@@ -58,10 +58,10 @@ class Records:
     @property
     def keys(self) -> Sequence[bytes]:
         """Names of the records for sampling coins, made only when somebody asks."""
-        return _Keys(self)
+        return _ClassKeys(self)
 
 
-class _Keys(Sequence[bytes]):
+class _ClassKeys(Sequence[bytes]):
     def __init__(self, records: Records) -> None:
         self._records = records
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.scores import Selection
+from discreet.mechanisms.scores import ScoreSelection
 from discreet.random.tap import draw_output
 from discreet.release import Release
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential(Selection[int]):
+class Exponential(ScoreSelection[int]):
     r"""Chooses an index by scores, each of which one record moves by at most ``sensitivity``.
 
     Law: :math:`\Pr[i] \propto \mu_i \exp(\epsilon\, u_i / 2\Delta)` on scores rounded to a fine grid, sampled exactly:
@@ -49,7 +49,7 @@ class Exponential(Selection[int]):
     base_measure: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        Selection.__post_init__(self)
+        ScoreSelection.__post_init__(self)
         if self.base_measure is not None:
             store(self, base_measure=tuple(positive("base_measure", x) for x in self.base_measure))
 

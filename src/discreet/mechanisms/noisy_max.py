@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from discreet import events, random
 from discreet.errors import number, whole
-from discreet.mechanisms.scores import Selection
+from discreet.mechanisms.scores import ScoreSelection
 from discreet.random.tap import draw_output
 
 __all__ = ["NoisyMax"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyMax(Selection[int]):
+class NoisyMax(ScoreSelection[int]):
     r"""Chooses the index whose score plus Laplace noise is largest; one record moves each score by ≤ ``sensitivity``.
 
     Law: argmax of u_i + X_i with X_i the integer part of Laplace noise of scale 2Δ/ε (Δ/ε with ``monotone=True``),

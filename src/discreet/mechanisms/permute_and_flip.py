@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from discreet import events, random
 from discreet.errors import number, whole
-from discreet.mechanisms.scores import Selection
+from discreet.mechanisms.scores import ScoreSelection
 from discreet.random.tap import draw_output
 
 __all__ = ["PermuteAndFlip"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermuteAndFlip(Selection[int]):
+class PermuteAndFlip(ScoreSelection[int]):
     r"""Walks the candidates in random order, stopping at i with probability :math:`e^{\epsilon(u_i - u^*)/2\Delta}`.
 
     Equal in law to reporting the maximum after adding exponential noise of scale 2Δ/ε (Δ/ε with ``monotone=True``,

@@ -24,7 +24,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import slack, store
 from discreet.mechanisms.values import LARGEST, check_numbers, exact_number, numbers
 
-__all__ = ["ScoreGrid", "Selection"]
+__all__ = ["ScoreGrid", "ScoreSelection"]
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ def _check_line(shape: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection(Mechanism[T]):
+class ScoreSelection(Mechanism[T]):
     """A choice by scores, each of which one record moves by at most ``sensitivity``; ``monotone``: all the same way."""
 
     sensitivity: float = 1.0

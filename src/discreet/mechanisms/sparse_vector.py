@@ -36,7 +36,7 @@ from discreet.random.tap import draw_output
 from discreet.release import Chargeable, pay
 from discreet.sessions import PaidOnce, one_at_a_time
 
-__all__ = ["AboveThreshold", "Round", "Session", "SparseVector"]
+__all__ = ["AboveThreshold", "Round", "SparseVector", "ThresholdSession"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +213,9 @@ class SparseVector(Mechanism[list[int]]):
 
     def start(
         self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "sparse vector"
-    ) -> Session:
+    ) -> ThresholdSession:
         """A session of questions; ``book`` is charged for each round before it begins."""
-        return Session(self, random.as_rng(rng), book, label)
+        return ThresholdSession(self, random.as_rng(rng), book, label)
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly no sequence of numbers."""
@@ -232,7 +232,7 @@ class SparseVector(Mechanism[list[int]]):
         return found
 
 
-class Session(PaidOnce):
+class ThresholdSession(PaidOnce):
     """A run of the sparse vector technique."""
 
     def __init__(self, mechanism: SparseVector, rng: random.Rng, book: Chargeable | None, label: str) -> None:

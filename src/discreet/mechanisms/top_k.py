@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.scores import ScoreGrid, Selection
+from discreet.mechanisms.scores import ScoreGrid, ScoreSelection
 from discreet.random.tap import draw_output
 
 __all__ = ["TopK"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopK(Selection[NDArray[np.int64]]):
+class TopK(ScoreSelection[NDArray[np.int64]]):
     r"""Chooses ``k`` indices one after another, each by the exponential mechanism with ``epsilon``/k among those left.
 
     Equal in law to taking the k largest scores after adding Gumbel noise of scale 2Δk/ε once (Durfee and Rogers 2019).
@@ -36,7 +36,7 @@ class TopK(Selection[NDArray[np.int64]]):
 
     def __post_init__(self) -> None:
         store(self, k=whole("k", self.k, low=1))
-        Selection.__post_init__(self)
+        ScoreSelection.__post_init__(self)
 
     @property
     def _grid(self) -> ScoreGrid:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from discreet.pate.aggregation import Aggregator, Answers, GNMax, LNMax
+from discreet.pate.aggregation import Aggregator, GNMax, LNMax, VoteAnswers
 from discreet.pate.confident import ConfidentGNMax, InteractiveGNMax
 from discreet.pate.costs import DataDependentCost, data_dependent_cost
 from discreet.pate.sanitised import CostFigure, SanitisedCost
@@ -26,7 +26,6 @@ __all__ = [
     "GPATE",
     "PATEGAN",
     "Aggregator",
-    "Answers",
     "ConfidentGNMax",
     "CostFigure",
     "DataDependentCost",
@@ -37,6 +36,7 @@ __all__ = [
     "PATEClassifier",
     "SanitisedCost",
     "Teachers",
+    "VoteAnswers",
     "count_votes",
     "data_dependent_cost",
 ]

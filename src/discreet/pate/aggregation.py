@@ -43,7 +43,17 @@ from discreet.mechanisms.values import finite
 from discreet.release import Chargeable, pay
 from discreet.sessions import PaidOnce, one_at_a_time
 
-__all__ = ["NONE", "SOFT_UNIT", "Aggregator", "Answers", "GNMax", "LNMax", "Session", "check_counts", "gaussian_votes"]
+__all__ = [
+    "NONE",
+    "SOFT_UNIT",
+    "Aggregator",
+    "GNMax",
+    "LNMax",
+    "VoteAnswers",
+    "VotingSession",
+    "check_counts",
+    "gaussian_votes",
+]
 
 NONE = -1  # the label of a query that has no answer
 SOFT_UNIT = 2.0**-20  # of which shares of a vote are whole multiples, so that sums of them are exact
@@ -51,7 +61,7 @@ _CLASSES = 1 << 12  # the most that are paid for
 _ROOT_TWO = math.nextafter(math.sqrt(2), 2)
 
 
-class Answers(NamedTuple):
+class VoteAnswers(NamedTuple):
     """One entry a query: its label (-1: none), whether it was put to the test, whether the teachers answered it."""
 
     labels: NDArray[np.int64]
@@ -85,7 +95,7 @@ def check_counts(counts: Any, queries: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregator(Mechanism[Answers]):
+class Aggregator(Mechanism[VoteAnswers]):
     """Base of the aggregators: ``queries`` is how many may be asked, and is what the event counts.
 
     ``release(counts)`` answers all of them for that event. ``start(book=…)`` gives a session, which asks one query at a
@@ -100,7 +110,7 @@ class Aggregator(Mechanism[Answers]):
         """The noise of one answer."""
 
     @abstractmethod
-    def put(self, session: Session, votes: Any) -> int:
+    def put(self, session: VotingSession, votes: Any) -> int:
         """The label of one query, -1 for none; what it draws, it draws through the session."""
 
     @property
@@ -123,15 +133,15 @@ class Aggregator(Mechanism[Answers]):
 
     def start(
         self, rng: random.RngLike = None, book: Chargeable | None = None, label: str = "teachers' answer"
-    ) -> Session:
+    ) -> VotingSession:
         """A session of queries; ``book`` is charged for each test and each answer before it is made."""
-        return Session(self, random.as_rng(rng), book, label)
+        return VotingSession(self, random.as_rng(rng), book, label)
 
     def each(self, data: Any) -> list[Any]:
         """What ``put`` looks at, for each query."""
         return list(finite(np.asarray(data)))
 
-    def draw(self, data: Any, rng: random.Rng) -> Answers:
+    def draw(self, data: Any, rng: random.Rng) -> VoteAnswers:
         """A label a query; once every answer is used up, the rest has none and costs nothing."""
         session = self.start(rng)
         for votes in self.each(data):
@@ -139,7 +149,7 @@ class Aggregator(Mechanism[Answers]):
         return session.answers()
 
 
-class Session(PaidOnce):
+class VotingSession(PaidOnce):
     """Queries one at a time; what is asked next may depend on what was answered.
 
     >>> session = GNMax(sigma=2.0, queries=2).start(rng=1)
@@ -175,10 +185,10 @@ class Session(PaidOnce):
         self._told.append((label, self._tests > before[0], self._answers > before[1]))
         return label
 
-    def answers(self) -> Answers:
+    def answers(self) -> VoteAnswers:
         """All that was said so far."""
         table = np.array(self._told, np.int64).reshape(-1, 3)
-        return Answers(table[:, 0], table[:, 1].astype(bool), table[:, 2].astype(bool))
+        return VoteAnswers(table[:, 0], table[:, 1].astype(bool), table[:, 2].astype(bool))
 
     def test(self, mechanism: Mechanism[Any], value: float, threshold: float) -> bool:
         """Whether a noisy value reaches the threshold; charged first. For ``put``, inside ``ask``."""
@@ -220,7 +230,7 @@ class LNMax(Aggregator):
         """The noise of one answer."""
         return _laplace_votes(self.scale, self.unit)
 
-    def put(self, session: Session, votes: Any) -> int:
+    def put(self, session: VotingSession, votes: Any) -> int:
         """Always an answer."""
         return session.answer(self.answer, votes)
 
@@ -246,6 +256,6 @@ class GNMax(Aggregator):
         """The noise of one answer."""
         return gaussian_votes(self.sigma, self.unit)
 
-    def put(self, session: Session, votes: Any) -> int:
+    def put(self, session: VotingSession, votes: Any) -> int:
         """Always an answer."""
         return session.answer(self.answer, votes)

@@ -15,7 +15,7 @@ from discreet.encoding import features
 from discreet.encoding.containers import UnreadColumn, UnreadRows
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
-from discreet.pate.aggregation import NONE, Aggregator, Answers, GNMax
+from discreet.pate.aggregation import NONE, Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.costs import data_dependent_cost
 from discreet.pate.voting import Teachers, count_votes
@@ -225,7 +225,7 @@ class PATEFit:
             random.Streams(random.from_state(model.random_state if rng is None else rng)),
         )
         teachers.rehearse(queries)
-        run = _Run(model, teachers, aggregator, queries, streams)
+        run = _TeachingRun(model, teachers, aggregator, queries, streams)
 
         def fit_release() -> Release[Any]:
             run(rows, labels.codes(targets), identifiers)
@@ -237,7 +237,7 @@ class PATEFit:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _TeachingRun:
     """Votes, answers, student."""
 
     model: Any
@@ -259,7 +259,7 @@ class _Run:
         model.private_votes_ = data
         model.data_dependent_cost_ = data_dependent_cost(self.aggregator, data, answers)
 
-    def _answers(self, counts: NDArray[Any]) -> tuple[Answers, Any]:
+    def _answers(self, counts: NDArray[Any]) -> tuple[VoteAnswers, Any]:
         """What is said to the queries; with ``InteractiveGNMax``, part by part, with a student in between."""
         session = self.aggregator.start(self.streams.noise(0))
         interactive = isinstance(self.aggregator, InteractiveGNMax)

@@ -21,7 +21,7 @@ from discreet.mechanisms import Gaussian
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import double
 from discreet.mechanisms.values import check_numbers, finite, flat, numbers
-from discreet.pate.aggregation import NONE, SOFT_UNIT, Aggregator, Session, check_counts, gaussian_votes
+from discreet.pate.aggregation import NONE, SOFT_UNIT, Aggregator, VotingSession, check_counts, gaussian_votes
 
 __all__ = ["ConfidentGNMax", "InteractiveGNMax", "Tested"]
 
@@ -86,7 +86,7 @@ class ConfidentGNMax(Tested):
     [-1, 1]
     """
 
-    def put(self, session: Session, votes: Any) -> int:
+    def put(self, session: VotingSession, votes: Any) -> int:
         """An answer, if the test is passed."""
         if not session.test(self.test, float(np.max(votes)), self.threshold):
             return NONE
@@ -136,7 +136,7 @@ class InteractiveGNMax(Tested):
         """The counts of a query with the student's probabilities for it."""
         return list(zip(finite(np.asarray(data[0])), numbers(data[1]), strict=True))
 
-    def put(self, session: Session, votes: Any) -> int:
+    def put(self, session: VotingSession, votes: Any) -> int:
         """The teachers' answer where they contradict the student; its own class where it is sure."""
         counts, shares = finite(np.asarray(votes[0])), numbers(votes[1]).astype(np.float64)
         expected = np.round(self.n_teachers * np.clip(shares, 0, 1) / SOFT_UNIT) * SOFT_UNIT  # subtracted exactly

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.pate.aggregation import Aggregator, Answers, GNMax, LNMax
+from discreet.pate.aggregation import Aggregator, GNMax, LNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax, Tested
 
 __all__ = [
@@ -65,7 +65,7 @@ class DataDependentCost:
 
 
 def data_dependent_cost(
-    aggregator: Aggregator, data: Any, answers: Answers, orders: ArrayLike = ORDERS
+    aggregator: Aggregator, data: Any, answers: VoteAnswers, orders: ArrayLike = ORDERS
 ) -> DataDependentCost:
     """What ``answers`` cost of the ``data`` (the counts of all queries, or the pair of ``InteractiveGNMax``).
 
@@ -117,7 +117,7 @@ def log_wrong_laplace(counts: ArrayLike, scale: float) -> Array:
     return np.minimum(logsumexp(np.log(2 + behind) - math.log(4) - behind, axis=1), _cap(counts))
 
 
-def test_margins(aggregator: Tested, data: Any, answers: Answers) -> Array:
+def test_margins(aggregator: Tested, data: Any, answers: VoteAnswers) -> Array:
     """How far each tested query lies above the threshold, in deviations of the test's noise."""
     if isinstance(aggregator, InteractiveGNMax):
         counts, shares = data

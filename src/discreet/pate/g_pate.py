@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import choice, extra, number, positive, whole
-from discreet.pate.generating import TeacherGenerator, Training
-from discreet.pate.layouts import Layout, learnt_width
+from discreet.pate.generating import GeneratorTraining, TeacherGenerator
+from discreet.pate.layouts import RecordLayout, learnt_width
 
 with extra("torch"):
     import torch
@@ -58,7 +58,7 @@ class GPATE(TeacherGenerator):
         """Bins of a coordinate."""
         return whole("vote_bins", self.vote_bins, low=2)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: RecordLayout) -> None:
         """Refuse what is publicly wrong with the parameters."""
         super().check(layout)
         positive("reach", self.reach)
@@ -80,7 +80,7 @@ class GPATE(TeacherGenerator):
         ends = np.linspace(-self.reach, self.reach, self.options + 1)
         return np.asarray((ends[:-1] + ends[1:]) / 2)
 
-    def train(self, run: Training) -> None:
+    def train(self, run: GeneratorTraining) -> None:
         """Teachers, votes, generator, in turn."""
         width, edges = run.generator.learnt, torch.as_tensor(self.edges, dtype=torch.float32)
         for _ in range(self.steps):

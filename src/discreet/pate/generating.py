@@ -19,7 +19,7 @@ from discreet.mechanisms.budget import Budget
 from discreet.pate.ballots import Ballots
 from discreet.pate.discriminators import Parts, TeacherDiscriminators
 from discreet.pate.generators import Generator, GeneratorModel, chance_of
-from discreet.pate.layouts import Images, Layout, Rows, Table
+from discreet.pate.layouts import Images, RecordLayout, Rows, TableLayout
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, unit_name
 from discreet.schema import Declaration, Schema, as_declaration
@@ -29,7 +29,7 @@ from discreet.synthesis.learning import Progress
 with extra("torch"):
     import torch
 
-__all__ = ["GeneratorFit", "TeacherGenerator", "Training"]
+__all__ = ["GeneratorFit", "GeneratorTraining", "TeacherGenerator"]
 
 _KEY, _START, _COINS, _TEACHERS = range(4)  # public streams
 
@@ -80,7 +80,7 @@ class TeacherGenerator(ABC):
         """How many answers a question has."""
 
     @abstractmethod
-    def train(self, run: Training) -> None:
+    def train(self, run: GeneratorTraining) -> None:
         """All steps; sees records through ``run.noisy`` alone."""
 
     def ballots(self) -> Ballots:
@@ -96,7 +96,7 @@ class TeacherGenerator(ABC):
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``GeneratorModel``."""
         if isinstance(schema, Images):
             return GeneratorFit(self._settings(), schema, progress)
-        table = Table(Domain(as_declaration(schema), self.bins, whole=tuple(self.whole)), self.target)
+        table = TableLayout(Domain(as_declaration(schema), self.bins, whole=tuple(self.whole)), self.target)
         return GeneratorFit(self._settings(), table, progress)
 
     def fit(
@@ -125,7 +125,7 @@ class TeacherGenerator(ABC):
             raise ValueError(f"This {type(self).__name__} is not fitted yet: call fit(data, schema=...) first.")
         return self.model_.sample(n, rng)
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: RecordLayout) -> None:
         """Refuse what is publicly wrong with the parameters."""
         for name in ("n_teachers", "hidden", "latent", "teacher_hidden", "teacher_steps", "teacher_batch"):
             whole(name, getattr(self, name), low=1)
@@ -142,7 +142,7 @@ class GeneratorFit:
     """The fit of a generator: ``release(data)`` gives a ``GeneratorModel``."""
 
     settings: TeacherGenerator
-    layout: Layout
+    layout: RecordLayout
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -173,7 +173,7 @@ class GeneratorFit:
         layout, read, streams = self.layout.for_container(data), self.layout.prepare(data), Streams(rng)
 
         def run() -> Release[GeneratorModel]:
-            training = Training(self.settings, layout, read(), streams, self.progress)
+            training = GeneratorTraining(self.settings, layout, read(), streams, self.progress)
             self.settings.train(training)
             model = GeneratorModel(training.generator, layout, self._statement(streams.reproducible))
             return Release(model, self.event, reproducible=streams.reproducible, label=self.label, unit=self.unit)
@@ -192,11 +192,16 @@ class GeneratorFit:
         }
 
 
-class Training:
+class GeneratorTraining:
     """One run: a generator, teachers, and the only way from the teachers to the generator, ``noisy``."""
 
     def __init__(
-        self, settings: TeacherGenerator, layout: Layout, rows: Rows, streams: Streams, progress: Progress | None = None
+        self,
+        settings: TeacherGenerator,
+        layout: RecordLayout,
+        rows: Rows,
+        streams: Streams,
+        progress: Progress | None = None,
     ) -> None:
         self._settings, self._streams, self._progress, self._asked = settings, streams, progress, 0
         self.ballots, self.chance = settings.ballots(), chance_of(streams.public(_COINS))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra, whole
-from discreet.pate.layouts import Layout, learnt_width
+from discreet.pate.layouts import RecordLayout, learnt_width
 from discreet.random import Rng, RngLike, as_rng
 
 with extra("torch"):
@@ -37,7 +37,7 @@ class Generator(nn.Module):
     that discriminators meet rows of the same form as records are.
     """
 
-    def __init__(self, layout: Layout, latent: int, hidden: int) -> None:
+    def __init__(self, layout: RecordLayout, latent: int, hidden: int) -> None:
         super().__init__()
         self.numbers, self.groups, self.even = layout.numbers, layout.groups, layout.even
         self.latent, self.learnt = latent, learnt_width(layout)
@@ -79,7 +79,7 @@ class GeneratorModel:
     """A trained generator with its layout. It may be published."""
 
     generator: Generator = field(repr=False)
-    layout: Layout = field(repr=False)
+    layout: RecordLayout = field(repr=False)
     statement: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def sample(self, n: int, rng: RngLike = None) -> Any:

@@ -26,12 +26,12 @@ from discreet.release import Enforced
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind, as_frame, kind_of_frame
 
-__all__ = ["Images", "Layout", "Rows", "Table", "learnt_width"]
+__all__ = ["Images", "RecordLayout", "Rows", "TableLayout", "learnt_width"]
 
 Rows = NDArray[np.float32]
 
 
-class Layout(Protocol):
+class RecordLayout(Protocol):
     """What a row consists of, how records are read as rows, and made of them."""
 
     @property
@@ -63,7 +63,7 @@ class Layout(Protocol):
         """Refuse what is publicly wrong, read nothing, and return what reads."""
         ...
 
-    def for_container(self, data: Any) -> Layout:
+    def for_container(self, data: Any) -> RecordLayout:
         """The layout that gives records back in the container they came in."""
         ...
 
@@ -72,13 +72,13 @@ class Layout(Protocol):
         ...
 
 
-def learnt_width(layout: Layout) -> int:
+def learnt_width(layout: RecordLayout) -> int:
     """How many entries of a row a generator learns: all but a last group that is drawn evenly."""
     return layout.numbers + sum(layout.groups[:-1] if layout.even else layout.groups)
 
 
 @dataclass(frozen=True)
-class Table:
+class TableLayout:
     """Rows of a table: a group a column, that of ``target`` last."""
 
     domain: Domain
@@ -126,7 +126,7 @@ class Table:
 
         return rows
 
-    def for_container(self, data: Any) -> Table:
+    def for_container(self, data: Any) -> TableLayout:
         """Frames of the kind that was given."""
         return replace(self, kind=kind_of_frame(data))
 

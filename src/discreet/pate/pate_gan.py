@@ -9,8 +9,8 @@ import numpy as np
 
 from discreet.errors import choice, extra, whole
 from discreet.pate.discriminators import cross_with_class, crossed_width
-from discreet.pate.generating import TeacherGenerator, Training
-from discreet.pate.layouts import Layout
+from discreet.pate.generating import GeneratorTraining, TeacherGenerator
+from discreet.pate.layouts import RecordLayout
 
 with extra("torch"):
     import torch
@@ -59,14 +59,14 @@ class PATEGAN(TeacherGenerator):
         """Generated, or a record."""
         return 2
 
-    def check(self, layout: Layout) -> None:
+    def check(self, layout: RecordLayout) -> None:
         """Refuse what is publicly wrong with the parameters."""
         super().check(layout)
         for name in ("student_hidden", "student_steps", "generator_steps", "memory"):
             whole(name, getattr(self, name), low=1)
         choice("votes", self.votes, dict.fromkeys(("hard", "share")))
 
-    def train(self, run: Training) -> None:
+    def train(self, run: GeneratorTraining) -> None:
         """Teachers, votes, student, generator, in turn."""
         student = _Student(self, run)
         for _ in range(self.steps):
@@ -89,7 +89,7 @@ class PATEGAN(TeacherGenerator):
 class _Student:
     """A discriminator of generated rows with the labels that were released for them."""
 
-    def __init__(self, settings: PATEGAN, run: Training) -> None:
+    def __init__(self, settings: PATEGAN, run: GeneratorTraining) -> None:
         self._classes = run.generator.classes
         width = crossed_width(run.generator.width, self._classes)
         with torch.random.fork_rng(devices=[]):

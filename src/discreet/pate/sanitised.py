@@ -16,7 +16,7 @@ from discreet.mechanisms import Laplace, SmoothSensitivity
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.pate import smooth
-from discreet.pate.aggregation import Aggregator, Answers, GNMax
+from discreet.pate.aggregation import Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax, Tested
 from discreet.pate.costs import data_dependent_cost, log_wrong, test_margins
 
@@ -63,7 +63,7 @@ class SanitisedCost(Mechanism[CostFigure]):
     """
 
     aggregator: Aggregator
-    answers: Answers
+    answers: VoteAnswers
     order: float
     epsilon: float = 0.5
     delta: float = 1e-6

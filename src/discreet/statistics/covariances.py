@@ -18,7 +18,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["Covariance", "covariance"]
 
@@ -27,7 +27,7 @@ _ROOT_TWO = Fraction(math.sqrt(2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Covariance(Additive):
+class Covariance(AdditiveStatistic):
     r"""The covariance matrix (divided by n) of columns with public ``bounds``, one pair for each column.
 
     With z in [-1, 1]^d the place of a record between its bounds and y = (1, z), the matrix Σ y·yᵀ holds the number of

@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Additive, NoisyTotals
+from discreet.statistics.statistic import AdditiveStatistic, NoisyTotals
 
 __all__ = ["Cdf", "Histogram", "cdf", "histogram"]
 
@@ -77,7 +77,7 @@ class Histogram(NoisyTotals):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cdf(Additive):
+class Cdf(AdditiveStatistic):
     """The share of records below each upper edge of public ``bins``; the last is 1. Records beyond an end count there.
 
     The noisy histogram is added up from the left, divided by its total, and projected on what a distribution function

@@ -16,13 +16,13 @@ from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics import errors
 from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
-from discreet.statistics.statistic import Additive, public_size
+from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Mean", "binary_mean", "mean", "mean_of_pairs"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean(Additive):
+class Mean(AdditiveStatistic):
     r"""The mean of the records, each moved to the nearest of ``bounds`` = (L, U) if it lies beyond them.
 
     **The number of records is private** (add-remove, zero-out). The pair

@@ -16,7 +16,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.partition import Partition
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["Bounds", "bounds", "bounds_of_counts", "powers"]
 
@@ -39,7 +39,7 @@ def bounds_of_counts(noisy: NDArray[Any], edges: tuple[float, ...], threshold: f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds(Additive):
+class Bounds(AdditiveStatistic):
     """Powers of two between which nearly all records lie, for sums and means that need bounds.
 
     Records are counted between the powers of two from 2^``smallest`` to 2^``largest`` of either sign, and zero; what

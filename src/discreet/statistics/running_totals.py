@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from discreet.errors import number, whole
 from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.mechanisms.factorization import Banded, Strategy, Tree, Workload, toeplitz
-from discreet.statistics.statistic import Additive
+from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["STEPS", "Method", "RunningTotals", "period_of"]
 
@@ -37,7 +37,7 @@ _MOST_ROOTS, _MOST = 1 << 13, 1 << 20  # periods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTotals(Additive):
+class RunningTotals(AdditiveStatistic):
     """Running totals over ``periods`` periods, numbered from 0; a record in none of them is left out.
 
     ``method`` is "tree", for which a record counts in about log2 n nodes, or "square-root", which needs Gaussian noise

@@ -22,7 +22,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import Rng
 from discreet.statistics.records import check_column
 
-__all__ = ["Additive", "NoisyTotals", "Statistic", "public_size"]
+__all__ = ["AdditiveStatistic", "NoisyTotals", "Statistic", "public_size"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Statistic(Mechanism[Any]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Additive(Statistic):
+class AdditiveStatistic(Statistic):
     """A function of a few totals over the records, to which noise is added together."""
 
     @property
@@ -88,7 +88,7 @@ class Additive(Statistic):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoisyTotals(Additive):
+class NoisyTotals(AdditiveStatistic):
     """Totals that are the answer themselves, so that the error is the noise's."""
 
     def error(self, confidence: float = 0.95) -> float:

@@ -15,7 +15,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
-from discreet.statistics.statistic import Additive, public_size
+from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Variance", "variance", "variance_of_triples"]
 
@@ -23,7 +23,7 @@ _ONE = 1 << BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variance(Additive):
+class Variance(AdditiveStatistic):
     r"""The variance (divided by n, not n - 1) of the records, each moved to the nearest of ``bounds`` = (L, U).
 
     **The number of records is private.** With t the place of a record between its bounds, the three totals of

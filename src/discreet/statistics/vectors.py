@@ -17,7 +17,7 @@ from discreet.mechanisms.parameters import store
 from discreet.random import RngLike, exact_sum
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.statistics.records import check_rows, check_size, rows
-from discreet.statistics.statistic import Additive, public_size
+from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["MOST_DIMENSIONS", "VectorMean", "vector_mean"]
 
@@ -27,7 +27,7 @@ MOST_DIMENSIONS = 1 << 20  # dimensions for which that holds with room to spare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorMean(Additive):
+class VectorMean(AdditiveStatistic):
     r"""The mean of rows in ``dimension`` dimensions, each shortened to ``norm`` (Euclidean) if it is longer.
 
     **Number of rows private.** Σ x/norm and w·(number of rows) are released together with Gaussian noise: one row moves

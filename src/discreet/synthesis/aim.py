@@ -19,9 +19,9 @@ from discreet.schema import Declaration, Schema, as_declaration
 from discreet.synthesis.dates import declared_dates, with_dates
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import kind_of_frame
-from discreet.synthesis.learning import Engine, Progress, learn
+from discreet.synthesis.learning import Progress, TableEngine, learn
 from discreet.synthesis.model import Model
-from discreet.synthesis.plan import Explanation, Plan, workload_of
+from discreet.synthesis.plan import SynthesisExplanation, SynthesisPlan, workload_of
 
 _ENGINES = {
     "residual": ("discreet.synthesis.learning", "rake_tables"),
@@ -94,7 +94,7 @@ class AIM:
         domain = Domain(
             facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole), tuple(dates)
         )
-        plan = Plan(
+        plan = SynthesisPlan(
             domain,
             workload_of(domain, self.workload),
             Budget(epsilon=self.epsilon, delta=self.delta, noise="gaussian"),
@@ -104,7 +104,7 @@ class AIM:
         )
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
 
-    def explain(self, schema: Schema | Declaration | str | PathLike[str], n: int) -> Explanation:
+    def explain(self, schema: Schema | Declaration | str | PathLike[str], n: int) -> SynthesisExplanation:
         """What a fit to about ``n`` records costs, and which error its noise alone brings; reads nothing."""
         return self.operation(schema).plan.explain(n)
 
@@ -156,7 +156,7 @@ class AIM:
 class SynthesisFit:
     """The fit of a synthesiser: ``release(data)`` gives a ``Model``."""
 
-    plan: Plan
+    plan: SynthesisPlan
     engine: str = "residual"
     claimed: str = ONE_RECORD
     progress: Progress | None = field(default=None, repr=False, compare=False)
@@ -196,9 +196,9 @@ class SynthesisFit:
 
         return run
 
-    def _engine(self) -> Engine:
+    def _engine(self) -> TableEngine:
         home, name = choice("engine", self.engine, _ENGINES)
-        engine: Engine = getattr(importlib.import_module(home), name)
+        engine: TableEngine = getattr(importlib.import_module(home), name)
         return engine
 
     def _statement(self, reproducible: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.random import Rng
 from discreet.synthesis.counting import Codes, Columns
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["draw_codes", "most_rows"]
 
@@ -30,7 +30,7 @@ def most_rows(columns: int) -> int:
     return _MOST_ENTRIES // max(columns, 1)
 
 
-def draw_codes(tree: Tree, tables: Sequence[Floats], rows: int, rng: Rng) -> Codes:
+def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng) -> Codes:
     """So many records, one row a column.
 
     >>> from discreet.random import seeded

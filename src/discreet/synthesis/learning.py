@@ -21,51 +21,53 @@ from discreet.synthesis.counting import Codes, Columns, counts
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes
 from discreet.synthesis.evidence import Evidence
-from discreet.synthesis.plan import Plan
+from discreet.synthesis.plan import SynthesisPlan
 from discreet.synthesis.raking import Target, rake
 from discreet.synthesis.spending import Spending, error_of
 from discreet.synthesis.structural_zeros import possible_in
-from discreet.synthesis.trees import Tree, junction_tree
+from discreet.synthesis.trees import JunctionTree, junction_tree
 
-__all__ = ["Engine", "Progress", "learn", "rake_tables"]
+__all__ = ["Progress", "TableEngine", "learn", "rake_tables"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
 _DRAWN = 1 << 18  # records that the model draws to be compared with the data: a speed knob
 
 
-class Engine(Protocol):
+class TableEngine(Protocol):
     """Fits the tables of a tree's cliques to noisy counts; reads no record."""
 
     def __call__(
-        self, tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
+        self, tree: JunctionTree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
     ) -> list[Floats]:
         """The tables, which agree and add up to the total."""
         ...
 
 
 def rake_tables(
-    tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
+    tree: JunctionTree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
 ) -> list[Floats]:
     """The engine "residual": raking, longer in the last round."""
     return rake(tree, targets, total, possible=possible, sweeps=100 if last else 60, tolerance=1e-4)
 
 
 def learn(
-    plan: Plan, rows: Encoded, streams: Streams, engine: Engine, progress: Progress | None = None
-) -> tuple[Domain, Tree, list[Floats]]:
+    plan: SynthesisPlan, rows: Encoded, streams: Streams, engine: TableEngine, progress: Progress | None = None
+) -> tuple[Domain, JunctionTree, list[Floats]]:
     """A domain whose bins are chosen, a tree, and the tables of its cliques."""
-    run = _Run(plan, rows, streams, engine, progress or (lambda share, stage: None))
+    run = _LearningRun(plan, rows, streams, engine, progress or (lambda share, stage: None))
     run.columns()
     run.pairs()
     run.sets()
     return run.domain, run.tree, run.tables
 
 
-class _Run:
+class _LearningRun:
     """One fit: what was measured so far, and the model of it."""
 
-    def __init__(self, plan: Plan, rows: Encoded, streams: Streams, engine: Engine, progress: Progress) -> None:
+    def __init__(
+        self, plan: SynthesisPlan, rows: Encoded, streams: Streams, engine: TableEngine, progress: Progress
+    ) -> None:
         self.plan, self.streams, self.engine, self.progress = plan, streams, engine, progress
         self.spending = Spending(plan.rho, plan.adjacency, streams)
         self.domain = self._choose_bins(rows)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from discreet.errors import extra
 from discreet.synthesis.counting import Columns
 from discreet.synthesis.raking import Target
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 with extra("mbi"):
     import jax
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 
 def estimate_tables(
-    tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
+    tree: JunctionTree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], last: bool
 ) -> list[Floats]:
     """The tables of the tree's cliques, which agree and add up to the total."""
     with jax.enable_x64(True), warnings.catch_warnings():
@@ -66,7 +66,7 @@ def estimate_tables(
     return [table * (total / max(float(table.sum()), 1e-250)) for table in tables]
 
 
-def _impossible(tree: Tree, possible: Sequence[Floats | None]) -> Iterator[tuple[Columns, NDArray[np.int64]]]:
+def _impossible(tree: JunctionTree, possible: Sequence[Floats | None]) -> Iterator[tuple[Columns, NDArray[np.int64]]]:
     """For each clique with structural zeros, the columns that they concern, and the cells, one a row."""
     for clique, mask in zip(tree.cliques, possible, strict=True):
         if mask is not None:

@@ -27,7 +27,7 @@ from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes, most_rows
 from discreet.synthesis.frames import Kind, as_frame
 from discreet.synthesis.raking import marginal
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["Model"]
 
@@ -40,7 +40,7 @@ class Model:
     """Expected counts for each clique of a tree; ``kind`` is the kind of frame that ``sample`` gives."""
 
     domain: Domain
-    tree: Tree = field(repr=False)
+    tree: JunctionTree = field(repr=False)
     tables: Sequence[Floats] = field(repr=False)
     kind: Kind = "polars"
     statement: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -131,7 +131,7 @@ class Model:
         return clique, table / safe
 
 
-def _times(tree: Tree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:
+def _times(tree: JunctionTree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:
     every = tuple(sorted({*kept, *more}))
     if math.prod(tree.shape(every)) > _MOST_CELLS:
         raise ValueError(

@@ -26,7 +26,7 @@ from discreet.synthesis.structural_zeros import something_is_possible
 from discreet.synthesis.trees import junction_tree, tree_cells
 from discreet.workloads.marginals import subsets
 
-__all__ = ["Explanation", "Plan"]
+__all__ = ["SynthesisExplanation", "SynthesisPlan"]
 
 _INSIDE = 1 - 2.0**-36  # what is divided stays this far inside, so that no rounding of the parts can exceed it
 _MOST_CELLS = 1 << 28  # two gigabytes a copy
@@ -38,7 +38,7 @@ SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "s
 
 
 @dataclass(frozen=True)
-class Plan:
+class SynthesisPlan:
     """A domain, a workload of marginals with weights, a budget, and the limits of the model."""
 
     domain: Domain
@@ -106,7 +106,7 @@ class Plan:
         sizes = [self.domain.sizes[i] for i in columns]
         return min(sizes) > 1 and math.prod(sizes) <= self.max_cells
 
-    def explain(self, n: int) -> Explanation:
+    def explain(self, n: int) -> SynthesisExplanation:
         """The cost, and the error that noise alone brings for ``n`` records."""
         n, sizes = whole("n", n, low=1), self.domain.sizes
         ones = [min(self._expected_error((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
@@ -115,7 +115,7 @@ class Plan:
         rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
         twos = [min(self._expected_error(pair, rest / measured) / n, 1.0) for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
-        return Explanation(
+        return SynthesisExplanation(
             event=self.event,
             adjacency=self.adjacency,
             columns=dict(zip(self.domain.names, sizes, strict=True)),
@@ -145,7 +145,7 @@ def _mean(values: list[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class SynthesisExplanation:
     """What a fit costs, and the error that the noise of its measurements brings, before anything is read.
 
     No error here is a bound. Each is the average total-variation error by noise alone: ``column_error`` of the marginal

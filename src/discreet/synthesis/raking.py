@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import wrightomega
 
 from discreet.synthesis.counting import Columns
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["Target", "rake"]
 
@@ -55,7 +55,7 @@ class Target:
 
 
 def rake(
-    tree: Tree,
+    tree: JunctionTree,
     targets: Sequence[Target],
     total: float,
     *,
@@ -87,7 +87,12 @@ class _Walk:
     """One pass after another over the tree; ``tables`` are the counts of cliques when they were last visited."""
 
     def __init__(
-        self, tree: Tree, targets: Sequence[Target], total: float, possible: Sequence[Floats | None], softness: float
+        self,
+        tree: JunctionTree,
+        targets: Sequence[Target],
+        total: float,
+        possible: Sequence[Floats | None],
+        softness: float,
     ) -> None:
         self.tree, self.softness, self.moved = tree, softness, 0.0
         shapes = [tree.shape(clique) for clique in tree.cliques]

@@ -19,7 +19,7 @@ from discreet.schema import Bounded, Categories, Declaration, declaration
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind
 from discreet.synthesis.model import Model
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["load", "save"]
 
@@ -81,7 +81,7 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
         tuple(facts.get("dates", ())),
     )
     cliques = tuple(tuple(whole("cliques", i) for i in clique) for clique in facts["cliques"])
-    tree = Tree(domain.sizes, cliques, tuple(whole("parents", p) for p in facts["parents"]))
+    tree = JunctionTree(domain.sizes, cliques, tuple(whole("parents", p) for p in facts["parents"]))
     if {i for clique in cliques for i in clique} != set(range(len(domain.sizes))):
         raise ValueError("a column is in no clique")
     for place, (clique, table) in enumerate(zip(cliques, tables, strict=True)):
@@ -95,7 +95,7 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
     return Model(domain, tree, tables, facts["kind"], dict(facts["statement"]))
 
 
-def _check_place(tree: Tree, place: int) -> None:
+def _check_place(tree: JunctionTree, place: int) -> None:
     """A clique hangs on an earlier one, which has all that it shares with those before."""
     clique, earlier = tree.cliques[place], {i for c in tree.cliques[:place] for i in c}
     if list(clique) != sorted(set(clique)) or not tree.parents[place] <= max(place - 1, 0):

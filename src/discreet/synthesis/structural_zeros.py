@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.schema import Categories, Schema
 from discreet.synthesis.counting import Columns
 from discreet.synthesis.raking import rake
-from discreet.synthesis.trees import Tree
+from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["Impossible", "category", "mask_of", "possible_in", "something_is_possible"]
 
@@ -63,7 +63,7 @@ def possible_in(clique: Columns, sizes: Sequence[int], zeros: Impossible) -> Flo
     return mask
 
 
-def something_is_possible(tree: Tree, zeros: Impossible) -> bool:
+def something_is_possible(tree: JunctionTree, zeros: Impossible) -> bool:
     """Whether the zeros together leave any record; the tree holds them all."""
     tables = rake(tree, [], 1.0, possible=[possible_in(clique, tree.sizes, zeros) for clique in tree.cliques])
     return bool(tables[0].sum() > 0.5)

@@ -17,11 +17,11 @@ from functools import cached_property
 
 from discreet.synthesis.counting import Columns
 
-__all__ = ["Tree", "junction_tree", "tree_cells"]
+__all__ = ["JunctionTree", "junction_tree", "tree_cells"]
 
 
 @dataclass(frozen=True)
-class Tree:
+class JunctionTree:
     """Cliques, each with the place of its parent; the root, the first, is its own."""
 
     sizes: tuple[int, ...]
@@ -58,7 +58,7 @@ class Tree:
         )
 
 
-def junction_tree(sizes: Sequence[int], sets: Iterable[Columns]) -> Tree:
+def junction_tree(sizes: Sequence[int], sets: Iterable[Columns]) -> JunctionTree:
     """A tree whose cliques hold the sets; every column is in one.
 
     >>> tree = junction_tree((2, 2, 2, 2), [(0, 1), (1, 2)])
@@ -102,7 +102,7 @@ def _weight(sizes: Sequence[int], column: int, neighbours: list[set[int]]) -> in
     return math.prod(sizes[i] for i in neighbours[column]) * sizes[column]
 
 
-def _junction_tree(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> Tree:
+def _junction_tree(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> JunctionTree:
     """Each clique hangs on the earlier one that shares most: a maximum spanning tree, which is a junction tree."""
     root = max(range(len(cliques)), key=lambda place: (math.prod(sizes[i] for i in cliques[place]), -place))
     order, parents, left = [root], [0], [place for place in range(len(cliques)) if place != root]
@@ -112,4 +112,4 @@ def _junction_tree(sizes: tuple[int, ...], cliques: list[frozenset[int]]) -> Tre
         order.append(-new)
         parents.append(-parent)
         left.remove(-new)
-    return Tree(sizes, tuple(tuple(sorted(cliques[place])) for place in order), tuple(parents))
+    return JunctionTree(sizes, tuple(tuple(sorted(cliques[place])) for place in order), tuple(parents))

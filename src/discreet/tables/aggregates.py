@@ -23,7 +23,7 @@ from discreet.statistics.means import mean_of_pairs
 from discreet.statistics.variances import variance_of_triples
 from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, place_of_mean, reach, sample_interval
 from discreet.tables.fixed_point import COARSE, FINE
-from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.passes import GroupedRows, ScanPass, Stats
 from discreet.tables.scans import Whole
 
 __all__ = ["Aggregate", "Count", "Mean", "Sum", "UnitTotal", "Variance"]
@@ -45,7 +45,7 @@ class Aggregate(ABC):
         """Its name in the answer, unless another is given."""
 
     @abstractmethod
-    def scan(self, rows: GroupedRows) -> Pass:
+    def scan(self, rows: GroupedRows) -> ScanPass:
         """What it needs of a scan; also refuses, before data is read, columns that do not suit."""
 
     @abstractmethod
@@ -105,8 +105,8 @@ class Count(Aggregate):
     def name(self) -> str:
         return "count" if self.column is None else f"{self.column}_count"
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass() if self.column is None else Pass(sums=((_check_bounded(rows, self.column), FINE),))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass() if self.column is None else ScanPass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
@@ -137,8 +137,8 @@ class Sum(Aggregate):
     def name(self) -> str:
         return f"{self.column}_sum"
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_check_bounded(rows, self.column), FINE),))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> Fraction:
         return rows.limit.rows * rows.grid(self.column).largest
@@ -180,10 +180,10 @@ class UnitTotal(Sum):
     def name(self) -> str:
         return f"{self.of}_sum" if self.of else "count"
 
-    def scan(self, rows: GroupedRows) -> Pass:
+    def scan(self, rows: GroupedRows) -> ScanPass:
         if self.of:
             rows.grid(self.of)
-        return Pass(sums=((_check_bounded(rows, self.column), FINE),), per_unit=self.of)
+        return ScanPass(sums=((_check_bounded(rows, self.column), FINE),), per_unit=self.of)
 
     def sensitivity(self, rows: GroupedRows) -> Fraction:
         return (rows.limit.spread if rows.keys else 1) * rows.grid(self.column).largest
@@ -211,8 +211,8 @@ class Mean(Aggregate):
     def name(self) -> str:
         return f"{self.column}_mean"
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_check_bounded(rows, self.column), FINE),))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass(sums=((_check_bounded(rows, self.column), FINE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column).top
@@ -256,8 +256,8 @@ class Variance(Aggregate):
     def name(self) -> str:
         return f"{self.column}_{'deviation' if self.root else 'variance'}"
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(sums=((_check_bounded(rows, self.column), COARSE),))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass(sums=((_check_bounded(rows, self.column), COARSE),))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows * rows.grid(self.column, COARSE).top ** 2

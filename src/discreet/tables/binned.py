@@ -19,8 +19,8 @@ from discreet.schema import Categories, Unlisted
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
 from discreet.statistics.ranks import UNIT, RankChoice, positions_from_counts
 from discreet.tables.aggregates import Aggregate
-from discreet.tables.columns import Bins, even_edges
-from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.columns import BinCut, even_edges
+from discreet.tables.passes import GroupedRows, ScanPass, Stats
 from discreet.tables.scans import Whole
 
 __all__ = ["CountDistinct", "Histogram", "Quantile", "Quantiles"]
@@ -43,15 +43,15 @@ class CountDistinct(Aggregate):
     def name(self) -> str:
         return f"{self.column}_distinct"
 
-    def scan(self, rows: GroupedRows) -> Pass:
+    def scan(self, rows: GroupedRows) -> ScanPass:
         if self.column == rows.limit.unit:
-            return Pass(distinct=self.column)
+            return ScanPass(distinct=self.column)
         if not isinstance(rows.schema[self.column], (Unlisted, Categories)):
             raise ValueError(
                 f"Column {self.column!r} is {type(rows.schema[self.column]).__name__}, but count_distinct needs "
                 "Categories or Unlisted."
             )
-        return Pass(distinct=self.column)
+        return ScanPass(distinct=self.column)
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return (rows.limit.groups if rows.keys else 1) if self.column == rows.limit.unit else rows.limit.rows
@@ -80,12 +80,12 @@ class Histogram(Aggregate):
     def name(self) -> str:
         return f"{self.column}_histogram"
 
-    def cut(self, rows: GroupedRows) -> Bins:
+    def cut(self, rows: GroupedRows) -> BinCut:
         """The bins."""
         return _cut(rows, self.column, self.bins)
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(bins=self.cut(rows))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass(bins=self.cut(rows))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return rows.limit.rows
@@ -137,12 +137,12 @@ class Quantile(Aggregate):
     def name(self) -> str:
         return f"{self.column}_median" if self.q == 0.5 else f"{self.column}_q{self.q:g}"
 
-    def cut(self, rows: GroupedRows) -> Bins:
+    def cut(self, rows: GroupedRows) -> BinCut:
         """The bins whose middles may be answered."""
         return _cut(rows, self.column, self.bins)
 
-    def scan(self, rows: GroupedRows) -> Pass:
-        return Pass(bins=self.cut(rows))
+    def scan(self, rows: GroupedRows) -> ScanPass:
+        return ScanPass(bins=self.cut(rows))
 
     def sensitivity(self, rows: GroupedRows) -> int:
         return self._choice(rows, 1.0).sensitivity
@@ -226,12 +226,12 @@ def _selectable(epsilon: float) -> None:
     number("epsilon of one selection, for each row of a unit,", epsilon, low=2.0**-30, high=2.0**10)
 
 
-def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> Bins:
+def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> BinCut:
     bounds = rows.grid(column).bounds
     if isinstance(bins, int):
         if whole("bins", bins, low=1) > MOST_BINS:
             raise ValueError(f"bins is {bins:,}, but may be {MOST_BINS:,} at most.")
-        return Bins(column, even_edges(bounds.low, bounds.high, bins))
+        return BinCut(column, even_edges(bounds.low, bounds.high, bins))
     if bounds.auto:  # which edges lie between bounds that are chosen, nobody knows before the charge
         raise ValueError(
             f'Column {column!r} is Bounded("auto"), but edges need declared bounds: give a number of bins.'
@@ -239,4 +239,4 @@ def _cut(rows: GroupedRows, column: str, bins: int | tuple[float, ...]) -> Bins:
     edges = tuple(number("bins", edge, low=bounds.low, high=bounds.high) for edge in bins)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise ValueError("bins must be at least two edges that rise.")
-    return Bins(column, (bounds.low, *edges[1:-1], bounds.high))
+    return BinCut(column, (bounds.low, *edges[1:-1], bounds.high))

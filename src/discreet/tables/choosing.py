@@ -23,9 +23,9 @@ from discreet.schema import Bounded, Schema
 from discreet.statistics.private_bounds import bounds_of_counts, powers
 from discreet.tables.biases import biases
 from discreet.tables.bounding import ContributionLimit, SecretKey
-from discreet.tables.columns import Bins
+from discreet.tables.columns import BinCut
 from discreet.tables.operation import Explanation, TableOperation
-from discreet.tables.passes import GroupedRows, Pass, Progress
+from discreet.tables.passes import GroupedRows, Progress, ScanPass
 
 if TYPE_CHECKING:
     from discreet.tables.query import TableQuery
@@ -159,8 +159,8 @@ class ChoosingOperation:
         """The outer powers of two between which records are found, of one row a unit."""
         rows, mechanism = self.query.rows, self._counted
         one = replace(rows, keys=(), limit=ContributionLimit(rows.limit.unit))
-        bins = Bins(name, EDGES)
-        counts = next(one.run(Pass(bins=bins), SecretKey.draw(rng)).stats.bins(bins))
+        bins = BinCut(name, EDGES)
+        counts = next(one.run(ScanPass(bins=bins), SecretKey.draw(rng)).stats.bins(bins))
         noisy = np.asarray(mechanism.release(counts, rng).value, np.float64)
         return bounds_of_counts(noisy, EDGES, mechanism.error(1 - 0.05 / bins.count))
 

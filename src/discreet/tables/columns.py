@@ -29,13 +29,13 @@ from discreet.tables.scope import Scope, with_steps
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["Bins", "Columns", "ComputedRows", "even_edges"]
+__all__ = ["BinCut", "Columns", "ComputedRows", "even_edges"]
 
 LONG = 1000  # categories
 
 
 @dataclass(frozen=True)
-class Bins:
+class BinCut:
     """A bounded column cut at public edges: bin b holds edges[b] ≤ x < edges[b + 1], the last one its upper end too."""
 
     column: str
@@ -279,7 +279,7 @@ class Columns:
         value = ((self.read(name) - grid.bounds.low) * grid.scale + 0.5).floor().cast(kind)
         return Field(f"v{number}", size=grid.top + 1, nullable=grid.bounds.missing == "drop"), value
 
-    def bin(self, bins: Bins) -> tuple[Field, nw.Expr]:
+    def bin(self, bins: BinCut) -> tuple[Field, nw.Expr]:
         """The number of a row's bin."""
         value, low = self.read(bins.column), bins.edges[0]
         if bins.edges == even_edges(low, bins.edges[-1], bins.count):

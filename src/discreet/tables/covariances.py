@@ -13,7 +13,7 @@ from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.tables.aggregates import SIZES, Aggregate
 from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment, sample_interval
 from discreet.tables.fixed_point import COARSE
-from discreet.tables.passes import GroupedRows, Pass, Stats
+from discreet.tables.passes import GroupedRows, ScanPass, Stats
 from discreet.tables.scans import Whole
 
 __all__ = ["Covariance"]
@@ -41,11 +41,11 @@ class Covariance(Aggregate):
     def entries(self, rows: GroupedRows) -> int:
         return 6 if self.correlation else 4
 
-    def scan(self, rows: GroupedRows) -> Pass:
+    def scan(self, rows: GroupedRows) -> ScanPass:
         for column in (self.left, self.right):
             rows.grid(column)
         sums = tuple(dict.fromkeys([(self.left, COARSE), (self.right, COARSE)]))
-        return Pass(sums=sums, products=((self.left, self.right),))
+        return ScanPass(sums=sums, products=((self.left, self.right),))
 
     def _tops(self, rows: GroupedRows) -> tuple[int, int]:
         return rows.grid(self.left, COARSE).top, rows.grid(self.right, COARSE).top

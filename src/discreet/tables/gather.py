@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.encoding.engines import EngineFailed
 from discreet.tables.fixed_point import COARSE
-from discreet.tables.scans import Pass, ScanResult, Stats, Whole
+from discreet.tables.scans import ScanPass, ScanResult, Stats, Whole
 
 if TYPE_CHECKING:
     from discreet.tables.passes import GroupedRows
@@ -25,7 +25,7 @@ MISREAD = (
 _MANY = 1 << 30  # rows in a group: up to as many, sums of k ≤ 2^30, and products of those with k's top, fit in 64 bits
 
 
-def gather_groups(rows: GroupedRows, wanted: Pass, columns: Sequence[Any], names: Sequence[str]) -> ScanResult:
+def gather_groups(rows: GroupedRows, wanted: ScanPass, columns: Sequence[Any], names: Sequence[str]) -> ScanResult:
     """The groups of a scan, of the engine's ``columns``: keys, the bin if there are any, sums with these ``names``."""
     keys, rest = columns[: len(rows.keys)], list(columns[len(rows.keys) :])
     bins = rest.pop(0) if wanted.bins else None
@@ -56,7 +56,7 @@ def _whole_numbers(columns: Mapping[str, Any], half: int) -> dict[str, Whole]:
     return out
 
 
-def _numbers(wanted: Pass, sums: Mapping[str, Whole]) -> dict[Any, Whole]:
+def _numbers(wanted: ScanPass, sums: Mapping[str, Whole]) -> dict[Any, Whole]:
     """The same under the names of ``Stats``."""
     numbers: dict[Any, Whole] = {("rows",): sums["rows"]}
     for number, (column, steps) in enumerate(wanted.sums):
@@ -72,7 +72,7 @@ def _numbers(wanted: Pass, sums: Mapping[str, Whole]) -> dict[Any, Whole]:
     return numbers
 
 
-def verify(rows: GroupedRows, wanted: Pass, sums: Mapping[str, Whole], bins: Any) -> None:
+def verify(rows: GroupedRows, wanted: ScanPass, sums: Mapping[str, Whole], bins: Any) -> None:
     """Refuse sums of values that are not what the engine was told to add up: clipped, on the grid, not NaN.
 
     Optimisers rewrite queries by what they believe of the data. What is added up is therefore looked at where it is

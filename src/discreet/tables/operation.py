@@ -22,8 +22,8 @@ from discreet.tables.answers import Totals, as_frame
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
-from discreet.tables.passes import GroupedRows, Pass, Progress, ScanResult, Stats
-from discreet.tables.together import Measured, measured_aggregates
+from discreet.tables.passes import GroupedRows, Progress, ScanPass, ScanResult, Stats
+from discreet.tables.together import MeasuredFrom, measured_aggregates
 
 __all__ = ["Explanation", "TableOperation"]
 
@@ -96,7 +96,7 @@ class TableOperation:
         return list(zip(kept, self.mechanisms, strict=True))
 
     @cached_property
-    def _read(self) -> list[tuple[str, Aggregate, Measured]]:
+    def _read(self) -> list[tuple[str, Aggregate, MeasuredFrom]]:
         """The columns of the answer, and what each is read from."""
         _, read = measured_aggregates([aggregate for _, aggregate in self.aggregates])
         return [(name, aggregate, one) for (name, aggregate), one in zip(self.aggregates, read, strict=True)]
@@ -113,7 +113,7 @@ class TableOperation:
         """Whom the answer protects: a row, or the unit whose rows the table bounds."""
         return self.rows.limit.protects
 
-    def scans(self) -> list[Pass]:
+    def scans(self) -> list[ScanPass]:
         """The passes over the table: one for all sums, one for each set of bins,
         one for each count of distinct values.
         """
@@ -122,7 +122,7 @@ class TableOperation:
         products = tuple(dict.fromkeys(item for scan in wanted for item in scan.products))
         others = list(dict.fromkeys(scan for scan in wanted if scan.apart))
         plain = any(not scan.apart for scan in wanted) or self.selection is not None
-        return [*([Pass(sums=sums, products=products)] if plain else []), *others]
+        return [*([ScanPass(sums=sums, products=products)] if plain else []), *others]
 
     def release(self, data: None = None, rng: RngLike = None) -> Release[Any]:
         """Read the table, and answer with a frame: pandas for pandas, otherwise polars."""

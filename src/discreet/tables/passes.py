@@ -21,13 +21,13 @@ from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.gather import MISREAD, ODD, gather_groups, verify
-from discreet.tables.scans import Pass, ScanResult, Stats, Whole
+from discreet.tables.scans import ScanPass, ScanResult, Stats, Whole
 from discreet.tables.scope import with_steps
 
 with extra("tables"):
     import narwhals as nw
 
-__all__ = ["MISREAD", "GroupedRows", "Pass", "PreparedScan", "Progress", "ScanResult", "Stats"]
+__all__ = ["MISREAD", "GroupedRows", "PreparedScan", "Progress", "ScanPass", "ScanResult", "Stats"]
 
 UNIT = "unit_"
 Progress: TypeAlias = Callable[[float], None]
@@ -116,11 +116,11 @@ class GroupedRows:
 
     # --- the scan ----------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: Pass, key: SecretKey, progress: Progress | None = None) -> ScanResult:
+    def run(self, wanted: ScanPass, key: SecretKey, progress: Progress | None = None) -> ScanResult:
         """Read the rows, and add up each group."""
         return self.prepare(wanted, key).scan(progress)
 
-    def prepare(self, wanted: Pass, key: SecretKey) -> PreparedScan:
+    def prepare(self, wanted: ScanPass, key: SecretKey) -> PreparedScan:
         """The scan, planned by the engine: what fails here fails on public facts, before a row is read."""
         totals, names = plan_or_fail(lambda: self._totals(wanted, key))
 
@@ -130,11 +130,11 @@ class GroupedRows:
         empty = plan_or_fail(lambda: gather_groups(self, wanted, self.source.engine.dry_run(totals), names))
         return PreparedScan(scan, empty)
 
-    def plan(self, wanted: Pass) -> str:
+    def plan(self, wanted: ScanPass) -> str:
         """The query that DuckDB is given, for those who want to look: no data is read."""
         return str(self._totals(wanted, SecretKey(tuple(range(1, 129, 2))))[0].sql_query())
 
-    def _totals(self, wanted: Pass, key: SecretKey) -> tuple[Any, list[str]]:
+    def _totals(self, wanted: ScanPass, key: SecretKey) -> tuple[Any, list[str]]:
         """The engine's query, and the names of its sums."""
         keys = [f"k{number}" for number in range(len(self.keys))]
         fields, frame = self._select(wanted) if wanted.per_unit is None else self._unit_totals(wanted, keys)
@@ -176,7 +176,7 @@ class GroupedRows:
             *(f"{name}{end}" for name in halves for end in "hl"),
         ]
 
-    def _select(self, wanted: Pass) -> tuple[list[Field], Any]:
+    def _select(self, wanted: ScanPass) -> tuple[list[Field], Any]:
         """Filtered rows: the unit, keys and values under names of our own."""
         columns, early = self.columns, self.limit.unit is not None
         late = {name for name in self.keys if columns.is_checked_late(name) and not early}
@@ -205,10 +205,10 @@ class GroupedRows:
         frame = frame.select(*([UNIT] if unit else []), *(field.name for field in fields))
         return fields, nw.from_native(self.source.engine.stop_inlining(frame.to_native()))
 
-    def _unit_totals(self, wanted: Pass, keys: list[str]) -> tuple[list[Field], Any]:
+    def _unit_totals(self, wanted: ScanPass, keys: list[str]) -> tuple[list[Field], Any]:
         """A row for each unit and group, which holds the unit's total there, clipped to its own bounds."""
         ((name, steps),), column = wanted.sums, wanted.per_unit
-        fields, frame = self._select(Pass(sums=((column, FINE),) if column else ()))
+        fields, frame = self._select(ScanPass(sums=((column, FINE),) if column else ()))
         made = [nw.col("v0").count().alias("n"), nw.col("v0").sum().alias("s")] if column else [nw.len().alias("n")]
         odd = [nw.col(ODD).max().alias(ODD)] if ODD in [field.name for field in fields] else []
         frame = frame.group_by([UNIT, *keys]).agg(*made, *odd)
@@ -228,7 +228,7 @@ class GroupedRows:
         """How many units have more rows than each of some numbers, planned before it is read. Private."""
 
         def unit_sizes() -> Any:
-            sizes = self._select(Pass())[1].group_by(UNIT).agg(nw.len().alias("n"))
+            sizes = self._select(ScanPass())[1].group_by(UNIT).agg(nw.len().alias("n"))
             over = sum(((nw.col("n") > most).cast(nw.Int64) for most in candidates), nw.lit(0))
             return sizes.with_columns(over.alias("b")).group_by("b").agg(nw.len().alias("units")).to_native()
 
@@ -241,7 +241,7 @@ class GroupedRows:
 
         return read
 
-    def columns_used(self, wanted: Pass) -> set[str]:
+    def columns_used(self, wanted: ScanPass) -> set[str]:
         """The columns that a pass looks at, and those that derived ones among them are made of."""
         names = {
             *self.keys,
@@ -255,7 +255,7 @@ class GroupedRows:
             names |= referred(expression) if name in names else set()
         return names
 
-    def _reductions(self, wanted: Pass, frame: Any) -> tuple[Any, dict[str, nw.Expr]]:
+    def _reductions(self, wanted: ScanPass, frame: Any) -> tuple[Any, dict[str, nw.Expr]]:
         """Sums under names of our own; an engine without 128 bits adds halves."""
         wide, bits = self.source.engine.adds_in_128_bits, self.source.engine.half_bits
         out = {"rows": nw.len()}
@@ -286,7 +286,7 @@ class GroupedRows:
             out["different"], out["present"] = nw.col("d").n_unique(), nw.col("d").count()
         return frame, {name: expression.alias(name) for name, expression in out.items()}
 
-    def _verify(self, wanted: Pass, found: Mapping[str, Whole], bins: Any) -> None:
+    def _verify(self, wanted: ScanPass, found: Mapping[str, Whole], bins: Any) -> None:
         verify(self, wanted, found, bins)
 
 

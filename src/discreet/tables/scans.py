@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.tables.columns import Bins
+from discreet.tables.columns import BinCut
 from discreet.tables.fixed_point import COARSE, FINE
 
-__all__ = ["Pass", "ScanResult", "Stats", "Whole"]
+__all__ = ["ScanPass", "ScanResult", "Stats", "Whole"]
 
 Whole: TypeAlias = NDArray[Any]  # whole numbers, one a group: of 64 bits, or Python's where those might not do
 
 
 @dataclass(frozen=True)
-class Pass:
+class ScanPass:
     """What one scan gathers for each group: rows, and of each column sums, or bins, or distinct values."""
 
     sums: tuple[tuple[str, int], ...] = ()  # column, and the steps of its grid
-    bins: Bins | None = None
+    bins: BinCut | None = None
     distinct: str | None = None
     products: tuple[tuple[str, str], ...] = ()  # pairs among the coarse sums, which have values in the same rows
     per_unit: str | None = None  # the one sum is of each unit's total of this column, or of its rows if it is ""
@@ -39,7 +39,7 @@ class Stats:
 
     size: int
     numbers: dict[Any, Whole] = field(default_factory=dict)
-    binned: dict[Bins, tuple[Whole, Whole, Whole]] = field(default_factory=dict)  # group, bin, rows: rising by group
+    binned: dict[BinCut, tuple[Whole, Whole, Whole]] = field(default_factory=dict)  # group, bin, rows: rising by group
 
     def _column(self, *name: Any) -> Whole:
         return self.numbers.get(name, np.zeros(self.size, np.int64))
@@ -69,7 +69,7 @@ class Stats:
         """How many different values there are."""
         return self._column("distinct", column)
 
-    def bins(self, bins: Bins) -> Iterator[Whole]:
+    def bins(self, bins: BinCut) -> Iterator[Whole]:
         """How many rows fall in each bin, group by group: all bins of all groups need not fit in memory."""
         none = np.zeros(0, np.int64)
         groups, numbers, rows = self.binned.get(bins, (none, none, none))

@@ -37,7 +37,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Among:
+class AmongValues:
     """A column that says whether another holds one of some values."""
 
     name: str
@@ -55,7 +55,7 @@ class Scope:
 
     def __init__(self, column: Callable[[str], nw.Expr], engine: Engine, schema: Schema) -> None:
         self.column, self.engine, self.schema = column, engine, schema
-        self._steps: list[Let | Said | Among] = []
+        self._steps: list[Let | Said | AmongValues] = []
         self._numbers = count()
 
     def beside(self) -> Scope:
@@ -89,7 +89,7 @@ class Scope:
         not compared one by one.
         """
         column = self._name()
-        self._steps += [Let(column, value), Among(self._name(), column, values)]
+        self._steps += [Let(column, value), AmongValues(self._name(), column, values)]
         return nw.col(self._steps[-1].name)
 
     def _name(self) -> str:
@@ -122,7 +122,7 @@ def with_steps(frame: Any, scopes: Sequence[Scope]) -> Any:
         if told := [f"{step.sql} AS {step.name}" for step in steps if isinstance(step, Said)]:
             native = engine.project(native, ["*", *told])
         for step in steps:
-            if isinstance(step, Among):
+            if isinstance(step, AmongValues):
                 native = engine.among(native, step.column, step.values, step.name)
         frame = nw.from_native(native)
     return frame

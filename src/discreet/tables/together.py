@@ -9,18 +9,18 @@ from typing import Any
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.binned import Quantile, Quantiles
 
-__all__ = ["Measured", "measured_aggregates"]
+__all__ = ["MeasuredFrom", "measured_aggregates"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredFrom:
     """What an aggregate is read from: ``columns`` of the noisy numbers of the measured aggregate at ``place``."""
 
     place: int
     columns: Any
 
 
-def measured_aggregates(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ...], tuple[Measured, ...]]:
+def measured_aggregates(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ...], tuple[MeasuredFrom, ...]]:
     """The aggregates that meet noise, and for each that is asked for what it is read from.
 
     >>> asked = [Quantile("x", 0.5), Quantile("x", 0.9), Quantile("y", 0.5), Quantile("x", 0.5)]
@@ -39,7 +39,7 @@ def measured_aggregates(asked: Sequence[Aggregate]) -> tuple[tuple[Aggregate, ..
         return Quantiles(one.column, tuple(every), one.bins)
 
     kept = tuple(dict.fromkeys(map(joint, asked)))
-    return kept, tuple(Measured(kept.index(joint(one)), _columns(one, joint(one))) for one in asked)
+    return kept, tuple(MeasuredFrom(kept.index(joint(one)), _columns(one, joint(one))) for one in asked)
 
 
 def _shares(one: Quantile) -> tuple[float, ...]:

@@ -199,10 +199,10 @@ class CoordinateDescent:
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Descend."""
         public = np.random.default_rng([int(word) for word in rng.words(4)])  # which coordinates: no secret
-        return _Run(self, records, rng, public).solve()
+        return _CoordinateDescentRun(self, records, rng, public).solve()
 
 
-class _Run:
+class _CoordinateDescentRun:
     """One descent: the columns, the scores that every update shifts, and what was released so far."""
 
     def __init__(self, plan: CoordinateDescent, records: Records, rng: random.Rng, public: np.random.Generator) -> None:

@@ -101,12 +101,12 @@ class VarianceReduced(Descending):
         """Descend."""
         size = self._size(records, rng)
         pace = Pace(1 / self._smoothness(size), MOMENTUM, (self.steps - 1) / 2, self._ridge(size))
-        run = _Run(self, records, rng)
+        run = _VarianceReducedRun(self, records, rng)
         weights = self._descend(run.gradient, self.steps, pace, run.within)
         return Solution(weights, self._ridge(size), self.bound, self.steps)
 
 
-class _Run:
+class _VarianceReducedRun:
     """One descent: the anchor, the gradient released there, and how many steps were made."""
 
     def __init__(self, plan: VarianceReduced, records: Records, rng: random.Rng) -> None:
