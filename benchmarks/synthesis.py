@@ -72,11 +72,11 @@ def measure_peers(seeds: int = 1, *methods: str) -> None:
 
 def ours(engine: str, epsilon: float, seed: int) -> dict[str, Any]:
     """One fit of our estimator, measured like the peers' (in this process: its peak of memory is the process's)."""
-    from discreet.synthesis import AIM
+    from discreet.synthesis import TableSynthesizer
 
     data = frame()
     before = time.process_time()
-    model = AIM(epsilon=epsilon, delta=DELTA, engine=engine).fit(data, schema=schema(), rng=seed)
+    model = TableSynthesizer(epsilon=epsilon, delta=DELTA, engine=engine).fit(data, schema=schema(), rng=seed)
     drawn = model.sample(len(data), rng=seed + 1)
     cpu = time.process_time() - before
     synthetic = {name: drawn[name].to_numpy().astype("int64") for name in sizes()}
@@ -111,9 +111,12 @@ def markdown() -> str:
 
 def _noise_alone() -> list[str]:
     """What is told before a fit of ours, by epsilon: no bound."""
-    from discreet.synthesis import AIM
+    from discreet.synthesis import TableSynthesizer
 
-    return [f"{AIM(epsilon, DELTA).explain(schema(), n=48_842).workload_error:.4f}" for epsilon in sorted(EPSILONS)]
+    return [
+        f"{TableSynthesizer(epsilon, DELTA).explain(schema(), n=48_842).workload_error:.4f}"
+        for epsilon in sorted(EPSILONS)
+    ]
 
 
 def _cell(entries: list[dict[str, Any]]) -> str:

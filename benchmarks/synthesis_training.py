@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.adult_table import Codes, codes, schema
 from discreet.encoding import Encoder
 from discreet.schema import Declaration
-from discreet.synthesis import AIM
+from discreet.synthesis import TableSynthesizer
 from discreet.synthesis.coded_table import CodedTable
 from discreet.synthesis.train_and_test import correct, train_classifier
 
@@ -31,7 +31,7 @@ def accuracy(train: Codes, test: Codes) -> float:
 
 def synthetic(train: Codes, seed: int) -> Codes:
     """As many records, drawn from a model of them."""
-    return dict(AIM(EPSILON, DELTA).fit(train, schema=schema(), rng=seed).sample(TRAINING, rng=seed + 1))
+    return dict(TableSynthesizer(EPSILON, DELTA).fit(train, schema=schema(), rng=seed).sample(TRAINING, rng=seed + 1))
 
 
 def main(seeds: range = range(1)) -> None:

@@ -43,7 +43,7 @@ def main(rows: int = ROWS) -> None:
     """One fit, and as many records drawn."""
     frame, schema = wide(rows)
     started, before = time.perf_counter(), time.process_time()
-    model = synthesis.AIM(epsilon=1.0, delta=1e-9).fit(frame, schema=schema, rng=1)
+    model = synthesis.TableSynthesizer(epsilon=1.0, delta=1e-9).fit(frame, schema=schema, rng=1)
     fitted = time.process_time() - before
     drawn = model.sample(rows, rng=2)
     every = time.process_time() - before

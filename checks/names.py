@@ -15,13 +15,94 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "discreet"
 IRREGULAR = frozenset(
-    "begun borne bought broken brought built caught chosen done drawn driven felt found frozen given gone grown held "
-    "hidden hushed kept known learnt left lost made meant met paid risen said seen sent shown sold spent spoken stolen "
-    "taken taught thought thrown told torn worn written".split()
+    {
+        "begun",
+        "borne",
+        "bought",
+        "broken",
+        "brought",
+        "built",
+        "caught",
+        "chosen",
+        "done",
+        "drawn",
+        "driven",
+        "felt",
+        "found",
+        "frozen",
+        "given",
+        "gone",
+        "grown",
+        "held",
+        "hidden",
+        "hushed",
+        "kept",
+        "known",
+        "learnt",
+        "left",
+        "lost",
+        "made",
+        "meant",
+        "met",
+        "paid",
+        "risen",
+        "said",
+        "seen",
+        "sent",
+        "shown",
+        "sold",
+        "spent",
+        "spoken",
+        "stolen",
+        "taken",
+        "taught",
+        "thought",
+        "thrown",
+        "told",
+        "torn",
+        "worn",
+        "written",
+    }
 )
-VERBS = frozenset("breed embed exceed feed need proceed seed shed speed succeed".split())  # that end in -ed
+VERBS = frozenset(
+    {  # that end in -ed
+        "breed",
+        "embed",
+        "exceed",
+        "feed",
+        "need",
+        "proceed",
+        "seed",
+        "shed",
+        "speed",
+        "succeed",
+    }
+)
 PARTICLES = frozenset(
-    "apart as at away back behind by down for from in into of off on out over through to under up with".split()
+    {
+        "apart",
+        "as",
+        "at",
+        "away",
+        "back",
+        "behind",
+        "by",
+        "down",
+        "for",
+        "from",
+        "in",
+        "into",
+        "of",
+        "off",
+        "on",
+        "out",
+        "over",
+        "through",
+        "to",
+        "under",
+        "up",
+        "with",
+    }
 )
 
 

@@ -186,7 +186,7 @@ def network(session: Session, data: Features, settings: Settings) -> None:
 def synthetic(session: Session, people: Adult, settings: Settings) -> pl.DataFrame:
     """Rows that nobody is: drawn from a model of noisy counts, as many as anybody likes."""
     schema = dp.Schema({name: people.schema[name] for name in COPIED})
-    model = dp.synthesis.AIM(settings.synthetic, settings.delta, whole=["age", "hours_per_week"])
+    model = dp.synthesis.TableSynthesizer(settings.synthetic, settings.delta, whole=["age", "hours_per_week"])
     with session.step(SYNTHETIC):
         model.fit(pl.DataFrame(people.train).select(COPIED), schema=schema, book=session.book)
     rows: pl.DataFrame = model.sample(10_000)

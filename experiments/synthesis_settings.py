@@ -93,7 +93,7 @@ def error(real: Codes, drawn: Codes) -> float:
 def measured(real: Codes, epsilon: float, seed: int) -> float:
     """The error of one fit."""
     schema = Schema({name: Categories(range(int(values.max()) + 1)) for name, values in real.items()})
-    model = synthesis.AIM(epsilon, DELTA).fit(real, schema=schema, rng=100 + seed)
+    model = synthesis.TableSynthesizer(epsilon, DELTA).fit(real, schema=schema, rng=100 + seed)
     return error(real, model.sample(len(next(iter(real.values()))), rng=seed))
 
 

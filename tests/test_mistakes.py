@@ -185,11 +185,11 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a clip norm of zero": (lambda b: trained(max_grad_norm=0.0, book=b), r"max_grad_norm.*must be"),
     # --- synthesis, teachers, tuning, audits
     "a synthesiser without delta": (
-        lambda b: dp.synthesis.AIM(1.0, 0.0).fit(FRAME.select("ward", "age"), schema=SCHEMA, book=b),
+        lambda b: dp.synthesis.TableSynthesizer(1.0, 0.0).fit(FRAME.select("ward", "age"), schema=SCHEMA, book=b),
         r"delta",
     ),
     "a synthetic table of nothing": (
-        lambda b: dp.synthesis.AIM(1.0).fit(FRAME.select("ward", "age"), schema=dp.Schema(), book=b),
+        lambda b: dp.synthesis.TableSynthesizer(1.0).fit(FRAME.select("ward", "age"), schema=dp.Schema(), book=b),
         r"column",
     ),
     "no teachers": (

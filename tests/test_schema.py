@@ -112,7 +112,7 @@ def test_a_schema_file_is_taken_wherever_a_schema_is(tmp_path):
     assert (table.limit.unit, table.limit.rows, table.limit.default) == ("who", 1, False)
     assert table.limit == dp.table(pl.DataFrame(rows), schema=told).limit
     assert TableModel(path, target="sick", epsilon=1.0).unit == "who"
-    assert dp.synthesis.AIM(1.0).operation(path).unit == "who"
+    assert dp.synthesis.TableSynthesizer(1.0).operation(path).unit == "who"
     assert dp.statistics.Mean(bounds=told.schema["age"], epsilon=1.0).bounds == (0.0, 100.0)
 
 

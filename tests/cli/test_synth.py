@@ -1,6 +1,6 @@
 """``discreet synth``: a file in, a table that may be published out, a book charged first.
 
-The estimator is a stand-in with AIM's interface, so that this is about the command; AIM has tests of its own.
+The estimator is a stand-in with the synthesiser's interface: this is about the command alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StandIn:
         StandIn.made.append(self)
 
     def explain(self, schema, n=None):
-        return f"AIM on {', '.join(schema.schema)}, n={n}\nepsilon = 1"
+        return f"a model of {', '.join(schema.schema)}, n={n}\nepsilon = 1"
 
     def fit(self, data, *, schema, book=None, label="", rng=None, progress=None):
         assert isinstance(schema, Declaration)
@@ -62,7 +62,7 @@ class StandIn:
 @pytest.fixture(autouse=True)
 def _files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(synthesis, "AIM", StandIn, raising=False)
+    monkeypatch.setattr(synthesis, "TableSynthesizer", StandIn, raising=False)
     StandIn.made.clear()
     Path("data.csv").write_text("age,sex\n" + "".join(f"{i % 100},{'fm'[i % 2]}\n" for i in range(500)))
     Path("schema.toml").write_text(SCHEMA)
@@ -105,7 +105,7 @@ def test_rows_and_machine_readable_words(capsys):
 def test_explain_reads_and_spends_nothing(capsys):
     Path("data.csv").unlink()
     run(*SYNTH, "--explain", "--rows", "100")
-    assert "AIM on age, sex, n=100" in capsys.readouterr().out
+    assert "a model of age, sex, n=100" in capsys.readouterr().out
     assert not Path("out.parquet").exists()
 
 

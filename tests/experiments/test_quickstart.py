@@ -143,7 +143,7 @@ def test_the_settings_of_the_main_job_fit_the_book():
         book = ledger.open("adult", epsilon=quickstart.EPSILON, delta=quickstart.DELTA)
         people = adult()
         copied = dp.Schema({name: people.schema[name] for name in quickstart.COPIED})
-        copy = dp.synthesis.AIM(settings.synthetic, settings.delta).operation(copied).event
+        copy = dp.synthesis.TableSynthesizer(settings.synthetic, settings.delta).operation(copied).event
         count = dp.statistics.Count(epsilon=settings.count).event
         for event in (
             dp.events.PureDP(epsilon=settings.tables),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.schema import Categories, Schema
-from discreet.synthesis import AIM, learning
+from discreet.synthesis import TableSynthesizer, learning
 from experiments import mwem, small_db, synthesis_settings
 
 
@@ -48,7 +48,7 @@ def test_every_variant_of_the_settings_changes_a_fit(monkeypatch):
 
     def fitted(variant):
         with synthesis_settings.changed(synthesis_settings.VARIANTS[variant]):
-            return AIM(1.0, 1e-6).fit(rows, schema=schema, rng=1).marginal(["a", "b", "c"])
+            return TableSynthesizer(1.0, 1e-6).fit(rows, schema=schema, rng=1).marginal(["a", "b", "c"])
 
     same, *others = synthesis_settings.VARIANTS
     assert (fitted(same) == fitted(same)).all()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from discreet.synthesis import AIM, PrivateBins
+from discreet.synthesis import PrivateBins, TableSynthesizer
 from tests.operations.contract import Case, Worst
 from tests.operations.linear import spied_columns
 
@@ -39,31 +39,35 @@ def published(model: Any) -> tuple[Any, ...]:
 OPERATIONS = [
     Case(
         "SynthesisFit",
-        lambda: AIM(1.0, 1e-6, bins=3).operation(FACTS),
+        lambda: TableSynthesizer(1.0, 1e-6, bins=3).operation(FACTS),
         COLUMNS,
         FEWER,
         spy=spied_columns,
         sized=True,
         result=published,
-        worst=Worst(FEW, LESS, lambda: AIM(1.0, 1e-6).operation(SMALL), trials=400, read=drawn_from),
+        worst=Worst(FEW, LESS, lambda: TableSynthesizer(1.0, 1e-6).operation(SMALL), trials=400, read=drawn_from),
     ),
     Case(
         "SynthesisFit of people, dates, chosen bins",
-        lambda: AIM(1.0, 1e-6, bins=PrivateBins(3, 8), dates={"seen": ("2023-01-01", "2024-12-31")}).operation(
-            Declaration(FACTS, unit="who")
-        ),
+        lambda: TableSynthesizer(
+            1.0, 1e-6, bins=PrivateBins(3, 8), dates={"seen": ("2023-01-01", "2024-12-31")}
+        ).operation(Declaration(FACTS, unit="who")),
         COLUMNS,
         FEWER,
         spy=spied_columns,
         sized=True,
         result=published,
         worst=Worst(
-            FEW, LESS, lambda: AIM(1.0, 1e-6).operation(Declaration(SMALL, unit="who")), trials=400, read=drawn_from
+            FEW,
+            LESS,
+            lambda: TableSynthesizer(1.0, 1e-6).operation(Declaration(SMALL, unit="who")),
+            trials=400,
+            read=drawn_from,
         ),
     ),
     Case(
         "SynthesisFit, replace, declared total, impossible rows",
-        lambda: AIM(
+        lambda: TableSynthesizer(
             1.0,
             1e-6,
             bins=3,
@@ -79,7 +83,7 @@ OPERATIONS = [
         worst=Worst(
             FEW,
             OTHER,
-            lambda: AIM(1.0, 1e-6, adjacency="replace", total=8).operation(SMALL),
+            lambda: TableSynthesizer(1.0, 1e-6, adjacency="replace", total=8).operation(SMALL),
             trials=400,
             read=drawn_from,
         ),

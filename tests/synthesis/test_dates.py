@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
-from discreet.synthesis import AIM, PrivateBins, load
+from discreet.synthesis import PrivateBins, TableSynthesizer, load
 from discreet.synthesis.dates import with_dates
 from tests.operations.contract import Log, SpyBook
 
@@ -29,7 +29,7 @@ def table(n=2000):
 
 def synth(data=None, **facts):
     facts = {"bins": 8, "dates": DATES} | facts
-    return AIM(20.0, 1e-6, **facts).fit(table() if data is None else data, schema=SCHEMA, rng=1)
+    return TableSynthesizer(20.0, 1e-6, **facts).fit(table() if data is None else data, schema=SCHEMA, rng=1)
 
 
 @pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame], ids=["columns", "pandas", "polars"])
@@ -77,10 +77,10 @@ def test_a_file_is_read_as_text(tmp_path):
 def test_public_mistakes_in_dates_are_found_before_the_charge(dates, words):
     log = Log()
     with pytest.raises(ValueError, match=words):
-        AIM(1.0, 1e-6, dates=dates).fit(table(5), schema=SCHEMA, book=SpyBook(log), rng=1)
+        TableSynthesizer(1.0, 1e-6, dates=dates).fit(table(5), schema=SCHEMA, book=SpyBook(log), rng=1)
     numbers = table(5) | {"admitted": np.arange(5)}
     with pytest.raises(ValueError, match="'admitted' has type int64, but must hold dates, times or text"):
-        AIM(1.0, 1e-6, dates=DATES).fit(numbers, schema=SCHEMA, book=SpyBook(log), rng=1)
+        TableSynthesizer(1.0, 1e-6, dates=DATES).fit(numbers, schema=SCHEMA, book=SpyBook(log), rng=1)
     assert "charge" not in log
 
 
@@ -88,7 +88,7 @@ def test_dates_of_every_type_are_read_as_their_text_is():
     """Objects of Python were missing, every one of them, without a word; NumPy's type was refused."""
     columns = table(300)
     typed = pl.Series(columns["admitted"]).str.to_date(strict=False)
-    plain = AIM(1e3, 1e-6, dates=DATES).fit(columns, schema=SCHEMA, rng=1).marginal(["admitted"])
+    plain = TableSynthesizer(1e3, 1e-6, dates=DATES).fit(columns, schema=SCHEMA, rng=1).marginal(["admitted"])
     for entries in (
         typed.to_list(),
         typed.to_numpy(),
@@ -96,7 +96,7 @@ def test_dates_of_every_type_are_read_as_their_text_is():
         typed.to_arrow(),
         typed.cast(pl.Datetime("ns")).to_pandas(),
     ):
-        model = AIM(1e3, 1e-6, dates=DATES).fit(columns | {"admitted": entries}, schema=SCHEMA, rng=1)
+        model = TableSynthesizer(1e3, 1e-6, dates=DATES).fit(columns | {"admitted": entries}, schema=SCHEMA, rng=1)
         assert (model.marginal(["admitted"]) == plain).all()
 
 

@@ -116,4 +116,4 @@ def test_a_determined_column_is_neither_read_nor_modelled():
     rows = {name: values for name, values in ROWS.items() if name != "pay"}
     found = facts.values(codes(rows, facts), seeded(1))
     assert found["pay"].tolist() == [2.0 if sex == "f" else 7.0 for sex in found["sex"]]
-    assert facts.derived("pay")[1].tolist() == [0, 1]
+    assert facts.derivation_of("pay")[1].tolist() == [0, 1]

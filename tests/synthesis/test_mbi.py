@@ -7,7 +7,7 @@ import pytest
 
 from discreet.auditing import replay
 from discreet.schema import Categories, Schema
-from discreet.synthesis import AIM
+from discreet.synthesis import TableSynthesizer
 from discreet.synthesis.raking import Target, marginal, rake
 from discreet.synthesis.trees import junction_tree
 
@@ -58,16 +58,16 @@ def table(n):
 @pytest.mark.slow(sibling="test_mbi_meets_the_same_counts_as_raking")
 def test_a_whole_fit_keeps_dependencies_beside_a_structural_zero_and_passes_replay():
     """b is 2 exactly where a is 1, and c otherwise; grade follows c. Then a whole fit is replayed on a neighbour."""
-    synth = AIM(20.0, 1e-6, **ENGINE).fit(table(600), schema=SCHEMA, rng=1)
+    synth = TableSynthesizer(20.0, 1e-6, **ENGINE).fit(table(600), schema=SCHEMA, rng=1)
     drawn = synth.sample(500, rng=2)
     assert not ((drawn["a"] == 0) & (drawn["b"] == 2)).any()
     assert np.mean((drawn["b"] == 2) == (drawn["a"] == 1)) > 0.95
     assert np.mean((drawn["b"] == drawn["c"])[drawn["a"] == 0]) > 0.9
     assert (drawn["grade"] == np.array(["x", "y"])[drawn["c"]]).all()
-    again = AIM(20.0, 1e-6, **ENGINE).fit(table(600), schema=SCHEMA, rng=1).sample(500, rng=2)
+    again = TableSynthesizer(20.0, 1e-6, **ENGINE).fit(table(600), schema=SCHEMA, rng=1).sample(500, rng=2)
     assert all((again[name] == drawn[name]).all() for name in drawn)  # no generator but ours
 
-    operation = AIM(1.0, 1e-6, **ENGINE).operation(SCHEMA)
+    operation = TableSynthesizer(1.0, 1e-6, **ENGINE).operation(SCHEMA)
     one, other = table(40), {name: values[1:] for name, values in table(40).items()}
 
     def published(rows):

@@ -38,7 +38,7 @@ def whole_joint(tables):
     """The distribution that the tables of a tree make, cell by cell."""
     joint = np.ones(SIZES)
     for place, clique in enumerate(TREE.cliques):
-        shared = TREE.shared(place)
+        shared = TREE.separator(place)
 
         def spread(columns, table):
             return table.reshape(tuple(SIZES[i] if i in columns else 1 for i in range(5)))
@@ -56,7 +56,7 @@ def test_a_tree_holds_every_set_and_has_the_running_intersection():
         assert {i for clique in tree.cliques for i in clique} == set(range(5))
         for place in range(1, len(tree.cliques)):
             earlier = {i for clique in tree.cliques[:place] for i in clique}
-            assert set(tree.cliques[place]) & earlier == set(tree.shared(place))
+            assert set(tree.cliques[place]) & earlier == set(tree.separator(place))
         assert tree_cells(SIZES, sets) == tree.cells
 
 
@@ -66,7 +66,7 @@ def test_raking_meets_consistent_counts_and_its_tables_agree():
         home = TREE.home(c)
         np.testing.assert_allclose(marginal(tables[home], TREE.cliques[home], c), sums(JOINT, c), rtol=2e-3, atol=0.05)
     for place in range(1, len(tables)):
-        shared, parent = TREE.shared(place), TREE.parents[place]
+        shared, parent = TREE.separator(place), TREE.parents[place]
         np.testing.assert_allclose(
             marginal(tables[place], TREE.cliques[place], shared),
             marginal(tables[parent], TREE.cliques[parent], shared),

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.adjacency import Adjacency
 from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Times, Unlisted
-from discreet.synthesis import AIM, PrivateBins, QualityCheck, SmallDB, learning, load, plan
+from discreet.synthesis import PrivateBins, QualityCheck, SmallDB, TableSynthesizer, learning, load, plan
 from discreet.synthesis.cell_values import shares_between
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.model import Model
@@ -33,7 +33,7 @@ def _few_draws(monkeypatch):
 
 
 def fitted(data=ROWS, schema=SCHEMA, book=None, **facts):
-    return AIM(**{"epsilon": 1.0, "delta": 1e-6} | facts).fit(data, schema=schema, book=book, rng=1)
+    return TableSynthesizer(**{"epsilon": 1.0, "delta": 1e-6} | facts).fit(data, schema=schema, book=book, rng=1)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_weights_count_by_their_ratio_and_never_stop_a_fit(weight):
 
 
 def test_candidates_are_no_more_than_can_be_looked_at(monkeypatch):
-    facts = AIM(workload=5).operation(Schema({f"c{i}": Categories([0, 1]) for i in range(6)})).plan
+    facts = TableSynthesizer(workload=5).operation(Schema({f"c{i}": Categories([0, 1]) for i in range(6)})).plan
     every = facts.larger((tuple(range(6)),))
     assert len(every) == math.comb(6, 3) + math.comb(6, 4) + math.comb(6, 5)
     monkeypatch.setattr(plan, "_MOST_CANDIDATES", 22)

@@ -69,11 +69,11 @@ def synth(
     json: JsonOption = False,
 ) -> None:
     """Draw a synthetic table that may be published: fit a private model to a file, and draw rows from it."""
-    from discreet.synthesis import AIM
+    from discreet.synthesis import TableSynthesizer
     from discreet.synthesis.drawing import most_rows
 
     declared = read_schema(schema)
-    estimator = AIM(epsilon, delta, engine=engine)
+    estimator = TableSynthesizer(epsilon, delta, engine=engine)
     if explain:
         if rows is None:
             raise ValueError("--rows is missing, but the error depends on how many records there are: guess.")

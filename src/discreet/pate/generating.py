@@ -44,7 +44,7 @@ class TeacherGenerator(ABC):
         The more teachers, the less the noise matters and the less each knows; ``batch_size`` generated rows are voted
         on in each of the ``steps``.
     bins, whole:
-        As for ``synthesis.AIM``: cells of bounded columns, and which of them hold whole numbers.
+        As for ``synthesis.TableSynthesizer``: cells of bounded columns, and which of them hold whole numbers.
     target:
         A column of few cells that matters most: discriminators have weights of their own for each of them.
     hidden, latent, teacher_hidden, lr, teacher_lr, teacher_steps, teacher_batch:

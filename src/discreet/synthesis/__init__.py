@@ -4,7 +4,7 @@
 >>> sexes, answers = dp.Categories(["f", "m"]), dp.Categories(["no", "yes"])
 >>> schema = dp.Schema(sex=sexes, age=dp.Bounded(0, 100, missing=0), sick=answers)
 >>> rows = {"sex": ["f", "m"] * 500, "age": [20, 70] * 500, "sick": ["no", "yes"] * 500}
->>> synthetic = dp.synthesis.AIM(epsilon=1.0, delta=1e-9, bins=4).fit(rows, schema=schema, rng=1)
+>>> synthetic = dp.synthesis.TableSynthesizer(epsilon=1.0, delta=1e-9, bins=4).fit(rows, schema=schema, rng=1)
 >>> sorted(synthetic.sample(100, rng=2))
 ['age', 'sex', 'sick']
 """
@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.synthesis.aim import AIM
     from discreet.synthesis.domain import Domain, PrivateBins
     from discreet.synthesis.linear_queries import SyntheticCounts
     from discreet.synthesis.model import Model
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from discreet.synthesis.quality_facts import quality
     from discreet.synthesis.saved import load
     from discreet.synthesis.small_db import SmallDB
+    from discreet.synthesis.table_synthesizer import TableSynthesizer
 
 _LAZY = {
-    "AIM": "aim",
     "Domain": "domain",
     "MWEM": "mwem",
     "Model": "model",
@@ -34,12 +34,12 @@ _LAZY = {
     "QualityCheck": "quality_check",
     "SmallDB": "small_db",
     "SyntheticCounts": "linear_queries",
+    "TableSynthesizer": "table_synthesizer",
     "load": "saved",
     "quality": "quality_facts",
 }
 
 __all__ = [
-    "AIM",
     "MWEM",
     "Domain",
     "Model",
@@ -47,12 +47,16 @@ __all__ = [
     "QualityCheck",
     "SmallDB",
     "SyntheticCounts",
+    "TableSynthesizer",
     "load",
     "quality",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "AIM":  # the name of another algorithm, which ours had
+        warnings.warn("AIM is McKenna et al.'s algorithm; ours is TableSynthesizer.", FutureWarning, stacklevel=2)
+        name = "TableSynthesizer"
     if name not in _LAZY:
         raise AttributeError(f"module 'discreet.synthesis' has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(f"discreet.synthesis.{_LAZY[name]}"), name)

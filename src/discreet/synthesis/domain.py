@@ -84,7 +84,7 @@ class Domain:
         if moments := [name for name, column in schema.items() if isinstance(column, (Dates, Times))]:
             raise ValueError(
                 f"Column {moments[0]!r} is {type(schema[moments[0]]).__name__}, which is not modelled here: declare it "
-                "Unlisted(), which leaves it out. (AIM models Dates.)"
+                "Unlisted(), which leaves it out. (TableSynthesizer models Dates.)"
             )
         if not self.names:
             raise ValueError("The schema declares no bounded or categorical column, but synthesis needs at least one.")

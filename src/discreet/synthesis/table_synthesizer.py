@@ -1,4 +1,4 @@
-"""AIM: a synthesiser that measures the marginals on which its model is worst."""
+"""A synthesiser of tables that measures the marginals on which its model is worst."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ENGINES = {
     "mbi": ("discreet.synthesis.mbi_engine", "estimate_tables"),
 }
 
-__all__ = ["AIM", "SynthesisFit"]
+__all__ = ["SynthesisFit", "TableSynthesizer"]
 
 
-class AIM:
+class TableSynthesizer:
     """A model of a table's joint distribution, from noisy marginals that are chosen adaptively.
 
     Columns are measured alone, then pairs and larger sets where a noisy error says that the model is worst for the
@@ -49,8 +49,9 @@ class AIM:
     Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
     one Gaussian release (``spending`` has the proof).
 
-    Reference: McKenna, Mullins, Sheldon and Miklau (2022), "AIM"; Xiao et al. (2023) for residuals; Mullins et al.
-    (2024), GReM; the split of the budget after SWIFT (google/dpsynth).
+    Reference: this is not AIM (McKenna, Mullins, Sheldon and Miklau 2022), whose way of choosing sets it follows in
+    three rounds; residuals are of Xiao et al. (2023), their fit of Mullins et al. (2024, GReM), the split of the budget
+    of SWIFT (google/dpsynth).
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class AIM:
         label: str = "",
         rng: RngLike = None,
         progress: Progress | None = None,
-    ) -> AIM:
+    ) -> TableSynthesizer:
         """Fit privately to a frame, a mapping of columns or a file; the book is charged before a record is read.
 
         ``progress`` is called with a share from 0 to 1 and the name of the stage.
@@ -130,7 +131,7 @@ class AIM:
 
     def _fitted_model(self) -> Model:
         if not hasattr(self, "model_"):
-            raise ValueError("This AIM is not fitted yet: call fit(data, schema=...) first.")
+            raise ValueError("This synthesiser is not fitted yet: call fit(data, schema=...) first.")
         return self.model_
 
     def sample(self, n: int | None = None, rng: RngLike = None) -> Any:

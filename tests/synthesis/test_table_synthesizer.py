@@ -13,7 +13,7 @@ from discreet import events
 from discreet.accounting import epsilon
 from discreet.auditing import ReplayError, mu_lower_bound, replay
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from discreet.synthesis import AIM, PrivateBins, learning
+from discreet.synthesis import PrivateBins, TableSynthesizer, learning
 from discreet.synthesis.spending import Spending
 from tests.operations.contract import Log, SpyBook
 
@@ -37,7 +37,7 @@ def table(n=4000, seed=0):
 
 def fitted(data=None, **facts):
     facts = {"epsilon": 2.0, "delta": 1e-6, "bins": 4} | facts
-    return AIM(**facts).fit(table() if data is None else data, schema=SCHEMA, rng=1)
+    return TableSynthesizer(**facts).fit(table() if data is None else data, schema=SCHEMA, rng=1)
 
 
 def test_a_fit_keeps_dependencies_and_answers_directly():
@@ -53,10 +53,10 @@ def test_a_fit_keeps_dependencies_and_answers_directly():
 
 
 def test_the_event_is_one_gaussian_that_costs_what_was_asked():
-    operation = AIM(epsilon=0.7, delta=1e-9).operation(SCHEMA)
+    operation = TableSynthesizer(epsilon=0.7, delta=1e-9).operation(SCHEMA)
     assert isinstance(operation.event, events.Gaussian)
     assert 0.69 < epsilon(operation.event, delta=1e-9) <= 0.7
-    exchanged = AIM(epsilon=0.7, delta=1e-9, adjacency="replace").operation(SCHEMA).event
+    exchanged = TableSynthesizer(epsilon=0.7, delta=1e-9, adjacency="replace").operation(SCHEMA).event
     assert epsilon(exchanged, delta=1e-9, adjacency="replace") <= 0.7
 
 
@@ -85,7 +85,9 @@ def test_more_budget_gives_a_smaller_error():
     errors = [
         np.mean(
             [
-                np.abs(AIM(eps, 1e-6, bins=4).fit(data, schema=SCHEMA, rng=s).marginal(["a", "b"]) - real).sum()
+                np.abs(
+                    TableSynthesizer(eps, 1e-6, bins=4).fit(data, schema=SCHEMA, rng=s).marginal(["a", "b"]) - real
+                ).sum()
                 for s in range(3)
             ]
         )
@@ -115,7 +117,7 @@ def test_one_row_a_unit_counts_and_the_unit_is_charged():
     data = table(300)
     doubled = {name: np.concatenate([values, values]) for name, values in data.items()}
     doubled["who"] = np.tile(np.arange(300), 2)
-    synth = AIM(100.0, 1e-6, bins=4).fit(doubled, schema=facts, book=book, label="mine", rng=1)
+    synth = TableSynthesizer(100.0, 1e-6, bins=4).fit(doubled, schema=facts, book=book, label="mine", rng=1)
     assert book.charges == [(synth.event_, "mine", "who")]
     assert synth.model_.total == pytest.approx(300, abs=20)
     assert "who" not in synth.sample(5, rng=1)
@@ -123,7 +125,7 @@ def test_one_row_a_unit_counts_and_the_unit_is_charged():
 
 def test_progress_is_told_and_ends_at_one():
     told = []
-    AIM(1.0, 1e-6, bins=2).fit(
+    TableSynthesizer(1.0, 1e-6, bins=2).fit(
         table(50), schema=SCHEMA, rng=1, progress=lambda share, stage: told.append((share, stage))
     )
     assert [share for share, _ in told] == sorted(share for share, _ in told)
@@ -131,15 +133,15 @@ def test_progress_is_told_and_ends_at_one():
 
 
 def test_cost_and_the_error_of_noise_alone_are_told_before_the_fit():
-    stated = AIM(0.5, 1e-6, bins=4).explain(SCHEMA, n=4000)
+    stated = TableSynthesizer(0.5, 1e-6, bins=4).explain(SCHEMA, n=4000)
     assert stated.candidates == 10
     assert 0 < stated.column_error < stated.pair_error < stated.workload_error < 1
-    alone = AIM(0.5, 1e-6, bins=4, workload=1).explain(SCHEMA, n=4000)
+    alone = TableSynthesizer(0.5, 1e-6, bins=4, workload=1).explain(SCHEMA, n=4000)
     assert alone.workload_error == pytest.approx(alone.column_error)
     assert "error by noise alone" in str(stated)
     assert "no bound" in str(stated)
-    assert stated.event == AIM(0.5, 1e-6).operation(SCHEMA).event
-    private = AIM(0.5, 1e-6, bins=PrivateBins(4, 16)).explain(SCHEMA, n=4000)
+    assert stated.event == TableSynthesizer(0.5, 1e-6).operation(SCHEMA).event
+    private = TableSynthesizer(0.5, 1e-6, bins=PrivateBins(4, 16)).explain(SCHEMA, n=4000)
     assert stated.pair_error < private.pair_error < 1.1 * stated.pair_error  # a twentieth went to the bins
 
 
@@ -147,7 +149,7 @@ def test_cost_and_the_error_of_noise_alone_are_told_before_the_fit():
 def test_the_error_of_noise_alone_is_that_of_the_columns(adjacency):
     """A flat table of one column, thirty fits: their mean error is within a fifth of it, and not of half of it."""
     schema, data = Schema(a=Categories(range(12))), {"a": np.repeat(range(12), 500)}
-    told = AIM(0.3, 1e-6, workload=1, adjacency=adjacency)
+    told = TableSynthesizer(0.3, 1e-6, workload=1, adjacency=adjacency)
     plan = told.operation(schema).plan
     alone = plan._expected_error((0,), plan.rho * 0.95) / 6000  # all but the total goes to the column in the end
     fits = [told.fit(data, schema=schema, rng=seed).marginal(["a"]) for seed in range(30)]
@@ -165,21 +167,21 @@ def test_an_empty_table_gives_noise():
 
 
 def test_one_column_a_constant_column_and_all_missing():
-    one = AIM(1.0, 1e-6).fit({"a": [1] * 100}, schema=Schema(a=Categories([0, 1])), rng=1)
+    one = TableSynthesizer(1.0, 1e-6).fit({"a": [1] * 100}, schema=Schema(a=Categories([0, 1])), rng=1)
     assert one.marginal(["a"])[1] > 60
-    constant = AIM(1.0, 1e-6).fit({"a": [1] * 100}, schema=Schema(a=Categories([1])), rng=1)
+    constant = TableSynthesizer(1.0, 1e-6).fit({"a": [1] * 100}, schema=Schema(a=Categories([1])), rng=1)
     assert constant.sample(3, rng=1)["a"].tolist() == [1, 1, 1]
-    missing = AIM(1.0, 1e-6, bins=2).fit({"x": [None] * 100}, schema=Schema(x=Bounded(0, 1)), rng=1)
+    missing = TableSynthesizer(1.0, 1e-6, bins=2).fit({"x": [None] * 100}, schema=Schema(x=Bounded(0, 1)), rng=1)
     assert missing.count({"x": None}) > 60
     both = Schema(a=Categories([1]), b=Categories(["x", "y"]))
-    beside = AIM(1.0, 1e-6).fit({"a": [1, 1], "b": ["x", None]}, schema=both, rng=1)
+    beside = TableSynthesizer(1.0, 1e-6).fit({"a": [1, 1], "b": ["x", None]}, schema=both, rng=1)
     assert beside.marginal(["a", "b"]).shape == (1, 2)
 
 
 def test_impossible_rows_are_not_drawn_and_determined_values_follow():
     data = table(500)
     schema = Schema(a=Categories(range(3)), b=Categories(range(4)), grade=Categories(["low", "mid", "high"]))
-    synth = AIM(
+    synth = TableSynthesizer(
         1.0,
         1e-6,
         structural_zeros={("b", "a"): [(0, 1), (1, 0), (2, 0)]},
@@ -212,7 +214,9 @@ def test_impossible_rows_are_not_drawn_and_determined_values_follow():
 def test_public_mistakes_are_found_before_the_charge(facts, words):
     log = Log()
     with pytest.raises(ValueError, match=words):
-        AIM(**({"epsilon": 1.0, "delta": 1e-6} | facts)).fit(table(10), schema=SCHEMA, book=SpyBook(log), rng=1)
+        TableSynthesizer(**({"epsilon": 1.0, "delta": 1e-6} | facts)).fit(
+            table(10), schema=SCHEMA, book=SpyBook(log), rng=1
+        )
     assert "charge" not in log
 
 
@@ -226,21 +230,21 @@ def test_columns_that_are_absent_or_of_another_type_are_found_before_the_charge(
     ]
     for rows in bad:
         with pytest.raises(ValueError, match=r"Column 'c'|'d' has type|differ in length|source is a"):
-            AIM(1.0, 1e-6).fit(rows, schema=SCHEMA, book=SpyBook(log), rng=1)
+            TableSynthesizer(1.0, 1e-6).fit(rows, schema=SCHEMA, book=SpyBook(log), rng=1)
     facts = Declaration(SCHEMA, unit="who", max_rows_per_unit=2)
     with pytest.raises(ValueError, match="max_rows_per_unit"):
-        AIM(1.0, 1e-6).fit(data | {"who": [1] * 10}, schema=facts, book=SpyBook(log), rng=1)
+        TableSynthesizer(1.0, 1e-6).fit(data | {"who": [1] * 10}, schema=facts, book=SpyBook(log), rng=1)
     assert "charge" not in log
 
 
 def test_an_unfitted_synthesiser_says_so():
     with pytest.raises(ValueError, match="not fitted"):
-        AIM().sample(3)
+        TableSynthesizer().sample(3)
 
 
 def test_weights_decide_what_is_measured():
     """With the whole weight on (a, b), the pair is in the model, at a budget that pays for little."""
-    synth = AIM(0.3, 1e-6, bins=4, workload={("a", "b"): 1.0}).fit(table(), schema=SCHEMA, rng=1)
+    synth = TableSynthesizer(0.3, 1e-6, bins=4, workload={("a", "b"): 1.0}).fit(table(), schema=SCHEMA, rng=1)
     assert synth.model_.tree.home((0, 1)) is not None
     assert synth.model_.tree.home((0, 3)) is None
 
@@ -253,7 +257,7 @@ def smaller(data):
 
 
 def published(data, **facts):
-    model = AIM(**({"epsilon": 1.0, "delta": 1e-6, "bins": 3} | facts)).operation(SCHEMA)
+    model = TableSynthesizer(**({"epsilon": 1.0, "delta": 1e-6, "bins": 3} | facts)).operation(SCHEMA)
     answer = model.release(data)
     return [list(answer.value.tables), answer.value.tree.cliques, answer.value.domain.bins]
 
@@ -263,7 +267,7 @@ def test_a_whole_fit_passes_replay_on_neighbours(facts):
     data = table(60)
     odd = {"a": [7], "b": ["x"], "c": [None], "d": [math.inf], "e": [math.nan]}
     awkward = {name: [*values.tolist(), *odd[name]] for name, values in data.items()}
-    event = AIM(1.0, 1e-6).operation(SCHEMA).event
+    event = TableSynthesizer(1.0, 1e-6).operation(SCHEMA).event
     for one, other in (
         (data, smaller(data)),
         (smaller(data), data),
@@ -276,7 +280,7 @@ def test_replay_catches_a_fit_that_selects_on_exact_errors(monkeypatch):
     monkeypatch.setattr(Spending, "errors", lambda self, exact, rho: np.array(exact))
     data = table(60)
     data["a"][0], data["b"][0], data["c"][0] = 0, 2, 1
-    event = AIM(20.0, 1e-6).operation(SCHEMA).event
+    event = TableSynthesizer(20.0, 1e-6).operation(SCHEMA).event
 
     def caught():
         try:
@@ -294,7 +298,7 @@ ALARM = 1e-6
 def hits(data, trials):
     """How often the marginal of (a, b) has more than half a record in the cell that only the extra record is in."""
     schema = Schema(a=Categories(range(2)), b=Categories(range(2)))
-    synth = AIM(4.0, 1e-5, total=20)
+    synth = TableSynthesizer(4.0, 1e-5, total=20)
     found = [synth.fit(data, schema=schema, rng=seed).marginal(["a", "b"])[1, 1] for seed in range(trials)]
     return sum(value > 0.5 for value in found)
 
@@ -308,7 +312,14 @@ def test_an_audit_on_neighbours_stays_below_the_claim(monkeypatch, trials):
     monkeypatch.setattr(learning, "_DRAWN", 1 << 8)  # a speed knob
     without = {"a": [0] * 20, "b": [0] * 20}
     with_one = {"a": [0] * 20 + [1], "b": [0] * 20 + [1]}
-    claimed = 1 / AIM(4.0, 1e-5).operation(Schema(a=Categories(range(2)))).event.noise_multiplier
+    claimed = 1 / TableSynthesizer(4.0, 1e-5).operation(Schema(a=Categories(range(2)))).event.noise_multiplier
     found = mu_lower_bound((hits(with_one, trials), hits(without, trials)), trials, alarm=ALARM)
     assert found <= claimed
     assert found > 0 or trials < 400
+
+
+def test_the_name_of_another_algorithm_warns():
+    import discreet.synthesis
+
+    with pytest.warns(FutureWarning, match="TableSynthesizer"):
+        assert discreet.synthesis.AIM is TableSynthesizer
