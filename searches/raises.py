@@ -82,6 +82,6 @@ def _run(node: BookNode, policy: int, answers: tuple[int, ...], p: float, loss: 
 
 def _raised(node: BookNode, increment: tuple[float, float]) -> BookNode:
     try:
-        return node.raised(*increment)
+        return node.raise_limit(*increment)
     except BudgetExceeded:
         return node

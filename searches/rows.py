@@ -62,7 +62,7 @@ def _table(rng: np.random.Generator) -> Rows:
 def _ways(rng: np.random.Generator, d: int) -> dict[str, Way]:
     low, high = -np.ones(d), np.ones(d)
     centres, weights = rng.normal(size=(5, d)), rng.normal(size=(d, 3))
-    bins = Bins.declared(low, high, 7)
+    bins = Bins.from_bounds(low, high, 7)
     ways: dict[str, Way] = {
         "scaled rows": lambda rows: scale_to_unit(rows, low, high),
         "rows in a ball": lambda rows: cut(in_ball(scale_to_unit(rows, low, high), 1.0), 2**20),

@@ -209,7 +209,7 @@ def test_two_callers_get_one_answer(kind: str, monkeypatch: pytest.MonkeyPatch) 
 def test_without_the_lock_the_second_is_answered_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The power of the test above."""
     monkeypatch.setattr(PaidOnce, "_turn", lambda self: nullcontext())
-    monkeypatch.setattr("discreet.pate.aggregation.Session._refuse_outside", lambda self: None)
+    monkeypatch.setattr("discreet.pate.aggregation.VotingSession._refuse_outside", lambda self: None)
     session = KINDS[kind].make()
     assert len(meet(session, lambda: KINDS[kind].ask(session), lambda f: KINDS[kind].hook(monkeypatch, f))) == 2
 
@@ -282,7 +282,7 @@ def test_interactive_sessions_pay_for_what_they_answer() -> None:
     aggregator = InteractiveGNMax(sigma=5.0, sigma_threshold=5.0, threshold=-1e6, n_teachers=10, queries=6, answers=4)
     session, counts = aggregator.start(book=book), (np.array([9.0, 1.0]), np.array([0.5, 0.5]))
     assert answers_of(lambda: session.ask(counts) >= 0, callers=10) == 4
-    told = session.told()
+    told = session.answers()
     assert (len(told.labels), told.tested.sum(), told.answered.sum()) == (6, 4, 4)
     assert book.spent().entries == 8
 

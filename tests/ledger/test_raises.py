@@ -279,7 +279,7 @@ def losses(node: BookNode, budget: int, p: float, loss: float) -> list[tuple[flo
     once, when the run looks promising.
     """
     if budget and loss > 0.4 and node.since is None:
-        node = node.raised(0.4, 0.1)
+        node = node.raise_limit(0.4, 0.1)
     epsilon = 0.15 if loss > 0 else 0.1
     price = pricing.price(events.PureDP(epsilon=epsilon), Adjacency.ADD_REMOVE)
     after = tree.advance([node], price)[0]

@@ -29,7 +29,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def placed(x, y):
-    return Map.declared(None, (-1.0, 1.0), x.shape[1], True).records(x, y, np.ones(len(x), bool))
+    return Map.from_bounds(None, (-1.0, 1.0), x.shape[1], True).records(x, y, np.ones(len(x), bool))
 
 
 # --- sums --------------------------------------------------------------------------------------------------------
@@ -116,11 +116,11 @@ def plan(n=None, epsilon=1.0, features=4, loss=None, **options):
 
 
 def test_curvature_is_measured_where_data_stand_above_the_noise_and_nowhere_else():
-    assert plan().settled(100.0).curvature == 0
-    assert plan().settled(1e5).curvature == gd.SHARE
-    assert plan(features=gd.WIDEST + 1).settled(1e9).curvature == 0
-    assert plan(l1=1.0).settled(1e9).curvature == plan(radius=1.0).settled(1e9).curvature == 0
-    assert plan(curvature=0.0, steps=7).settled(1e9).steps == 7
+    assert plan().with_settings(100.0).curvature == 0
+    assert plan().with_settings(1e5).curvature == gd.SHARE
+    assert plan(features=gd.WIDEST + 1).with_settings(1e9).curvature == 0
+    assert plan(l1=1.0).with_settings(1e9).curvature == plan(radius=1.0).with_settings(1e9).curvature == 0
+    assert plan(curvature=0.0, steps=7).with_settings(1e9).steps == 7
     with pytest.raises(ValueError, match="no L1 penalty"):
         plan(curvature=0.1, l1=1.0)
 
@@ -131,7 +131,7 @@ def test_curvature_is_measured_where_data_stand_above_the_noise_and_nowhere_else
 def test_whatever_is_decided_costs_no_more_than_what_was_stated(size, n, options):
     """The rates 1/2z² of Gaussians add up; those of the gradients, the curvature and the count to the stated one's."""
     asked = plan(n, **options)
-    settled = asked.settled(size)
+    settled = asked.with_settings(size)
     parts = [settled.mechanism.event.noise_multiplier] * settled.steps
     parts += [settled.moments.event.noise_multiplier] if settled.curvature else []
     parts += [settled.counter.event.noise_multiplier] if settled.counter else []
@@ -143,7 +143,7 @@ def test_whatever_is_decided_costs_no_more_than_what_was_stated(size, n, options
 
 def test_least_squares_are_held_back_where_data_are_few_and_their_intercept_less():
     """Three times the ridge at which noise and data balance; three tenths of it for the intercept, if none is given."""
-    few = plan(loss=Squared(), epsilon=0.1).settled(100.0)
+    few = plan(loss=Squared(), epsilon=0.1).with_settings(100.0)
     assert few._ridge(100.0) == pytest.approx(gd.CAUTION * (2 * few.spread) ** 2 * 4 / 30)
     problem = dataclasses.replace(few.problem, intercept=True)
     ridges = dataclasses.replace(few, problem=problem)._penalties(2.0)

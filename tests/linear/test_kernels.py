@@ -132,7 +132,7 @@ def test_the_sigmoid_is_off_by_less_than_1e_13():
     st.sampled_from([(1.0, None), (1e-100, None), (1e100, None), (None, (-2.0, 3.0)), (0.5, (-2.0, 3.0))]),
 )
 def test_rows_end_in_the_unit_ball_or_blank(x, declared):
-    mapping = Map.declared(*declared, 3, True)
+    mapping = Map.from_bounds(*declared, 3, True)
     records = mapping.records(x, np.zeros(len(x), int), np.ones(len(x), bool))
     for row, raw in zip(records.rows, x, strict=True):
         if np.isfinite(raw).all():
@@ -148,9 +148,9 @@ def test_bounds_may_be_as_close_as_doubles_can_hold_the_coefficients_and_no_clos
     so that a coefficient is below 2^1000 however large a weight is.
     """
     least = 2 * 2.0**-960 / norm
-    assert Map.declared(norm, (0.0, least), 2, True).scale[0] * norm == 2.0**-960
+    assert Map.from_bounds(norm, (0.0, least), 2, True).scale[0] * norm == 2.0**-960
     with pytest.raises(ValueError, match="bounds lie too close"):
-        Map.declared(norm, (0.0, math.nextafter(least, 0.0)), 2, True)
+        Map.from_bounds(norm, (0.0, math.nextafter(least, 0.0)), 2, True)
 
 
 @settings(max_examples=40)

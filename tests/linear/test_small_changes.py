@@ -72,12 +72,12 @@ def test_zeroing_out_is_refused():
 @pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, np.inf), (-1.7e308, 1.7e308), (1.7e308, 1.75e308), (np.nan, 1.0)])
 def test_bounds_that_are_no_interval_of_doubles_are_refused_for_that_reason(bounds):
     with pytest.raises(ValueError, match="bounds must be finite, each lower one below its upper one"):
-        Map.declared(None, bounds, 2, False)
+        Map.from_bounds(None, bounds, 2, False)
 
 
 def test_without_bounds_features_are_divided_by_their_norm_and_nothing_else():
     for norm, divided in ((None, 1.0), (4.0, 4.0)):
-        assert Map.declared(norm, None, 2, True) == Map(0.0, 1.0, divided, False, True)
+        assert Map.from_bounds(norm, None, 2, True) == Map(0.0, 1.0, divided, False, True)
 
 
 def test_a_row_of_zeros_stays_one():
@@ -126,7 +126,7 @@ def test_the_sigmoid_has_its_values(t, value):
 
 
 def test_features_inside_their_bounds_are_left_in_their_units():
-    made = Map.declared(None, {0: (0.0, 4.0), 1: (10.0, 30.0)}, 2, False)
+    made = Map.from_bounds(None, {0: (0.0, 4.0), 1: (10.0, 30.0)}, 2, False)
     assert made.inside(np.array([[1.0, 15.0], [9.0, 20.0]])) == pytest.approx(np.array([[1.0, 15.0], [4.0, 20.0]]))
 
 

@@ -67,7 +67,7 @@ def test_a_declared_ridge_is_kept_and_a_large_set_gets_no_more():
         declared = LinearRegression(solver=solver, regularization=3.0, random_state=0, **public).fit(x, y)
         assert declared.regularization_ == 3.0
     usual = LinearRegression(solver="gd", epsilon=5.0, random_state=0, **public)
-    settled = usual._choice(5).solver.settled(2000.0)
+    settled = usual._choice(5).solver.with_settings(2000.0)
     assert usual.fit(x, y).regularization_ == pytest.approx(settled.spread * 6**0.5 / 6, rel=0.05)
     least = LinearRegression(solver="gd", epsilon=0.05, regularization=1.0, random_state=0, **public).fit(x, y)
     assert least.regularization_ > 1.0, "what the noise demands, where that is more"

@@ -107,7 +107,7 @@ def test_a_session_charges_each_test_and_each_answer_before_it_is_made():
 
     with pytest.raises(BudgetExceeded):
         ask()
-    told = session.told()
+    told = session.answers()
     assert 3 < len(said) < 400
     paid = len(book.entries()) - 1 - told.tested.sum() - told.answered.sum()
     assert paid in (0, 1)  # the refused query may have paid for its test

@@ -154,7 +154,7 @@ def test_a_row_is_a_function_of_its_record_and_what_does_not_fit_is_left_out():
 
 @pytest.mark.parametrize("target", [None, "sex", "sick"])
 def test_a_tables_rows_are_its_records_again_whichever_column_stands_last(target):
-    table = TableLayout(Domain(dp.schema.Declaration(FACTS), 4), target).suited(TABLE)
+    table = TableLayout(Domain(dp.schema.Declaration(FACTS), 4), target).for_container(TABLE)
     again = table.values(table.prepare(TABLE)(), seeded(1))
     assert list(again["sex"]) == TABLE["sex"]
     assert list(again["sick"]) == TABLE["sick"]

@@ -61,7 +61,7 @@ def test_two_classes_are_enough_and_one_is_none():
 
 def test_the_bar_is_as_full_as_teachers_are_done(capsys):
     teachers = Teachers(teacher=LogisticRegression(), n_teachers=4, n_classes=2, progress=True)
-    assert len(list(teachers._shown(iter([np.zeros(1)] * 4)))) == 4
+    assert len(list(teachers._with_progress(iter([np.zeros(1)] * 4)))) == 4
     shown = capsys.readouterr().err.strip().split("\r")
     assert [bar.count("█") for bar in shown] == [5, 10, 15, 20]
 
@@ -138,7 +138,7 @@ def test_a_generator_is_pulled_to_what_the_student_takes_for_records(monkeypatch
     entry = torch.zeros(1, requires_grad=True)
     run = SimpleNamespace(
         teach=lambda: None,
-        made=lambda size: entry.expand(size, 1),
+        generate_rows=lambda size: entry.expand(size, 1),
         noisy=lambda votes: votes,
         teachers=SimpleNamespace(votes=lambda made: np.ones((len(made), 2))),
         optimizer=torch.optim.SGD([entry], lr=1.0),

@@ -70,7 +70,7 @@ def test_04_the_number_of_teachers_and_the_sizes_of_batches_do_not_follow_from_t
     for data in (PICTURES, PICTURES[:3]):
         rows = IMAGES.prepare(data)()
         run = GeneratorTraining(kind(**SMALL), IMAGES, rows, Streams(1))
-        shapes.append([run.teachers.votes(run.made(4)).shape, run.teachers._parts.batch(8, run.chance).shape])
+        shapes.append([run.teachers.votes(run.generate_rows(4)).shape, run.teachers._parts.batch(8, run.chance).shape])
     assert shapes[0] == shapes[1]
 
 

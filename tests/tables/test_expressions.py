@@ -129,7 +129,7 @@ def test_parts_and_starts_are_pythons_own():
     for number in range(0, 146_097, 371):
         at = moment(seconds(dt.date(1601, 1, 1)) + number * 86_400.0)
         for name in ("year", "month", "day"):
-            assert Part(name, Column("d")).applied(seconds(at)) == getattr(at, name)
+            assert Part(name, Column("d")).apply(seconds(at)) == getattr(at, name)
 
 
 def test_the_engines_calendar_is_pythons_for_all_years():

@@ -59,6 +59,6 @@ def test_the_engine_computes_the_same_steps(values, ends):
     real = [x for x in values if x == x]
     for steps in (FINE, COARSE):
         grid = FixedPoint(bounds, steps)
-        assert found.counted("x", steps) == len(real)
+        assert found.count_of("x", steps) == len(real)
         assert found.total("x", steps) == sum(map(grid.steps_of, real))
     assert found.squares("x") == sum(FixedPoint(bounds, COARSE).steps_of(x) ** 2 for x in real)

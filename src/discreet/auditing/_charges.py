@@ -53,7 +53,7 @@ def covers_cost(declared: Event, drawn: Iterable[Event], parts: int = 1) -> bool
     the two that a replaced record leaves and enters.
 
     >>> one = events.Laplace(noise_multiplier=1.0)
-    >>> covers_cost(one, [one]), covered(one, [one, one]), covered(events.PureDP(epsilon=2.0), [one, one])
+    >>> covers_cost(one, [one]), covers_cost(one, [one, one]), covers_cost(events.PureDP(epsilon=2.0), [one, one])
     (True, False, True)
     """
     try:

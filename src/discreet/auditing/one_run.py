@@ -66,7 +66,7 @@ def rules_out(right: int, guessed: int, canaries: int, *, curve: Curve, alarm: f
 
     >>> from discreet import events, guarantee
     >>> claimed = guarantee(events.Gaussian(noise_multiplier=1.0)).tradeoff
-    >>> rules_out(70, 100, 1000, curve=claimed), falsified(99, 100, 1000, curve=claimed)
+    >>> rules_out(70, 100, 1000, curve=claimed), rules_out(99, 100, 1000, curve=claimed)
     (False, True)
     """
     _check(right, guessed, canaries, alarm)

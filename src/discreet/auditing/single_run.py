@@ -3,7 +3,7 @@ r"""An audit of one run: guesses about its canaries, against the run's own trade
 Each of m canaries was in the run or not, by a fair coin of its own, and has a score: larger where the run looks as if
 it was in. The highest scores are guessed in, the lowest out; how many guesses are made is fixed by what is claimed,
 before a score is seen. They *refute the claim* if so many of them are right that the claimed curve does not allow it
-(``one_run.falsified``). The *lower bound* is read off the claimed profile with all its epsilons multiplied by a number,
+(``one_run.rules_out``). The *lower bound* is read off the claimed profile with all its epsilons multiplied by a number,
 :math:`\delta_s(\epsilon) = \delta(\epsilon/s)`: the largest s that the guesses refute, times the claimed epsilon.
 
 Looking several times at one run is several audits: each has the stated confidence by itself.

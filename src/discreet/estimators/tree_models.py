@@ -48,7 +48,7 @@ class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """The shares of each record's leaf, tree by tree."""
         check_is_fitted(self)
         codes = self.bins_.codes(reading.table(self, X))
-        return [leaves[tree.reached(codes)] for tree, leaves in zip(self.trees_, self.leaves_, strict=True)]
+        return [leaves[tree.nodes_of(codes)] for tree, leaves in zip(self.trees_, self.leaves_, strict=True)]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest share."""

@@ -159,7 +159,7 @@ def _check(model: Any) -> None:
             "model must be a LogisticRegression or a LinearRegression with a delta above 0: for other models no "
             "interval is proved."
         )
-    if isinstance(model, LogisticRegression) and len(model._declared()) != 2:
+    if isinstance(model, LogisticRegression) and len(model._declared_classes()) != 2:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 
 
