@@ -49,7 +49,7 @@ bench: $(STAMPS)/test
 	$(BIN)/python -m benchmarks
 
 experiments: $(STAMPS)/experiments
-	$(BIN)/python -m experiments
+	$(BIN)/python -m experiments --write
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,5 +1,5 @@
-"""Where experiments leave what the documentation shows: a small JSON file and a figure each, and the page that has the
-table."""
+"""How experiments are started, and where they leave what they find: a small JSON file and a figure each, under
+``build/``. Only with ``--write`` they go where the documentation shows them, and the page gets its table."""
 
 from __future__ import annotations
 
@@ -11,31 +11,76 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import BUILD
+from experiments import _data
 
-__all__ = ["DOCS", "asked", "figure", "kept", "load", "resumed", "save", "show", "write_table"]
+__all__ = [
+    "DOCS",
+    "asked",
+    "begin",
+    "figure",
+    "kept",
+    "load",
+    "place_of",
+    "resumed",
+    "save",
+    "show",
+    "tell",
+    "write_table",
+]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+OPTIONS = """
+--quick   less of everything, in seconds or a few minutes; data that is not here is made up
+--write   put results, figures and tables where the documentation shows them, instead of under build/
+--help    this text
+Pictures and results are printed with their paths. Data that does not ship: discreet data list."""
+_asked = {"quick": False, "write": False}
+
+
+def begin(about: str | None, words: Sequence[str] | None = None) -> bool:
+    """Take the options of an experiment's command line, or print its help and stop; whether it is to be quick."""
+    words = sys.argv[1:] if words is None else words
+    if "--help" in words or "-h" in words:
+        print(f"{about or ''}{OPTIONS}")
+        raise SystemExit(0)
+    _asked.update(quick="--quick" in words, write="--write" in words)
+    if _asked["quick"] and _asked["write"]:
+        raise SystemExit("--quick and --write contradict each other: the documentation shows whole runs.")
+    _data.use_stand_ins(_asked["quick"])
+    return _asked["quick"]
+
+
+def place_of(kind: str, name: str) -> Path:
+    """Where a result or a figure goes."""
+    folder = DOCS / kind if _asked["write"] else BUILD / ("quick" if _asked["quick"] else "results")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def tell(path: Path) -> None:
+    """Print where something was written."""
+    here = Path.cwd()
+    print(f"wrote {path.relative_to(here) if path.is_relative_to(here) else path}", flush=True)
 
 
 def resumed(name: str, run: Callable[[], Any]) -> Any:
     """What the run of that name found, which is kept in ``build/``: a study that was stopped goes on where it was."""
-    path = BUILD / "experiments" / f"{name}.json"
+    path = _data.cache(f"experiments/{name}.json")
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(run()), encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def save(name: str, found: Any) -> None:
-    """Keep results beside the page that shows them."""
-    path = DOCS / "experiments" / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
+    """Keep results, with ``--write`` beside the page that shows them."""
+    path = place_of("experiments", f"{name}.json")
     path.write_text(json.dumps(found, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    tell(path)
 
 
 def load(name: str) -> Any:
     """What was kept."""
-    return json.loads((DOCS / "experiments" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(place_of("experiments", f"{name}.json").read_text(encoding="utf-8"))
 
 
 def asked(name: str, seeds: int, quick: bool) -> tuple[list[str], int]:
@@ -68,7 +113,9 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 
 def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, mark: str = "table") -> None:
-    """Put a table between the two marks that its page has for it, in place of the one before."""
+    """With ``--write``, put a table between the two marks that its page has for it, in place of the one before."""
+    if not _asked["write"]:
+        return
     path = DOCS / "experiments" / f"{name}.md"
     before, found, rest = path.read_text(encoding="utf-8").partition(f"<!-- {mark} -->\n")
     if not found:
@@ -81,7 +128,7 @@ def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]],
 
 @contextmanager
 def figure(name: str, panels: int, width: float = 8.0, rows: int = 1) -> Iterator[list[Any]]:
-    """Axes to draw on, side by side, or in so many rows; the picture goes to the documentation."""
+    """Axes to draw on, side by side, or in so many rows; with ``--write`` the picture goes to the documentation."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -92,5 +139,7 @@ def figure(name: str, panels: int, width: float = 8.0, rows: int = 1) -> Iterato
     for spare in axes.ravel()[panels:]:
         spare.set_axis_off()
     yield list(axes.ravel()[:panels])
-    drawn.savefig(DOCS / "images" / f"{name}.png", dpi=90, metadata={"Software": None})
+    path = place_of("images", f"{name}.png")
+    drawn.savefig(path, dpi=90, metadata={"Software": None})
     pyplot.close(drawn)
+    tell(path)

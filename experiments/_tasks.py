@@ -22,6 +22,7 @@ from benchmarks import peers
 from discreet import datasets
 from discreet.encoding import Encoder
 from discreet.schema import Bounded, Declaration
+from experiments import _data
 from experiments.warfarin import GENES, ORIGINS, patients
 
 __all__ = ["TASKS", "Task"]
@@ -104,7 +105,7 @@ def adult() -> Task:
 
 def census() -> Task:
     """Who is married."""
-    people = datasets.pums()
+    people = _data.pums()
     names = ("age", "educ", "income", *MARKS)
     facts = [(0.0, 100.0), (0.5, 16.5), (0.0, 200_000.0), *[_codes(2)] * len(MARKS)]
     x = np.column_stack([people[name] * 1.0 for name in names])
@@ -125,9 +126,8 @@ def digits() -> Task:
 
 
 def _survey(name: str) -> dict[str, Array]:
-    path = peers.BUILD / f"{name}.npz"
+    path = _data.cache(f"{name}.npz")
     if not path.exists():
-        peers.BUILD.mkdir(exist_ok=True)
         script = peers.ROOT / "benchmarks" / "peers_models.py"
         found = peers.ask(peers.python("models"), script, {"dataset": name, "to": str(path)})
         if isinstance(found, peers.Failure):
@@ -138,7 +138,7 @@ def _survey(name: str) -> dict[str, Array]:
 
 def marriages() -> Task:
     """Who had an affair (Fair 1978), by the codebook's ranges."""
-    found = _survey("fair")
+    found = _data.survey("fair", _survey)
     names = ("rate_marriage", "age", "yrs_married", "children", "religious", "educ", "occupation", "occupation_husb")
     facts = [(1, 5), (17, 45), (0, 25), (0, 6), (1, 4), (9, 20), (1, 6), (1, 6)]
     x = np.column_stack([found[name] for name in names])
@@ -158,7 +158,7 @@ def doses() -> Task:
 
 def visits() -> Task:
     """log(1 + visits to a doctor), of the RAND health insurance experiment."""
-    found = _survey("randhie")
+    found = _data.survey("randhie", _survey)
     names = ("lncoins", "idp", "lpi", "fmde", "physlm", "disea", "hlthg", "hlthf", "hlthp")
     facts = [(0, 5), (0, 1), (0, 8), (0, 9), (0, 1), (0, 60), (0, 1), (0, 1), (0, 1)]
     x = np.column_stack([found[name] for name in names])

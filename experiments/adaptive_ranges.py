@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 import discreet as dp
-from experiments.range_queries import RANGES, histograms
+from experiments import _results
+from experiments._data import histograms
+from experiments.range_queries import RANGES
 
 EPSILON = 0.1
 SCALES = (100, 1_000, 10_000, 100_000)
@@ -94,11 +96,8 @@ def main(quick: bool = False) -> None:
         console.print(table(made_up(), runs))
         return
     shapes = {name: x.astype(float) for name, x in histograms()}
-    if not shapes:
-        console.print("No DPBench histograms: put them in the folder that DISCREET_DATA names, under dpbench/.")
-        return
     console.print(table(shapes, runs))
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

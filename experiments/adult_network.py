@@ -24,6 +24,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from discreet.datasets import adult, adult_features
 from discreet.linear import LogisticRegression
 from discreet.training import make_private, optimisers
+from experiments import _results
 from experiments._results import resumed, save
 
 EPSILON, DELTA, SEEDS = 1.0, 1e-6, 5
@@ -124,9 +125,8 @@ def main(quick: bool = False) -> None:
     ]
     for name, found in (("network", network), ("linear", linear)):
         print(f"{name:<8} {np.mean(found):.2%} ± {np.std(found):.2%}  least {np.min(found):.2%}")
-    if not quick:
-        save("adult_network", {"network": network, "linear": linear, "settings": SETTINGS})
+    save("adult_network", {"network": network, "linear": linear, "settings": SETTINGS})
 
 
 if __name__ == "__main__":
-    choose() if "choose" in sys.argv[1:] else main("--quick" in sys.argv[1:])
+    choose() if "choose" in sys.argv[1:] else main(_results.begin(__doc__))

@@ -11,7 +11,6 @@ same folds.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -26,6 +25,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from discreet.datasets import adult
 from discreet.datasets.census import BOUNDS, CATEGORIES
 from discreet.linear import LogisticRegression
+from experiments import _results
 
 Array = NDArray[np.float64]
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
@@ -121,4 +121,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -8,7 +8,6 @@ epsilon 1 on breast cancer, and keeps nothing; ``--seeds N``, and the names of d
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -84,4 +83,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -10,7 +10,6 @@ A lasso, on raw (log-normal) and on standardised columns, likewise. The figure i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -127,27 +126,26 @@ PANELS: dict[str, Callable[[], tuple[Records, float]]] = {
 }
 
 
-def plot(panels: dict[str, dict[str, list[float]]]) -> None:
+def plot(panels: dict[str, dict[str, list[float]]], passes: tuple[int, ...] = PASSES) -> None:
     with _results.figure("coordinate-descent", len(panels), 9.0, rows=2) as axes:
         for axis, (name, found) in zip(axes, panels.items(), strict=True):
             for method, errors in found.items():
-                axis.loglog(PASSES, errors, marker="o", label=method)
+                axis.loglog(passes, errors, marker="o", label=method)
             axis.set(title=name, xlabel="passes over the data")
         axes[0].set_ylabel("(f - f*)/f*")
         axes[0].legend(fontsize=7)
 
 
 def main(quick: bool = False) -> None:
-    chosen = list(PANELS)[:3] if quick else list(PANELS)
-    panels = {name: curves(*PANELS[name](), (10,) if quick else PASSES) for name in chosen}
+    chosen, passes = (list(PANELS)[:3], (10,)) if quick else (list(PANELS), PASSES)
+    panels = {name: curves(*PANELS[name](), passes) for name in chosen}
     header = ["relative error", *next(iter(panels.values()))]
     rows = [[name, *(f"{min(errors):.3f}" for errors in found.values())] for name, found in panels.items()]
     _results.show(f"The best number of passes, n = {N}, p = {P}, ε = 1, δ = 1/n²", header, rows)
-    if not quick:
-        _results.save("coordinate_descent", panels)
-        _results.write_table("coordinate_descent", header, rows)
-        plot(panels)
+    _results.save("coordinate_descent", panels)
+    _results.write_table("coordinate_descent", header, rows)
+    plot(panels, passes)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -2,12 +2,11 @@
 
 ``python -m experiments course`` draws ``docs/images/course-*.png``: the attacker's trade-off of three releases of equal
 (ε, δ); Laplace's and Gauss's error by the number of answers; what MWEM and two strategies leave of all ranges; how the
-error of running sums grows with their number. ``--quick`` computes all of it on less, and draws nothing.
+error of running sums grows with their number. ``--quick`` computes and draws all of it on less.
 """
 
 from __future__ import annotations
 
-import sys
 from math import sqrt
 
 import numpy as np
@@ -82,18 +81,18 @@ def draw(name: str, at: object, lines: Lines, **labels: str) -> None:
 
 
 def main(quick: bool = False) -> None:
-    attacker, noise = tradeoffs(ALARMS[::40] if quick else ALARMS), noises(COUNTS[:2] if quick else COUNTS)
-    ranges, running = released(32 if quick else CELLS, 2 if quick else 20), sums(STEPS[:2] if quick else STEPS)
+    alarms, counts, steps = (ALARMS[::40], COUNTS[:2], STEPS[:2]) if quick else (ALARMS, COUNTS, STEPS)
+    attacker, noise, running = tradeoffs(alarms), noises(counts), sums(steps)
+    ranges = released(32 if quick else CELLS, 2 if quick else 20)
     for name, lines in {"noise": noise, "release": ranges, "sums": running}.items():
         print(name, {label: [round(value, 2) for value in values] for label, values in lines.items()})
-    if not quick:
-        _results.save("course", {"noise": noise, "release": ranges, "sums": running})
-        draw("tradeoff", ALARMS, attacker, xlabel="outsiders accused", ylabel="members found, at most")
-        log = {"xscale": "log", "yscale": "log"}
-        draw("noise", COUNTS, noise, xlabel="answers that one record moves", ylabel="error, 95 of 100", **log)
-        draw("release", EPSILONS, ranges, xlabel="ε", ylabel="error of a range, records", **log)
-        draw("sums", STEPS, running, xlabel="running sums", ylabel="error of a sum, noise 1", **log)
+    _results.save("course", {"noise": noise, "release": ranges, "sums": running})
+    draw("tradeoff", alarms, attacker, xlabel="outsiders accused", ylabel="members found, at most")
+    log = {"xscale": "log", "yscale": "log"}
+    draw("noise", counts, noise, xlabel="answers that one record moves", ylabel="error, 95 of 100", **log)
+    draw("release", EPSILONS, ranges, xlabel="ε", ylabel="error of a range, records", **log)
+    draw("sums", steps, running, xlabel="running sums", ylabel="error of a sum, noise 1", **log)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

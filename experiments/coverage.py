@@ -23,6 +23,7 @@ from rich.table import Table
 from scipy.special import expit
 
 from discreet.linear import LinearRegression, LogisticRegression, inference
+from experiments import _results
 
 RUNS = int(os.environ.get("DISCREET_RUNS", "200"))
 GRID = ((2_000, 4.0), (5_000, 1.0), (5_000, 4.0), (20_000, 0.5), (20_000, 1.0))
@@ -204,4 +205,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -9,7 +9,6 @@ figure is ``docs/images/dimension.png``. ``--quick``: two dimensions, two seeds,
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,10 +70,10 @@ def errors(runs: Array) -> Array:
     return np.asarray(runs.std(axis=1, ddof=1) / np.sqrt(runs.shape[1]))
 
 
-def plot(found: dict[float, Array]) -> None:
+def plot(found: dict[float, Array], dimensions: tuple[int, ...] = DIMENSIONS) -> None:
     with _results.figure("dimension", 1, 5.0) as (axis,):
         for delta, runs in found.items():
-            axis.errorbar(DIMENSIONS, runs.mean(axis=1), errors(runs), marker="o", capsize=3, label=DELTAS[delta])
+            axis.errorbar(dimensions, runs.mean(axis=1), errors(runs), marker="o", capsize=3, label=DELTAS[delta])
         axis.set(
             xscale="log",
             yscale="log",
@@ -94,11 +93,10 @@ def main(quick: bool = False) -> None:
         for at, d in enumerate(dimensions)
     ]
     _results.show(f"Excess log-loss of private descent, rank {RANK}, n = {N}, ε = {EPSILON}", header, rows)
-    if not quick:
-        _results.save("dimension", {DELTAS[delta]: runs.tolist() for delta, runs in found.items()})
-        _results.write_table("dimension", header, rows)
-        plot(found)
+    _results.save("dimension", {DELTAS[delta]: runs.tolist() for delta, runs in found.items()})
+    _results.write_table("dimension", header, rows)
+    plot(found, dimensions)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -10,7 +10,6 @@ PUMS is public, so that the exact values stand beside the private ones. Nothing 
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ from sklearn.linear_model import LinearRegression as Plain
 from sklearn.linear_model import LogisticRegression as PlainLogistic
 
 import discreet as dp
-from discreet.datasets import pums
 from discreet.linear import LinearRegression, LogisticRegression, inference
 from experiments import _results
+from experiments._data import pums
 
 EPSILONS, DELTA, SEEDS = (0.1, 0.3, 1.0, 3.0), 1e-6, 20
 RICHEST, LEVELS = 200_000.0, range(1, 17)
@@ -207,11 +206,10 @@ def main(quick: bool = False) -> None:
     }
     show(found)
     print(f"One income from the coefficients, off by (median): {found['attack']}")
-    if not quick:
-        _results.save("education", found)
-        _results.write_table("education", ["", *(f"ε = {e:g}" for e in EPSILONS)], [[a, *b] for a, b in lines(found)])
-        plot(found)
+    _results.save("education", found)
+    _results.write_table("education", ["", *(f"ε = {e:g}" for e in EPSILONS)], [[a, *b] for a, b in lines(found)])
+    plot(found)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -14,7 +14,6 @@ is. The figure is ``docs/images/four_queries.png``.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -86,11 +85,10 @@ def main(quick: bool = False) -> None:
         measured = (f"{cell['measured']:.1f} ± {cell['error']:.1f}" for cell in cells)
         rows.append([way, "" if promised is None else f"{promised:.1f}", *measured])
     _results.show("The four queries", header, rows)
-    if not quick:
-        _results.save("four_queries", found)
-        _results.write_table("four_queries", header, rows)
-        plot(found)
+    _results.save("four_queries", found)
+    _results.write_table("four_queries", header, rows)
+    plot(found)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from subprocess import CalledProcessError
@@ -36,6 +35,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks import peers
 from discreet.datasets import adult_features
 from discreet.linear import LogisticRegression
+from experiments import _results
 
 SEEDS = int(os.environ.get("DISCREET_SEEDS", "10"))
 Array = NDArray[np.float64]
@@ -173,4 +173,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -10,7 +10,6 @@ ten minutes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
@@ -20,9 +19,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from discreet.datasets import adult_features, mnist, pums
+from discreet.datasets import adult_features
 from discreet.linear import LogisticRegression
 from discreet.linear.problem import noise_multiplier
+from experiments import _results
+from experiments._data import mnist, pums
 
 CLIPS = (0.2, 0.4, 0.8)
 STEPS = (64, 128, 256)
@@ -139,4 +140,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -9,7 +9,6 @@ The figure is ``docs/images/means.png``. ``--quick`` makes fewer runs, and leave
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -103,11 +102,10 @@ def main(quick: bool = False) -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
-    if not quick:
-        _results.save("means", {"means": means, "choices": choices})
-        _results.write_table("means", ["", "measured", "theorem"], rows)
-        plot(means, choices)
+    _results.save("means", {"means": means, "choices": choices})
+    _results.write_table("means", ["", "measured", "theorem"], rows)
+    plot(means, choices)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

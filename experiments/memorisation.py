@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import string
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -33,9 +32,9 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as dp
-from discreet.datasets import shakespeare
 from discreet.training import make_private
 from experiments import _results
+from experiments._data import shakespeare
 
 ALPHABET = {
     letter: code for code, letter in enumerate("\n " + string.ascii_letters + string.digits + string.punctuation)
@@ -278,12 +277,10 @@ def main(quick: bool = False) -> None:
     for line in lines_of(found):
         table.add_row(*line)
     Console().print(table)
-    if not quick:
-        _results.save("memorisation", [asdict(each) for each in found])
-        _results.write_table("memorisation", HEADER, lines_of(found))
-        plot(found)
-        print("Wrote docs/experiments/memorisation.json, the table of its page and docs/images/memorisation.png.")
+    _results.save("memorisation", [asdict(each) for each in found])
+    _results.write_table("memorisation", HEADER, lines_of(found))
+    plot(found)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

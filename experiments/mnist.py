@@ -25,10 +25,9 @@ from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import DataLoader, TensorDataset
 
 import discreet as dp
-from benchmarks import peers
-from discreet.datasets import mnist
 from discreet.training import make_private
 from experiments import _results
+from experiments._data import cache, mnist
 from experiments._scattering import Axes
 
 DELTA, SEEDS = 1e-5, 5
@@ -64,8 +63,7 @@ CHOSEN = {
 
 def features(kept: int = 500) -> dict[str, NDArray[Any]]:
     """Of the training and of the test file, kept in a file between runs."""
-    peers.BUILD.mkdir(exist_ok=True)
-    path = peers.BUILD / "mnist-scattering.npz"
+    path = cache("mnist-scattering.npz")
     if not path.exists():
         digits, axes = mnist(), Axes.of_strokes(kept=kept)
         np.savez(path, train=axes.of(digits.X_train), test=axes.of(digits.X_test))
@@ -201,12 +199,10 @@ def main(quick: bool = False) -> None:
         share = np.mean(found[f"{epsilon:g}"]["accuracies"])
         if share < owed:
             print(f"MISSES  epsilon {epsilon:g}: {share:.2%} < {owed:.1%}")
-    if not quick:
-        _results.save("accuracy", found)
-        _results.write_table("accuracy", HEADER, lines(found))
-        plot(found)
-        print("Wrote docs/experiments/accuracy.json, the table of its page and docs/images/mnist.png.")
+    _results.save("accuracy", found)
+    _results.write_table("accuracy", HEADER, lines(found))
+    plot(found)
 
 
 if __name__ == "__main__":
-    choose() if "choose" in sys.argv else main(quick="--quick" in sys.argv)
+    choose() if "choose" in sys.argv else main(quick=_results.begin(__doc__))

@@ -11,7 +11,6 @@ The second has the theorem's bound, for one pass and the average, and the larges
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 import discreet as dp
-from experiments.range_queries import histograms
+from experiments import _results
+from experiments._data import histograms
 
 RECORDS, EPSILON, RUNS = 1000, 0.1, 5
 Errors = tuple[float, float]
@@ -117,12 +117,9 @@ def theorem(runs: int = 20, cells: int = 64, records: int = 100_000) -> Table:
 
 def main(quick: bool = False) -> None:
     console = Console(width=max(110, Console().width))
-    if any(True for _ in histograms()):
-        grid, found = comparison(1 if quick else RUNS)
-        console.print(grid)
-        _judge(found, console.print)
-    else:
-        console.print("No DPBench histograms: put them in the folder that DISCREET_DATA names, under dpbench/.")
+    grid, found = comparison(1 if quick else RUNS)
+    console.print(grid)
+    _judge(found, console.print)
     if not quick:
         console.print(choice())
     console.print(theorem(2 if quick else 20))
@@ -137,4 +134,4 @@ def _judge(found: dict[str, dict[str, Errors]], say: Callable[[str], None]) -> N
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -23,6 +23,7 @@ import discreet as dp
 from discreet.datasets import adult_features
 from discreet.pate import Aggregator, ConfidentGNMax, GNMax, Teachers, count_votes, data_dependent_cost
 from discreet.random import Streams
+from experiments import _results
 
 DELTA, SPLITS, TEACHERS = 1e-5, 5, 250
 CONFIDENT = ConfidentGNMax(sigma=40.0, threshold=150.0, sigma_threshold=150.0, queries=640, answers=420)
@@ -114,4 +115,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    choose() if sys.argv[1:] == ["choose"] else main(quick="--quick" in sys.argv)
+    choose() if sys.argv[1:] == ["choose"] else main(quick=_results.begin(__doc__))

@@ -8,13 +8,12 @@ table shows the charged epsilon after so many predictions, and the predictions t
 
 from __future__ import annotations
 
-import sys
-
 from rich.console import Console
 from rich.table import Table
 
 import discreet as dp
 from discreet.pate import GNMax
+from experiments import _results
 
 DELTA, SIGMA, TAUGHT, MOST = 1e-5, 50.0, 480, 10.0
 PREDICTIONS = (10, 100, 480, 1_000, 10_000, 100_000)
@@ -51,4 +50,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import discreet as dp
-from benchmarks import peers
-from discreet.datasets import mnist
-from discreet.pate import GPATE, ImageLayout
+from discreet.pate import GPATE, Images
+from experiments import _results
+from experiments._data import cache, mnist
 
 DELTA, EPSILONS, ROWS, SCALE = 1e-5, (1.0, 10.0), 5, 2
-FIGURES = Path(__file__).resolve().parent.parent / "docs" / "images"
-FACTS = ImageLayout(shape=(14, 14), bounds=(0, 255), labels=range(10))
+FACTS = Images(shape=(14, 14), bounds=(0, 255), labels=range(10))
 SETTINGS: dict[str, Any] = {
     "n_teachers": 500,
     "batch_size": 20,
@@ -79,11 +78,11 @@ def main(quick: bool = False) -> None:
             f"charged epsilon {found['charged']:.3f}: a classifier of generated digits knows {found['accuracy']:.1%} "
             f"of real ones; {found['seconds']:.0f} CPU-seconds"
         )
-        if not quick:
-            peers.BUILD.mkdir(exist_ok=True)
-            (peers.BUILD / f"pate-digits-{epsilon:g}.json").write_text(json.dumps(found))
-            picture(*made.sample(400, rng=2), FIGURES / f"pate-digits-{epsilon:g}.png")
+        cache(f"pate-digits-{epsilon:g}.json").write_text(json.dumps(found))
+        path = _results.place_of("images", f"pate-digits-{epsilon:g}.png")
+        picture(*made.sample(400, rng=2), path)
+        _results.tell(path)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -25,6 +25,7 @@ from discreet.pate import GPATE, PATEGAN
 from discreet.schema import Declaration, Schema
 from discreet.synthesis.coded_table import CodedTable
 from discreet.synthesis.train_and_test import correct, features, train_classifier
+from experiments import _results
 
 DELTA, EPSILONS, TARGET = 1e-5, (1.0, 10.0), "income"
 LEFT_OUT = ("fnlwgt", "education")  # a weight of the survey; the same as education_num
@@ -109,4 +110,4 @@ if __name__ == "__main__":
         case ["one", name, epsilon]:  # in a process of its own
             kept(name, float(epsilon))
         case _:
-            main(quick="--quick" in sys.argv)
+            main(quick=_results.begin(__doc__))

@@ -39,14 +39,14 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import RidgeClassifier
 
 import discreet as dp
-from benchmarks import peers
-from discreet.datasets import Digits, mnist
+from discreet.datasets import Digits
 from discreet.pate import GNMax, SanitisedCost, Teachers, count_votes, data_dependent_cost
 from discreet.pate.networks import NetworkClassifier
 from discreet.random import Streams
+from experiments import _results
+from experiments._data import cache, mnist
 from experiments._digits import Weak, hog, network
 
-FIGURE = Path(__file__).resolve().parent.parent / "docs" / "images" / "pate.png"
 DELTA, SPLITS, TEACHERS = 1e-5, 5, 250
 VOTES = GNMax(sigma=50.0, queries=480)
 ORDER = 12.0  # of the sanitised figure
@@ -87,8 +87,7 @@ class Result:
 
 def histograms(digits: Digits) -> tuple[Array, Array]:
     """Of the training and the test file, kept in a file between runs."""
-    peers.BUILD.mkdir(exist_ok=True)
-    path = peers.BUILD / "mnist-hog.npz"
+    path = cache("mnist-hog.npz")
     if not path.exists():
         np.savez(path, train=hog(digits.X_train), test=hog(digits.X_test))
     with np.load(path) as found:
@@ -148,13 +147,14 @@ def split(seed: int, queries: int, *, choosing: bool = False) -> Split:
     train, test = histograms(digits)
     order = np.random.default_rng(seed)
     if choosing:  # everything from the training file
-        order = order.permutation(60_000)
-        private, others = order[:50_000], order[50_000:]
+        order = order.permutation(len(train))
+        private, others = order[: len(train) * 5 // 6], order[len(train) * 5 // 6 :]
         features, images, labels = train, digits.X_train, digits.y_train
     else:
-        private, others = np.arange(60_000), order.permutation(10_000)
+        private, others = np.arange(len(train)), order.permutation(len(test))
         features, images, labels = test, digits.X_test, digits.y_test
-    public, held = others[:9000], others[9000:]
+    most = len(others) * 9 // 10
+    public, held = others[:most], others[most:]
     made = PublicMap(features[public])
     pixels = images.reshape(len(images), 784).astype(np.float32) / 255
     return Split(
@@ -257,7 +257,7 @@ def plot(found: Array, path: Path) -> None:
 
 def kept(seed: int) -> Result:
     """The result of one split, from its file if it was run before: so a long run goes on where it was stopped."""
-    path = peers.BUILD / f"pate-mnist-{VOTES.queries}-{VOTES.sigma:g}-{SURE}-{EPOCHS}-{seed}.json"
+    path = cache(f"pate-mnist-{VOTES.queries}-{VOTES.sigma:g}-{SURE}-{EPOCHS}-{seed}.json")
     if not path.exists():
         path.write_text(json.dumps(asdict(run(seed))))
     return Result(**json.loads(path.read_text()))
@@ -273,13 +273,15 @@ def choose() -> None:
 
 def figure(quick: bool = False) -> None:
     """Accuracy, gap and cost by the number of teachers; quickly, of few."""
-    plot(by_teachers(quick=quick), FIGURE)
-    print(f"Wrote {FIGURE.relative_to(peers.ROOT)}.")
+    path = _results.place_of("images", "pate.png")
+    plot(by_teachers(quick=quick), path)
+    _results.tell(path)
 
 
 def main(quick: bool = False) -> None:
     histograms(mnist())
-    runs = joblib.Parallel(n_jobs=2)(joblib.delayed(kept)(seed) for seed in range(1 if quick else SPLITS))
+    jobs = 1 if quick else 2  # another process would not know that data may be made up
+    runs = joblib.Parallel(n_jobs=jobs)(joblib.delayed(kept)(seed) for seed in range(1 if quick else SPLITS))
     table = Table(title=f"MNIST, {TEACHERS} teachers, delta {DELTA:g}, add-remove, {VOTES.queries} answers a split")
     for header in (
         "split",
@@ -307,17 +309,16 @@ def main(quick: bool = False) -> None:
         f"{np.mean(accuracies):.2%} ± {np.std(accuracies):.2%} (owed: 97.0 %, goal 98.0 %); "
         f"{sum(each.seconds for each in runs) / 60:.1f} minutes of one core (owed: 30 of two)"
     )
-    if not quick:
-        figure()
+    figure(quick)
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["choose"]:
             choose()
-        case ["figure", *quick]:
-            figure(quick == ["--quick"])
+        case ["figure", *_]:
+            figure(_results.begin(__doc__))
         case ["split", number]:  # one split, in a process of its own
             kept(int(number))
         case _:
-            main(quick="--quick" in sys.argv)
+            main(quick=_results.begin(__doc__))

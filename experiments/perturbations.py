@@ -13,7 +13,6 @@ is one seed and two ε, and leaves the page as it is. The figure is ``docs/image
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -129,12 +128,11 @@ def main(quick: bool = False) -> None:
     _results.show("Adult: log-loss above the least / test accuracy", header, rows)
     columns = ["", f"distance², {STEEP} steep axes", "the others", f"loss, {STEEP} steep axes", "the others"]
     _results.show(f"ε = 1, Λ = {RIDGE:g}: where the noise went", columns, shares(axes))
-    if not quick:
-        _results.save("perturbations", {"by epsilon": found, "by axis": axes})
-        _results.write_table("perturbations", header, rows)
-        _results.write_table("perturbations", columns, shares(axes), mark="axes")
-        plot(found, axes)
+    _results.save("perturbations", {"by epsilon": found, "by axis": axes})
+    _results.write_table("perturbations", header, rows)
+    _results.write_table("perturbations", columns, shares(axes), mark="axes")
+    plot(found, axes)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

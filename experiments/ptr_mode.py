@@ -18,7 +18,6 @@ is ``docs/images/ptr_mode.png``. ``--quick`` makes fewer runs on small domains, 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -100,11 +99,10 @@ def main(quick: bool = False) -> None:
     header = ["right in 9 of 10 at a lead of", *(f"k = {k:,}" for k in domains)]
     rows = [[name, *(str(needed.get(k, "")) for k in domains)] for name, needed in found.items()]
     _results.show(f"The mode at ε = {EPSILON:g}, runner-up {RUNNER_UP}", header, rows)
-    if not quick:
-        _results.save("ptr_mode", found)
-        _results.write_table("ptr_mode", header, rows)
-        plot(found)
+    _results.save("ptr_mode", found)
+    _results.write_table("ptr_mode", header, rows)
+    plot(found)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

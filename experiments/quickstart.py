@@ -20,7 +20,6 @@ Writes ``build/quickstart.db`` (the ledger, new each time), ``build/quickstart.h
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +40,7 @@ from discreet.datasets import Adult, Features, adult, adult_features
 from discreet.linear import LogisticRegression
 from discreet.reporting import Finding
 from discreet.training import make_private
+from experiments import _results
 
 BUILD = Path(__file__).resolve().parent.parent / "build"
 EPSILON, DELTA = 3.0, 1e-5  # of the book
@@ -318,4 +318,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

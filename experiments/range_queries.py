@@ -9,9 +9,6 @@ The figure is ``docs/images/range_queries.png``. ``--quick``: fewer cells and ru
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,6 +16,7 @@ import numpy as np
 
 import discreet as dp
 from experiments import _results
+from experiments._data import histograms
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = (16, 64, 256, 1024)
@@ -83,15 +81,6 @@ def cells(row: Row) -> list[str]:
 # --- real histograms -----------------------------------------------------------------------------------------------
 
 
-def histograms() -> Iterator[tuple[str, np.ndarray]]:
-    """The DPBench histograms, from ``DISCREET_DATA`` or the folder beside the checkout;
-    nothing if they are not there.
-    """
-    home = Path(os.environ.get("DISCREET_DATA", ROOT.parent / "shared" / "data")) / "dpbench"
-    for path in sorted(home.glob("*.npy")):
-        yield path.stem.split(".")[0], np.load(path).astype(np.int64)
-
-
 def measured(
     x: np.ndarray, strategy: dp.workloads.Strategy, *, runs: int, nonnegative: bool = False, seed: int = 1
 ) -> tuple[float, float]:
@@ -154,18 +143,13 @@ def main(quick: bool = False) -> None:
     _results.show(title, header, [cells(row) for row in found])
     on_files = real(2, 256) if quick else real()
     columns = ["histogram", "records", "empty cells", *WAYS]
-    if on_files:
-        title = f"DPBench histograms, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells"
-        _results.show(title, columns, on_files)
-    else:
-        print("No DPBench histograms: put them in the folder that DISCREET_DATA names, under dpbench/.")
-    if not quick:
-        _results.save("range_queries", {"totals": [asdict(row) for row in found], "files": on_files})
-        _results.write_table("range_queries", header, [cells(row) for row in found])
-        if on_files:
-            _results.write_table("range_queries", columns, on_files, mark="files")
-        plot(found)
+    title = f"DPBench histograms, ε = {EPSILON:g}: root-mean-square error of random ranges / of cells"
+    _results.show(title, columns, on_files)
+    _results.save("range_queries", {"totals": [asdict(row) for row in found], "files": on_files})
+    _results.write_table("range_queries", header, [cells(row) for row in found])
+    _results.write_table("range_queries", columns, on_files, mark="files")
+    plot(found, sizes)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

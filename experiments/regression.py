@@ -6,7 +6,6 @@ spectrum. Held out: warfarin, affairs (the rating of a marriage), diabetes, wine
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LinearRegression as Ordinary
 
-from discreet.datasets import pums
 from discreet.linear import LinearRegression
-from experiments import _tasks
+from experiments import _results, _tasks
+from experiments._data import pums
 
 EPSILONS, SEEDS = (0.1, 1.0, 10.0), 5
 SOLVERS: dict[str, dict[str, Any]] = {
@@ -128,4 +127,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

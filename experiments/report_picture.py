@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -32,10 +31,16 @@ def picture(page: Path, target: Path) -> None:
 
 
 def main(quick: bool = False) -> None:
-    target = _results.BUILD / "report.png" if quick else _results.DOCS / "images" / "report.png"
-    picture(_results.BUILD / "quickstart.html", target)
-    print(f"Wrote {target.name}.")
+    target = _results.place_of("images", "report.png")
+    try:
+        picture(_results.BUILD / "quickstart.html", target)
+    except SystemExit as missing:
+        if not quick:
+            raise
+        print(f"No picture: {missing}")
+        return
+    _results.tell(target)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

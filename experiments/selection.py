@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +32,11 @@ from rich.table import Table
 from scipy.optimize import brentq
 
 import discreet as dp
-from discreet.datasets import adult_features, mnist
+from discreet.datasets import adult_features
 from discreet.linear import LogisticRegression
 from discreet.tuning import Correct, PrivateSearch
 from experiments import _results
+from experiments._data import mnist
 
 TOTAL, MEAN, SEEDS = 1.0, 10.0, 5
 SPACE = [{"solver_options": {"steps": steps, "clip": clip}} for steps in (8, 32, 128, 256) for clip in (0.1, 0.3, 1.0)]
@@ -231,12 +231,10 @@ def main(quick: bool = False) -> None:
     for line in lines(rows):
         table.add_row(*line)
     Console(width=max(120, Console().width)).print(table)
-    if not quick:
-        _results.save("selection", rows)
-        _results.write_table("selection", HEADER, lines(rows))
-        plot(rows)
-        print("Wrote docs/experiments/selection.json, the table of its page and docs/images/selection.png.")
+    _results.save("selection", rows)
+    _results.write_table("selection", HEADER, lines(rows))
+    plot(rows)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

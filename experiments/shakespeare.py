@@ -23,8 +23,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from discreet.datasets import shakespeare
 from discreet.training import KeptBins, make_private, noise
+from experiments import _results
+from experiments._data import shakespeare
 from experiments._results import resumed, save, write_table
 
 LENGTH, BATCH, EPOCHS, DELTA, CLIP = 64, 500, 4, 1e-5, 0.5
@@ -134,12 +135,10 @@ def main(quick: bool = False) -> None:
     found = {name: {e: [r[3] for r in rows if r[:2] == (name, e)] for e in epsilons} for name in NOISES}
     table = [[name, f"{STEP_SIZES[name]:g}", *(f"{mean(found[name][e]):.3f}" for e in epsilons)] for name in NOISES]
     header = ["noise", "step size", *(f"bits at ε = {e:g}" for e in epsilons)]
-    if quick:
-        print(header, *table, sep="\n")
-        return
+    print(header, *table, sep="\n")
     save("shakespeare", {name: {f"{e:g}": values for e, values in found[name].items()} for name in NOISES})
     write_table("shakespeare", header, table)
 
 
 if __name__ == "__main__":
-    choose() if "choose" in sys.argv[1:] else main("--quick" in sys.argv[1:])
+    choose() if "choose" in sys.argv[1:] else main(_results.begin(__doc__))

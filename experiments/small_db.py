@@ -7,7 +7,6 @@ difference of shares, with 95 % confidence, for n = 10,000 records at ε = 1; th
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 import discreet as dp
+from experiments import _results
 
 RECORDS, EPSILON, RUNS = 10_000, 1.0, 10
 CELLS, ALPHAS = (2, 4, 8, 16, 32), (0.5, 0.3, 0.2, 0.1)
@@ -60,4 +60,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

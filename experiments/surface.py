@@ -9,7 +9,6 @@ and ``optimisers.png``. ``--quick``: two passes, one run.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, TensorDataset
 
-from discreet.datasets import pums
 from discreet.training import make_private
 from experiments import _results
+from experiments._data import pums
 
 EPSILONS, DELTA, EPOCHS, BATCH = (0.1, 1.0, 10.0), 1e-6, 10, 2000
 SEEDS = 5
@@ -105,23 +104,22 @@ def plot_optimisers(found: list[dict[str, Any]]) -> None:
 
 
 def main(quick: bool = False) -> None:
-    data, rows, found = people(), [], []
+    data, rows, found, epochs = people(), [], [], 2 if quick else EPOCHS
     top = best(data)
     for name in OPTIMISERS:
         cells = []
         for epsilon in EPSILONS:
-            ends = [walk(data, name, epsilon, 2 if quick else EPOCHS)[-1] for _ in range(1 if quick else SEEDS)]
+            ends = [walk(data, name, epsilon, epochs)[-1] for _ in range(1 if quick else SEEDS)]
             excess = float(np.mean([loss(data, *end) - loss(data, *top) for end in ends]))
             found.append({"optimiser": name, "epsilon": epsilon, "excess": excess})
             cells.append(f"{excess:.5f}")
         rows.append([name, *cells])
         print(*rows[-1], sep="\t", flush=True)
-    if not quick:
-        _results.save("surface", {"best": top, "found": found})
-        _results.write_table("surface", ["", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows)
-        plot_optimisers(found)
-        plot(data, top, {epsilon: walk(data, "SGD", epsilon, EPOCHS) for epsilon in EPSILONS})
+    _results.save("surface", {"best": top, "found": found})
+    _results.write_table("surface", ["", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)], rows)
+    plot_optimisers(found)
+    plot(data, top, {epsilon: walk(data, "SGD", epsilon, epochs) for epsilon in EPSILONS})
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -20,7 +20,6 @@ Nothing was tuned: the model has the library's defaults and public bounds.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -32,9 +31,9 @@ from rich.table import Table
 from sklearn.linear_model import LinearRegression as Ordinary
 
 import discreet as dp
-from discreet.datasets import warfarin
 from discreet.linear import LinearRegression
 from experiments import _results
+from experiments._data import warfarin
 
 EPSILONS, DELTA, SPLITS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0), 1e-5, 20
 FIXED, LOWEST, HIGHEST = 35.0, 4.0, 100.0  # mg a week: the usual first dose, and public bounds
@@ -284,17 +283,18 @@ def lines(found: dict[str, Any]) -> list[list[str]]:
 
 
 def plot(found: dict[str, Any]) -> None:
-    private = [found[f"{epsilon:g}"] for epsilon in EPSILONS]
+    epsilons = [epsilon for epsilon in EPSILONS if f"{epsilon:g}" in found]
+    private = [found[f"{epsilon:g}"] for epsilon in epsilons]
     least, without = found["not private"], found["no model"]["deaths"]
     with _results.figure("warfarin", 2, 9.0) as (left, right):
         for name, style in (("deaths", "o-"), ("bleedings", "s-"), ("strokes", "^-")):
-            left.plot(EPSILONS, [each[name] / least[name] for each in private], style, label=name)
+            left.plot(epsilons, [each[name] / least[name] for each in private], style, label=name)
         left.axhline(without / least["deaths"], color="0.5", ls=":", label="deaths, everybody 35 mg")
         left.set(xscale="log", xlabel="epsilon", ylabel="risk, relative to not private")
         for gene, color in zip(GENES, ("C0", "C1"), strict=True):
             for group, style in (("members", "o-"), ("others", "x--")):
                 found_of = [each[f"{group} {gene}"] for each in private]
-                right.plot(EPSILONS, found_of, style, color=color, label=f"{gene}, {group}")
+                right.plot(epsilons, found_of, style, color=color, label=f"{gene}, {group}")
             right.axhline(least[f"members {gene}"], color=color, lw=0.7, label=f"{gene}, members, not private")
             right.axhline(1 / len(GENES[gene]), color=color, ls=":", label=f"{gene}, by chance")
         right.set(xscale="log", xlabel="epsilon", ylabel="guessed right", ylim=(0.1, 0.7))
@@ -311,12 +311,10 @@ def main(quick: bool = False) -> None:
     for line in lines(found):
         table.add_row(*line)
     Console(width=max(150, Console().width)).print(table)
-    if not quick:
-        _results.save("warfarin", found)
-        _results.write_table("warfarin", HEADER, lines(found))
-        plot(found)
-        print("Wrote docs/experiments/warfarin.json, the table of its page and docs/images/warfarin.png.")
+    _results.save("warfarin", found)
+    _results.write_table("warfarin", HEADER, lines(found))
+    plot(found)
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

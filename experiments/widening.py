@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from discreet.linear import LinearRegression
 from discreet.linear.inference import _intervals, _jacobian
 from discreet.linear.inference_parts import shaken, widening
 from discreet.linear.inference_squares import COLUMN, SPARE, _forms
+from experiments import _results
 from experiments.coverage import Array, Design, correlated, small, uniform
 
 RUNS = int(os.environ.get("DISCREET_RUNS", "4000"))
@@ -92,4 +92,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main(quick="--quick" in sys.argv)
+    main(quick=_results.begin(__doc__))

@@ -12,8 +12,11 @@ contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.events import Event
@@ -160,6 +163,11 @@ def pay(operation: Operation | Any, book: Chargeable | None, label: str = "", *,
     needs no more than an event and a unit. What is ``reproducible`` is made with a seed: the book is told before
     anything is read, and one that cannot be told so refuses.
     """
+    if isinstance(book, (str, PathLike)):
+        raise ValueError(
+            f"book is {str(book)!r}, but must be an open book. Nothing was read. Write book = "
+            f'dp.Ledger({str(book)!r}).book("NAME"), and pass book=book.'
+        )
     if book is not None:
         seed = {"reproducible": True} if reproducible else {}
         book.charge(operation.event, label=label or _label(operation), unit=operation.unit, **seed)
@@ -180,6 +188,8 @@ def charged(
     prepare = getattr(operation, "prepare", None)
     run = prepare(data, rng) if prepare is not None else lambda: operation.release(data, rng)
     seeded = is_reproducible(rng) or bool(getattr(operation, "reproducible", False))
+    if not seeded:
+        _warn_once(book)  # before the charge: a warning may be made an error
     pay(operation, book, label, reproducible=seeded)
     answer: Release[Any] = run()
     if book is not None and answer.reproducible and not seeded:
@@ -190,6 +200,48 @@ def charged(
     name = label or answer.label or _label(operation)
     same = answer.label == name and answer.unit is operation.unit
     return answer if same else replace(answer, label=name, unit=operation.unit)
+
+
+_NOT_CHARGED = (
+    "No book counts this release, so nothing limits what many of them reveal together. Open one (ledger = "
+    'dp.Ledger("budget.db"); book = ledger.open("study", epsilon=3, delta=1e-6)) and pass book=book. This is said once.'
+)
+_SEARCHED = (
+    "A search or a cross-validation of scikit-learn fits this estimator many times on the same records. {}, and the "
+    "scores read the records without noise: they are not private. discreet.tuning.search charges for the choice once. "
+    "This is said once."
+)
+_said: set[str] = set()
+
+
+def _warn_once(book: Chargeable | None) -> None:
+    """Say, once in a process, that no book is charged, or that every fit of a search is."""
+    if "search" not in _said and _inside_model_selection():
+        _said.add("search")
+        each = "Each fit is charged to the book" if book is not None else "Each fit is a release that no book counts"
+        warnings.warn(_SEARCHED.format(each), stacklevel=_callers())
+    elif book is None and "no book" not in _said:
+        _said.add("no book")
+        warnings.warn(_NOT_CHARGED, stacklevel=_callers())
+
+
+def _frames() -> Iterator[str]:
+    """The modules of the callers, from here outwards."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_globals.get("__name__", "")
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+def _inside_model_selection() -> bool:
+    return any(name.startswith("sklearn.model_selection") for name in _frames())
+
+
+def _callers() -> int:
+    """How far up the first caller outside of the library is, for a warning that names the user's own line."""
+    names = list(_frames())[1:]  # from the caller of this function outwards
+    inside = next((place for place, name in enumerate(names) if name.partition(".")[0] != "discreet"), len(names) - 1)
+    return inside + 1
 
 
 def _label(operation: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 from pathlib import Path
 
@@ -44,6 +45,25 @@ def run(*arguments, code=0):
 
 
 FIT = ("fit", "data.csv", "--schema", "schema.toml", "--epsilon", "2", "--out", "model.json", "--seed", "1")
+
+
+def test_a_prediction_has_probabilities_on_request(capsys):
+    """Of each label, summing to one, and the label that is predicted has the largest."""
+    run(*FIT, "--target", "income")
+    run("predict", "model.json", "data.csv", "--probabilities", "--out", "out.csv")
+    with open("out.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["income", "income=low", "income=high"]
+    for row in rows[:200]:
+        low, high = float(row["income=low"]), float(row["income=high"])
+        assert low + high == pytest.approx(1)
+        assert row["income"] == ("high" if high > low else "low")
+    capsys.readouterr()
+    run("predict", "model.json", "data.csv", "-p", "--json")
+    assert set(json.loads(capsys.readouterr().out)["probabilities"]) == {"income=low", "income=high"}
+    run(*FIT[:-4], "--out", "wage.json", "--seed", "1", "--target", "wage")
+    run("predict", "wage.json", "data.csv", "--probabilities", code=2)
+    assert "only labels have probabilities" in capsys.readouterr().err
 
 
 def test_a_class_is_learned_and_predicted(capsys):

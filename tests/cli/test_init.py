@@ -34,7 +34,7 @@ def test_a_draft_names_every_column_and_holds_no_value(people):
 
 
 def test_what_is_answered_is_a_schema(people):
-    said = "number\n0\n100\ncategory\nf, m\nnone\nprivate\ndate\n2024-01-01\n2024-12-31\n"
+    said = "none\nnumber\n0\n100\ncategory\nf, m\nnone\nprivate\ndate\n2024-01-01\n2024-12-31\n"
     assert run("people.csv", "--ask", "-o", "known.toml", answers=said).exit_code == 0
     schema = read_schema(people / "known.toml").schema
     assert schema["age"] == Bounded(0, 100)
@@ -44,8 +44,26 @@ def test_what_is_answered_is_a_schema(people):
     assert 'odd "name"' not in schema
 
 
+def test_it_asks_first_whose_rows_these_are_and_writes_what_it_was_told(people):
+    """A column that is not there is asked for again; the column of identifiers is asked for nothing else."""
+    found = run("people.csv", "--ask", answers="person\nzip\n4\nnumber\n0\n100\nnone\nnone\nnone\n")
+    assert found.exit_code == 0
+    assert found.output.startswith("Whose rows are these?")
+    assert "There is no column 'person'" in found.output
+    declared = read_schema(people / "schema.toml")
+    assert (declared.unit, declared.max_rows_per_unit) == ("zip", 4)
+    assert declared.schema["age"] == Bounded(0, 100)
+
+
+def test_rows_of_different_people_are_said_to_be(people):
+    assert run("people.csv", "--ask", answers="none\nnumber\n0\n100\n" + 4 * "none\n").exit_code == 0
+    text = (people / "schema.toml").read_text()
+    assert "as was said: each row is somebody else's" in text
+    assert read_schema(people / "schema.toml").unit is None
+
+
 def test_an_answer_that_is_no_declaration_is_asked_for_again(people):
-    said = "nubmer\nnumber\n9\n1\nnumber\n1\n9\nnone\nnone\nnone\nnone\n"
+    said = "none\nnubmer\nnumber\n9\n1\nnumber\n1\n9\nnone\nnone\nnone\nnone\n"
     found = run("people.csv", "--ask", answers=said)
     assert found.exit_code == 0
     assert "'nubmer' is none of these" in found.output

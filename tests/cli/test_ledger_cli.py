@@ -65,6 +65,14 @@ def test_show_lists_books_and_the_head(url: str) -> None:
     assert data["books"][0]["epsilon"] == 0.75
 
 
+def test_show_says_how_many_more_such_releases_there_is_room_for(url: str) -> None:
+    """Of the last release of each book, if nothing else is released."""
+    shown = " ".join(run("show", "--ledger", url).output.split())
+    assert "census: room for about" in shown
+    assert "more releases like the last one (=income mean)" in shown
+    assert "census/bob: room for about 1 more release like the last one" in shown
+
+
 def test_history_prints_labels_as_they_are(url: str) -> None:
     shown = run("history", "census", "-l", url).output
     assert "[red]ages[/red]" in shown

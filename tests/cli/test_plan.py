@@ -44,6 +44,7 @@ def test_settings_are_suggested_and_the_frontier_is_drawn_as_text_and_as_a_figur
     path = tmp_path / "frontier.png"
     assert run("--parameters", "1000", "--out", str(path), "--batch-size", "100", "--batch-size", "400") == 0
     printed = capsys.readouterr().out
+    assert printed.startswith("Suggested: batches of")
     assert "LambdaCGD(), KeptBins" in printed
     assert "Suggested: batches of" in printed
     assert "epsilon 0.5" in printed
@@ -51,6 +52,13 @@ def test_settings_are_suggested_and_the_frontier_is_drawn_as_text_and_as_a_figur
     assert path.read_bytes().startswith(b"\x89PNG")
     assert run("--parameters", "1000", "--out", str(path)) != 0, "a file that is there is not overwritten"
     assert "--force" in capsys.readouterr().err
+
+
+def test_the_best_rows_are_shown_and_the_others_counted(capsys):
+    assert run("--batch-size", "50", "--batch-size", "100", "--show", "2") == 0
+    printed = capsys.readouterr().out
+    assert len([line for line in printed.splitlines() if line.startswith("│")]) == 2
+    assert "more: --show 0 prints all of them." in printed
 
 
 def test_public_mistakes_are_told(capsys):

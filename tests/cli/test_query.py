@@ -71,7 +71,7 @@ def test_the_book_is_charged_first(people, capsys):
         assert book.spent().epsilon == pytest.approx(1.0)
         assert SQL in [entry.label for entry in book.entries()]
     capsys.readouterr()
-    assert run(asked) == 2
+    assert run([*asked, "--again"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "above the limit 1.5 of book 'census'. Nothing was released." in printed.err

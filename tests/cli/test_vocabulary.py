@@ -11,7 +11,7 @@ import typer
 from discreet import cli
 from tests.cli.person import leaves
 
-ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL"}
+ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL", "DATASET"}
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,14 @@
 
 import gzip
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from discreet import datasets
 from discreet.datasets import adult, adult_features, files
+from discreet.datasets.catalogue import stored_file
 from discreet.datasets.census import BOUNDS, CATEGORIES
 
 
@@ -58,17 +60,35 @@ def test_features_teach():
     assert ((np.c_[x_test, np.ones(len(x_test))] @ weights > 0) == y_test).mean() > 0.84
 
 
+def know(monkeypatch, path, content):
+    """Let the catalogue know a file by this content."""
+    dataset, file = stored_file(path)
+    known = replace(file, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    every = tuple(known if each.path == path else each for each in dataset.files)
+    monkeypatch.setitem(datasets.DATASETS, dataset.name, replace(dataset, files=every))
+
+
 def test_a_folder_is_named_by_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="DISCREET_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"Run: discreet data fetch pums\. .*DISCREET_DATA"):
         datasets.pums()
     content = gzip.compress(b'"educ","income"\n1,200\n16,5\n')
     (tmp_path / "pums").mkdir()
     (tmp_path / "pums" / "FultonPUMS5full.csv.gz").write_bytes(content)
     with pytest.raises(ValueError, match="is not the file it should be"):
         datasets.pums()
-    monkeypatch.setitem(files.FILES, "pums/FultonPUMS5full.csv.gz", hashlib.sha256(content).hexdigest())
+    know(monkeypatch, "pums/FultonPUMS5full.csv.gz", gzip.decompress(content))
     assert datasets.pums()["income"].tolist() == [200, 5]
+
+
+def test_without_the_variable_data_is_kept_in_the_users_own_folder(tmp_path, monkeypatch):
+    """Not beside the package, and in no folder of a developer's."""
+    monkeypatch.delenv("DISCREET_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert tmp_path in files.data_folder().parents
+    assert files.data_folder().name == "discreet"
 
 
 def test_images_are_read_as_they_are_stored(tmp_path, monkeypatch):
@@ -78,10 +98,10 @@ def test_images_are_read_as_they_are_stored(tmp_path, monkeypatch):
         bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, *range(6)]),
         bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]),
     )
-    for name in [name for name in files.FILES if name.startswith("mnist")]:
-        content = gzip.compress(images if "images" in name else labels)
-        (tmp_path / name).write_bytes(content)
-        monkeypatch.setitem(files.FILES, name, hashlib.sha256(content).hexdigest())
+    for name in [file.path for file in datasets.DATASETS["mnist"].files]:
+        content = images if "images" in name else labels
+        (tmp_path / name).write_bytes(gzip.compress(content))
+        know(monkeypatch, name, content)
     found = datasets.mnist()
     assert found.X_train.tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
     assert found.y_test.tolist() == [7, 9]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.encoding import Encoder
+from discreet.encoding import Encoder, one_row_note
 from discreet.encoding.columns import of_arrow
 from discreet.linear.tabular import TableModel
 from discreet.schema import Bounded, Categories, Declaration, Schema
@@ -152,8 +152,10 @@ def test_of_each_unit_the_first_row_counts():
     doubles = pl.DataFrame({"who": [0.0, -0.0, math.nan, None, 1.5], "x": range(5)})
     assert Encoder(facts).read(doubles).numbers("x").tolist() == [0, 2, 4]
     assert len(Encoder(facts, one_row_a_unit=False).read(whole)) == 6
-    with pytest.raises(ValueError, match="max_rows_per_unit is 2"):
-        Encoder(Declaration(facts.schema, "who", 2))
+    more = Declaration(facts.schema, "who", max_rows_per_unit=2)  # a cap for queries: here, still the first row
+    assert Encoder(more).read(whole).numbers("x").tolist() == [0, 1, 2, 4]
+    assert "max_rows_per_unit = 2 holds for queries" in one_row_note(more)
+    assert one_row_note(facts) == one_row_note(Declaration(facts.schema, None, 2)) == ""
 
 
 @pytest.mark.parametrize("odd", ODD, ids=[f"{type(odd).__name__}-{place}" for place, odd in enumerate(ODD)])

@@ -24,6 +24,7 @@ def test_one_step_is_beyond_the_classic_calibration():
 def test_the_experiment_prints_a_table_and_leaves_a_page(tmp_path, monkeypatch, capsys):
     """What `python -m experiments ladder` runs: table, result and figure go to the documentation."""
     monkeypatch.setattr(ladder._results, "DOCS", tmp_path)
+    monkeypatch.setitem(ladder._results._asked, "write", True)
     for folder in ("experiments", "images"):
         (tmp_path / folder).mkdir()
     page = tmp_path / "experiments" / "ladder.md"

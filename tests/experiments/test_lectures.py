@@ -67,12 +67,27 @@ def test_an_unknown_experiment_is_refused_by_name():
         runner.main(["means3", "--quick"])
 
 
-def test_quick_reaches_the_experiment_and_leaves_the_pages(monkeypatch, capsys):
-    """Nothing is written: neither a page, nor a result, nor a figure."""
-    for name in ("save", "write_table", "figure"):
-        monkeypatch.setattr(ladder._results, name, None)
-    runner.main(["ladder", "--quick"])
-    assert "numerical composition" in capsys.readouterr().out
+@pytest.mark.parametrize("words", [["ladder"], ["course", "--quick"]], ids=" ".join)
+def test_the_documentation_changes_only_where_that_is_asked_for(words, monkeypatch, capsys, tmp_path):
+    """Results and pictures go to the folder of builds, and their paths are printed."""
+    monkeypatch.setattr(ladder._results, "BUILD", tmp_path)
+    monkeypatch.setattr(ladder._results, "DOCS", tmp_path / "docs")
+    runner.main(words)
+    printed = capsys.readouterr().out
+    pictures = list(tmp_path.rglob("*.png"))
+    assert pictures
+    assert all(f"wrote {picture}" in printed for picture in pictures)
+    assert not (tmp_path / "docs").exists()
+
+
+def test_help_says_what_an_experiment_does_and_what_it_takes(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        runner.main(["--help"])
+    assert stopped.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("--quick", "--write", *runner.EXPERIMENTS))
+    with pytest.raises(SystemExit, match="contradict"):
+        runner.main(["ladder", "--quick", "--write"])
 
 
 def test_four_queries_have_the_lectures_errors():

@@ -34,6 +34,7 @@ def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_pat
     assert found["first big"]["DP-CD, lipschitz clips"][0] < found["first big"]["DP-SGD"][0] / 3
     assert found["balanced"]["DP-CD, lipschitz clips"][0] > found["balanced"]["DP-SGD"][0] / 3
     monkeypatch.setattr(coordinate_descent._results, "DOCS", tmp_path)
+    monkeypatch.setitem(coordinate_descent._results._asked, "write", True)
     (tmp_path / "images").mkdir()
     coordinate_descent.plot(found)
     assert (tmp_path / "images" / "coordinate-descent.png").stat().st_size > 10_000

@@ -25,6 +25,7 @@ needs = {
 
 def test_a_table_takes_the_place_of_the_one_before(tmp_path, monkeypatch):
     monkeypatch.setattr(_results, "DOCS", tmp_path)
+    monkeypatch.setitem(_results._asked, "write", True)
     (tmp_path / "experiments").mkdir()
     page = tmp_path / "experiments" / "study.md"
     page.write_text("Before.\n\n<!-- table -->\nold\n<!-- end -->\n\nAfter.\n")

@@ -47,23 +47,25 @@ def test_measured_error_on_a_histogram_is_the_stated_one():
     assert range_queries.measured(x, strategy, runs=50)[1] == pytest.approx(query.rmse, rel=0.1)
 
 
-def test_the_job_prints_and_draws(rows, tmp_path, monkeypatch, capsys):
-    """Without the real histograms, too: it says where to put them."""
-    monkeypatch.setattr(range_queries._results, "DOCS", tmp_path)
-    (tmp_path / "images").mkdir()
+def test_the_job_prints_and_draws(tmp_path, monkeypatch, capsys):
+    """Without the real histograms, too: quickly on made-up ones, otherwise it says how to get them."""
+    monkeypatch.setattr(range_queries._results, "BUILD", tmp_path)
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
-    range_queries.main(quick=True)
-    assert "3: binary hierarchy" in (printed := capsys.readouterr().out)
-    assert "DISCREET_DATA" in printed
-    range_queries.plot([range_queries.Row(name, "", "", totals) for name, totals in rows.items()], SIZES)
-    assert (tmp_path / "images" / "range_queries.png").read_bytes().startswith(b"\x89PNG")
+    range_queries.main(quick=range_queries._results.begin("", ["--quick"]))
+    printed = capsys.readouterr().out
+    assert "3: binary hierarchy" in printed
+    assert "dpbench is not here: made-up data stands in for it" in printed
+    assert f"wrote {tmp_path / 'quick' / 'range_queries.png'}" in printed
+    assert (tmp_path / "quick" / "range_queries.png").read_bytes().startswith(b"\x89PNG")
+    range_queries._results.begin("", [])
+    with pytest.raises(SystemExit, match="discreet data fetch dpbench"):
+        range_queries.real(runs=3, size=64)
 
 
-def test_real_histograms_give_a_row_each(tmp_path, monkeypatch):
+def test_real_histograms_give_a_row_each(monkeypatch):
     """Their error falls without negative counts, in every run of these."""
-    (tmp_path / "dpbench").mkdir()
-    np.save(tmp_path / "dpbench" / "MADE.n4096.npy", np.eye(1, 4096, dtype=np.int64)[0] * 500)
-    monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
+    made = np.eye(1, 4096, dtype=np.int64)[0] * 500
+    monkeypatch.setattr(range_queries, "histograms", lambda: iter([("MADE", made)]))
     ((name, records, empty, *errors),) = range_queries.real(runs=3, size=64)
     assert (name, records, empty) == ("MADE", "500", "98%")
     plain, facts = (float(each.split(" / ")[0]) for each in errors[2:])

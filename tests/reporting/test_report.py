@@ -317,14 +317,14 @@ def test_what_is_left_is_the_limit_less_what_is_proved(book: Book, ledger: Ledge
     assert shown["proved"] >= Decimal(book.spent().epsilon)
     assert book.remaining().epsilon == pytest.approx(float(shown["left"]), abs=1e-3)
     html = made.html()
-    assert "The Gaussian filter proves its limit as a whole" not in html
+    assert "The Gaussian accounting rule guarantees its limit as a whole" not in html
     card = html[html.index("<h3>Left</h3>") : html.index("An attacker detects")]
     assert f"ε = {made.facts['balance']['left']} " in card
     assert "%" not in re.sub(r'style="[^"]*"', "", card)
     full = ledger.open("gaussian", epsilon=1.0, delta=1e-6, filter="gaussian")
     full.charge(events.Gaussian(noise_multiplier=9.0))
     assert report(full).facts["balance"] == {"proved": "1", "limit": "1", "left": "0"}
-    assert "The Gaussian filter proves its limit as a whole" in report(full).html()
+    assert "The Gaussian accounting rule guarantees its limit as a whole" in report(full).html()
 
 
 def test_a_plan_for_several_rows_a_unit_shows_the_curve_of_the_group(ledger: Ledger) -> None:
@@ -348,7 +348,7 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
     for words in (
         "with and without all records of one patient",
         "protects patient, as the caller said",
-        "For 1 of the charges it was said, and is not checked",
+        "For 1 of the releases it was said, and is not checked",
         "One unit has at most 4 rows, as was declared",
     ):
         assert words in html
@@ -386,8 +386,8 @@ def test_a_lawyer_finds_everything_of_a_book_that_was_raised_and_split(ledger: L
         f"with ε = {spent} at δ = 3e-6, within the limit of 7.",
         "Data visits of 2025",
         "Purpose planning of beds",
-        "Protected all records of one patient: guarantees compare two data sets with and without",
-        "proved by what had been spent before the raise and then the Rényi filter of order",
+        "Who is protected all records of one patient: guarantees compare two data sets with and without",
+        "guaranteed by what had been spent before the raise and then the Rényi accounting rule of order",
         "opened with the limit ε = 0.5, δ = 0 · visits/alice",
         "opened as a partition, whose parts hold different records",
         "a second survey raise limit raised by ε = 4, δ = 2e-6",
@@ -437,3 +437,42 @@ def test_the_entry_for_the_registry_says_what_the_report_says(book: Book) -> Non
     assert entry["deployment"]["data_curator"] is None  # only the curator knows
     assert made.facts["ledger"]["head"] in entry["implementation"]["evidence"]
     assert json.loads(json.dumps(entry, allow_nan=False)) == entry
+
+
+def test_what_was_released_comes_first_and_theorems_last():
+    """Between them: what it means, a scale of published deployments, hazards one by one, in light and in dark."""
+    with Ledger("sqlite://", who="alice") as ledger:
+        book = ledger.open("visits", epsilon=3.0, delta=1e-6)
+        book.charge(events.Laplace(noise_multiplier=2.0), label="visits by ward")
+        made = report(book, recipients="the city council", author="Ada Muster")
+    page = made.html()
+    order = ["What was released", "What this means", "Is this much?", "Hazards, one by one", "Why the total holds"]
+    places = [page.index(f"<h2>{title}</h2>") for title in order]
+    assert places == sorted(places)
+    assert all(text in page for text in ("the city council", "Ada Muster", "prefers-color-scheme: dark", "SP 800-226"))
+    assert "room for about 5 more releases like the last one (visits by ward)" in page
+    here = [row["what"] for row in made.facts["scale"]].index("visits: this book so far")
+    assert [row["epsilon"] for row in made.facts["scale"]][here] == pytest.approx(0.5)
+    states = {row["hazard"]: row["state"] for row in made.facts["hazards"]}
+    assert states["Predictable random numbers"] == "met"
+    assert states["The unit is smaller than a person"] == "yours to judge"
+
+
+def test_a_seed_is_a_hazard_that_is_not_met():
+    with Ledger("sqlite://") as ledger:
+        book = ledger.open("visits", epsilon=3.0)
+        book.charge(events.Laplace(noise_multiplier=2.0), label="a test", reproducible=True)
+        states = {row["hazard"]: row["state"] for row in report(book).facts["hazards"]}
+    assert states["Predictable random numbers"] == "not met"
+
+
+def test_the_words_of_the_page_need_no_glossary():
+    """A release is not called a charge, a guarantee is not said to be proved, and rules are no filters."""
+    with Ledger("sqlite://") as ledger:
+        book = ledger.open("visits", epsilon=3.0, delta=1e-6)
+        book.charge(events.Gaussian(noise_multiplier=4.0), label="one")
+        book.charge(events.Laplace(noise_multiplier=4.0), label="two")
+        page = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", report(book).html(), flags=re.DOTALL)
+    words = re.sub(r"<[^>]+>", " ", page)
+    assert re.findall(r"\b(?:charges?|proved|proves|admits?)\b", words) == []
+    assert [found for found in re.findall(r".{12}\bfilters?\b", words) if "(" not in found] == []

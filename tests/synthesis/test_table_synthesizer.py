@@ -231,9 +231,6 @@ def test_columns_that_are_absent_or_of_another_type_are_found_before_the_charge(
     for rows in bad:
         with pytest.raises(ValueError, match=r"Column 'c'|'d' has type|differ in length|source is a"):
             TableSynthesizer(1.0, 1e-6).fit(rows, schema=SCHEMA, book=SpyBook(log), rng=1)
-    facts = Declaration(SCHEMA, unit="who", max_rows_per_unit=2)
-    with pytest.raises(ValueError, match="max_rows_per_unit"):
-        TableSynthesizer(1.0, 1e-6).fit(data | {"who": [1] * 10}, schema=facts, book=SpyBook(log), rng=1)
     assert "charge" not in log
 
 

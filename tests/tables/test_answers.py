@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 
 import duckdb
@@ -14,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
+from discreet.datasets import data_folder
 from discreet.tables import col
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("DISCREET_DATA", ROOT.parent / "shared" / "data"))
+DATA = data_folder()
 PUMS = DATA / "pums" / "FultonPUMS5full.csv.gz"
 SHARP = {"epsilon": 1000.0, "rng": 1}  # noise small enough to compare answers with exact ones
 SCHEMA = dp.Schema(educ=dp.Categories([1, 2, 3]), sex=dp.Categories(["f", "m"]), x=dp.Bounded(0, 100), id=dp.Unlisted())

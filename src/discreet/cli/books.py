@@ -7,6 +7,7 @@ error, unless ``--no-book`` was asked for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 VARIABLE = "DISCREET_LEDGER"
+WHO = "DISCREET_WHO"  # the name that entries bear, instead of the system account's
 LedgerOption = Annotated[
     str | None,
     typer.Option(
@@ -103,7 +105,7 @@ def open_ledger(address: str, create: bool = False, anyway: bool = False) -> Led
     """The ledger, which is an extra of its own."""
     from discreet.ledger import Ledger
 
-    return Ledger(address, create=create, anyway=anyway)
+    return Ledger(address, who=os.environ.get(WHO), create=create, anyway=anyway)
 
 
 def vouch(head: str, broken: str, data: bool = False) -> None:

@@ -62,10 +62,12 @@ def fit(
     json: JsonOption = False,
 ) -> None:
     """Fit a private linear model to a file and save it with what it guarantees."""
+    from discreet.encoding import one_row_note
     from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
 
     model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed)
+    show.note(one_row_note(model.declaration), silent=json)
     with (
         claim_path(out, force=force, inputs=[data, schema]) as file,
         book_to_charge(ledger, book, no_book, delta) as account,

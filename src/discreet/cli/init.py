@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated
 
 from discreet.errors import extra
@@ -32,9 +33,7 @@ _HEAD = """\
 #   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last
 #   {{ unlisted = true }}                              names, postcodes: values that are private themselves
 
-# unit = "person_id"        # the column that says whose row it is; without it, a single row is protected
-# max_rows_per_unit = 1     # how many rows of a unit count
-
+{unit}
 [columns]
 """
 _FORMS = {
@@ -68,8 +67,9 @@ def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOpti
     columns = declared_types(data)
     asking = sys.stdin.isatty() if ask is None else ask
     with claim_path(out, force=force, inputs=[data]) as file:
-        answers = {name: _ask_declaration(name) for name in columns} if asking else {}
-        text = draft(data, columns, answers)
+        unit = _whose(columns) if asking else Unit()
+        answers = {name: _ask_declaration(name) for name in columns if name != unit.column} if asking else {}
+        text = draft(data, columns, answers, unit)
         if any(answers.values()):
             parse_schema(text)  # what was said must be a schema
         file.write_text(text, encoding="utf-8")
@@ -77,8 +77,28 @@ def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOpti
     show.say(f"wrote {out}: {len(columns)} columns{missing}")
 
 
-def draft(name: str, columns: dict[str, str], answers: dict[str, str]) -> str:
-    """The file: a declared column a line, and a line to be filled in for each of the others.
+@dataclass(frozen=True)
+class Unit:
+    """Whose rows they are, as far as somebody said: the column of identifiers, and how many rows of each count."""
+
+    column: str | None = None
+    rows: int = 1
+    said: bool = False  # that a row is a person's whole contribution
+
+    def __str__(self) -> str:
+        if self.column is not None:
+            return (
+                f"unit = {_text(self.column)}    # who is protected: all rows of one of them\n"
+                f"max_rows_per_unit = {self.rows}    # how many rows of one of them count\n"
+            )
+        told = "as was said: each row is somebody else's" if self.said else "without it, a single row is protected"
+        return f'# unit = "person_id"        # who is protected, by the column that says whose row it is; {told}\n' + (
+            "" if self.said else "# max_rows_per_unit = 1     # how many rows of one of them count\n"
+        )
+
+
+def draft(name: str, columns: dict[str, str], answers: dict[str, str], unit: Unit | None = None) -> str:
+    """The file: whose rows they are, one line per declared column, and one to be filled in for each of the others.
 
     >>> print(draft("people.csv", {"age": "int64", "job": ""}, {"age": "{ bounds = [0, 100] }"}).splitlines()[-2:])
     ['age = { bounds = [0, 100] }', '# job = { ... }']
@@ -88,7 +108,8 @@ def draft(name: str, columns: dict[str, str], answers: dict[str, str]) -> str:
         f"{_key(column)} = {told[column]}" if told[column] else f"# {_key(column)} = {_FORMS[_kind(declared)]}"
         for column, declared in columns.items()
     ]
-    return _HEAD.format(name=show.clean(name)) + "\n".join(lines) + "\n"
+    head = _HEAD.format(name=show.clean(name), unit=Unit() if unit is None else unit)
+    return head + "\n".join(lines) + "\n"
 
 
 def _kind(declared: str) -> str:
@@ -103,15 +124,34 @@ def _kind(declared: str) -> str:
 def _key(name: str) -> str:
     """A column's name as a key of TOML, on one line."""
     plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    if plain:
-        return name
-    return '"' + "".join(_quote(sign) for sign in name) + '"'
+    return name if plain else _text(name)
+
+
+def _text(value: str) -> str:
+    """A text of TOML, on one line."""
+    return '"' + "".join(_quote(sign) for sign in value) + '"'
 
 
 def _quote(sign: str) -> str:
     if sign in '"\\':
         return f"\\{sign}"
     return sign if sign.isprintable() else f"\\U{ord(sign):08X}"
+
+
+def _whose(columns: dict[str, str]) -> Unit:
+    """Whose rows these are: the first thing to know, because it says who is protected."""
+    typer.echo("Whose rows are these? Privacy protects whoever they belong to, with all of their rows.", err=True)
+    while True:
+        column = typer.prompt(
+            "The column that says whose a row is, or 'none' if each row is somebody else's", default="none"
+        )
+        if column == "none":
+            return Unit(said=True)
+        if column in columns:
+            break
+        typer.echo(f"  There is no column {show.clean(column)!r}: there are {', '.join(columns)}.", err=True)
+    rows = typer.prompt(f"  the most rows of one {show.clean(column)} that shall count", type=int, default=1)
+    return Unit(column, max(rows, 1))
 
 
 def _ask_declaration(name: str) -> str:

@@ -160,9 +160,11 @@ def show(
 ) -> None:
     """What each book has spent, and what is left, if the chain holds."""
     from discreet.reporting import words
+    from discreet.reporting.charges import room_for_more
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         seen = books.overview(name)
+        more = [] if as_json or seen.broken else [room_for_more(books.book(book.name)) for book in seen.books]
     rows = [_state(book) for book in seen.books]
     vouch(seen.head, seen.broken, data=as_json)
     if as_json:
@@ -192,6 +194,7 @@ def show(
     say(
         *(Painted(line, colours.BAD) for line in seeded),
         *(rules if name or len(rows) == 1 else []),
+        *(f"{book.name}: {line}" for book, line in zip(seen.books, more, strict=False) if line),
         *([TOGETHER] if several else []),
     )
 

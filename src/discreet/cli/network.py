@@ -102,6 +102,16 @@ class Network:
         middle, half = self._interval
         return self.design.as_labels(found[:, 0].astype(np.float64) * half + middle)
 
+    def probabilities(self, model: torch.nn.Module, data: Any) -> tuple[tuple[Any, ...], NDArray[Any]]:
+        """The target's labels, and for each row how likely the model holds each of them: the softmax of its scores."""
+        import numpy as np
+        import torch
+
+        labels = self.design.labels
+        with torch.no_grad():
+            scores = model(torch.from_numpy(np.nan_to_num(self.design.asked(data))).float())
+        return labels, torch.softmax(scores.double(), dim=1).numpy()
+
     @property
     def _interval(self) -> tuple[float, float]:
         goal = self.design.goal
@@ -145,6 +155,10 @@ class Trained:
     def target(self) -> str:
         """The column that it predicts."""
         return self.design.target
+
+    def probabilities(self, data: Any) -> tuple[tuple[Any, ...], NDArray[Any]]:
+        """The target's labels, and how likely each of them is for each row."""
+        return self.network.probabilities(self.model, data)
 
     def predict(self, data: Any) -> NDArray[Any]:
         """One prediction a row."""

@@ -63,10 +63,12 @@ def pate(
     json: JsonOption = False,
 ) -> None:
     """Let teachers of private rows label public ones privately, and save a student of their answers."""
+    from discreet.encoding import one_row_note
     from discreet.linear.saved import dumps
 
     asked = read_sections(file, _SECTIONS)
     operation, private, inputs = _operation(asked, file.parent)
+    show.note(one_row_note(operation.declaration), silent=json)
     with (
         claim_path(out, force=force, inputs=[file, *inputs]) as written,
         charged_book(ledger, book, no_book, operation.delta) as account,

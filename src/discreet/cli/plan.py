@@ -59,6 +59,7 @@ def plan(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Draw the frontier: a .png, .svg or .pdf file."),
     ] = None,
+    show_rows: Annotated[int, typer.Option("--show", min=0, help="How many rows are shown; 0 for all.")] = 10,
     force: ForceOption = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -89,9 +90,14 @@ def plan(
             }
         )
         return
-    _show(noises, drawn, chosen, epsilon, delta)
-    for what, value in expects.items():
-        say(f"{what}: {value:.3g}")
+    row = chosen.expected
+    say(
+        f"Suggested: batches of {chosen.batch_size}, {chosen.steps} steps, {row.name}, noise multiplier "
+        f"{row.noise_multiplier:.4g}: signal to noise {chosen.signal_to_noise:.3g}.",
+        *(f"{what}: {value:.3g}" for what, value in expects.items()),
+        "",
+    )
+    _show(noises, drawn, epsilon, delta, show_rows)
 
 
 def _by_signal(noises: Frontier) -> list[Point]:
@@ -111,7 +117,7 @@ def _facts(point: Point) -> dict[str, Any]:
     }
 
 
-def _show(noises: Frontier, drawn: Frontier, chosen: Point, epsilon: float, delta: float) -> None:
+def _show(noises: Frontier, drawn: Frontier, epsilon: float, delta: float, most: int) -> None:
     names = {"signal to noise": "ratio", "batch": "batch", "steps": "steps", "noise multiplier": "multiplier"}
     names |= {"vectors": "vectors", "noise, sampler": "noise, sampler"}
     rows = [_facts(point) for point in _by_signal(noises)]
@@ -119,14 +125,11 @@ def _show(noises: Frontier, drawn: Frontier, chosen: Point, epsilon: float, delt
         tuple(f"{row[name]:.4g}" if isinstance(row[name], float) else str(row[name]) for name in names) for row in rows
     ]
     title = f"ratio of signal to noise at epsilon = {epsilon:g}, delta = {delta:g}; the best first"
-    table(title, list(names.values()), texts, prose=True)
+    table(title, list(names.values()), texts[: most or None], prose=True)
+    if 0 < most < len(texts):
+        say(f"... and {len(texts) - most} more: --show 0 prints all of them.")
     heading = "Signal to noise of independent noise with Poisson batches; * is suggested at that epsilon:"
-    say("", heading, *str(drawn).splitlines(), "")
-    row = chosen.expected
-    say(
-        f"Suggested: batches of {chosen.batch_size}, {chosen.steps} steps, {row.name}, noise multiplier "
-        f"{row.noise_multiplier:.4g}: signal to noise {chosen.signal_to_noise:.3g}."
-    )
+    say("", heading, *str(drawn).splitlines())
 
 
 def _expectations(

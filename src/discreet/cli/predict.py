@@ -41,6 +41,9 @@ Out = Annotated[
         show_default=False,
     ),
 ]
+Probabilities = Annotated[
+    bool, typer.Option("--probabilities", "-p", help="Beside each label, how likely each of them is by the model.")
+]
 Statement = Annotated[
     bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")
 ]
@@ -63,12 +66,13 @@ def predict(
     model: Model,
     data: Data = "",
     out: Out = None,
+    probabilities: Probabilities = False,
     statement: Statement = False,
     force: ForceOption = False,
     trust_pickle: Trust = False,
     json: JsonOption = False,
 ) -> None:
-    """Predict with a saved model: one line a row.
+    """Predict with a saved model: one line per row.
 
     Nothing more is charged, but a line is made of its row: those for private rows are as private as the rows. What may
     be given away is the model.
@@ -81,24 +85,41 @@ def predict(
         raise ValueError("DATA is missing: name the file to predict for, or ask for --statement.")
     if out is None:
         with waiting("predicting", silent=json):
-            found = loaded.predict(data).tolist()
-        show.as_json({"target": loaded.target, "predictions": found}) if json else _print(loaded.target, found)
+            columns = _columns(loaded, data, probabilities)
+        if json:
+            _, *likely = columns
+            chances = {"probabilities": {name: columns[name] for name in likely}} if likely else {}
+            show.as_json({"target": loaded.target, "predictions": columns[loaded.target], **chances})
+        else:
+            _print(columns)
     else:
         with claim_path(out, force=force, inputs=[model, data]) as file, waiting("predicting", silent=json):
-            found = loaded.predict(data).tolist()
-            file.write_text(_csv(loaded.target, found), encoding="utf-8", newline="")
-        told = f"wrote {out}: {len(found)} predictions of {loaded.target}"
-        show.as_json({"out": out, "target": loaded.target, "rows": len(found)}) if json else show.say(told)
+            columns = _columns(loaded, data, probabilities)
+            file.write_text(_csv(columns), encoding="utf-8", newline="")
+        many = len(columns[loaded.target])
+        told = f"wrote {out}: {many} predictions of {loaded.target}"
+        show.as_json({"out": out, "target": loaded.target, "rows": many}) if json else show.say(told)
     _tell_left_out(data, loaded.design.declaration.text)
 
 
-def _print(target: str, found: list[object]) -> None:
+def _columns(loaded: Any, data: str, probabilities: bool) -> dict[str, list[object]]:
+    """The predictions, and with ``probabilities`` a column for each label."""
+    columns: dict[str, list[object]] = {loaded.target: loaded.predict(data).tolist()}
+    if not probabilities:
+        return columns
+    labels, chances = loaded.probabilities(data)
+    likely = {f"{loaded.target}={label}": chances[:, place].tolist() for place, label in enumerate(labels)}
+    return columns | likely
+
+
+def _print(columns: dict[str, list[object]]) -> None:
     """All predictions for another program; for a person at a terminal the first, and how to get the others."""
-    if not sys.stdout.isatty() or len(found) <= FIRST:
-        show.data(_csv(target, found))
+    many = len(next(iter(columns.values())))
+    if not sys.stdout.isatty() or many <= FIRST:
+        show.data(_csv(columns))
         return
-    show.data(_csv(target, found[:FIRST]))
-    show.warn(f"... and {len(found) - FIRST:,} more: --out FILE writes all of them.")
+    show.data(_csv({name: values[:FIRST] for name, values in columns.items()}))
+    show.warn(f"... and {many - FIRST:,} more: --out FILE writes all of them.")
 
 
 def _tell_left_out(data: str, text: TextForm) -> None:
@@ -147,9 +168,9 @@ def _load_pickle(path: str) -> Any:
     return loaded
 
 
-def _csv(target: str, found: list[object]) -> str:
+def _csv(columns: dict[str, list[object]]) -> str:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([target])
-    lines.writerows([value] for value in found)
+    lines.writerow(columns)
+    lines.writerows(zip(*columns.values(), strict=True))
     return text.getvalue()

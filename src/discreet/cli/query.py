@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
 
 with extra("cli"):
     import typer
 
-from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, book_to_charge
+from discreet.cli import answer_files, show
+from discreet.cli.answers import SHOWN, Answer
+from discreet.cli.answers import chart as bars
+from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
 from discreet.cli.help import LEARN, example
+from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import waiting
+
+if TYPE_CHECKING:
+    from discreet.tables.query import TableQuery
 
 __all__ = ["JsonOption", "SchemaFile", "query", "register"]
 
@@ -49,8 +58,26 @@ ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")
 ]
 ErrorsOption = Annotated[
-    bool, typer.Option("--errors", help="Columns beside the answers between which they lie without noise (95 %).")
+    bool,
+    typer.Option("--errors/--no-errors", help="The interval in which each answer lies without noise (95 %)."),
 ]
+OutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Write the answer: .csv, .parquet, .json or .html.", show_default=False
+    ),
+]
+ShowOption = Annotated[
+    int, typer.Option("--show", min=0, help="How many rows are shown, the largest first; 0 for all.")
+]
+ChartOption = Annotated[bool, typer.Option("--chart", help="Draw bars of the groups below the answer.")]
+KeepOption = Annotated[
+    bool,
+    typer.Option(
+        "--keep/--no-keep", help="Keep the answer in a folder beside the ledger, and notice if it is asked again."
+    ),
+]
+AgainOption = Annotated[bool, typer.Option("--again", help="Pay once more for a question that was answered.")]
 PublicOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,9 +111,15 @@ def query(
     book: BookOption = None,
     no_book: NoBookOption = False,
     explain: ExplainOption = False,
-    errors: ErrorsOption = False,
+    errors: ErrorsOption = True,
+    out: OutOption = None,
+    show_rows: ShowOption = SHOWN,
+    chart: ChartOption = False,
+    keep: KeepOption = True,
+    again: AgainOption = False,
     public: PublicOption = None,
     memory_limit: MemoryOption = None,
+    force: ForceOption = False,
     json: JsonOption = False,
 ) -> None:
     """The private answer to a SELECT over a file."""
@@ -97,31 +130,64 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    with book_to_charge(ledger, book, no_book, delta) as account, waiting("reading", silent=json) as told:
-        answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=account, label=sql, progress=told)
-    _print(answer.value, answer.event.to_dict() if json else None)
+    question = answer_files.Question(sql, source, schema, tuple(public or ()))
+    if out is not None:
+        answer_files.check_ending(out)
+    with ExitStack() as files:
+        file = files.enter_context(claim_path(out, force=force, inputs=[source, schema])) if out is not None else None
+        account = files.enter_context(book_to_charge(ledger, book, no_book, delta))
+        folder = None if account is None else answer_files.folder_beside(str(ledger))
+        name = "" if account is None else question.fingerprint(account.name)
+        if not again:
+            _refuse_repeated(folder, name)
+        if folder is not None and keep:
+            folder.mkdir(exist_ok=True)  # now: after the charge nothing may fail
+        payer = Recorded(account)
+        with waiting("reading", silent=json) as told:
+            answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=payer, label=sql, progress=told)
+        shown = Answer(answer.value, asked)
+        notes = shown.notes(answer.error, _size_shown(asked, epsilon, delta, rho))
+        budget = {key: value for key, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho)) if value}
+        facts = {"question": sql, "data": source, **budget, "unit": str(answer.unit), "event": answer.event.to_dict()}
+        if file is not None:
+            answer_files.write(answer.value, facts | {"charged": payer.head}, notes, file)
+        if folder is not None and keep and payer.head is not None:
+            answer_files.keep(folder, name, payer.head["head"], answer.value, facts, notes)
+    if json:
+        show.as_json({"rows": answer.value.to_dicts(), "event": answer.event.to_dict(), "notes": notes})
+        return
+    shown.print(show_rows)
+    show.say(*notes) if notes else None
+    if chart:
+        show.say(*bars(shown, show_rows))
+    if out is not None:
+        show.say(f"wrote {out}: {len(shown.rows):,} rows")
+
+
+def _refuse_repeated(folder: Path | None, fingerprint: str) -> None:
+    """Refuse to pay twice by accident: noise is paid for once."""
+    if (before := answer_files.kept_answer(folder, fingerprint)) is not None:
+        path, when = before
+        raise ValueError(
+            f"This was asked before, on {when}: the answer is in {str(path)!r}. Nothing was charged. Use that answer, "
+            "or say --again to pay for another one."
+        )
+
+
+def _size_shown(asked: TableQuery, epsilon: float | None, delta: float | None, rho: float | None) -> int | None:
+    """The size of a group of unlisted values that is shown in 95 of 100 cases; none where all groups are public."""
+    selection = getattr(asked.operation(epsilon, delta, rho=rho), "selection", None)
+    return None if selection is None else math.ceil(selection.error(0.95))
 
 
 def _public(given: list[str]) -> dict[str, Any]:
     """Public tables by name."""
     import polars as pl
 
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     for entry in given:
         name, sign, path = entry.partition("=")
         if not name or not sign:
             raise ValueError(f"--public is {entry!r}, but must be NAME=FILE.")
-        found[name] = pl.read_parquet(path) if path.endswith((".parquet", ".pq")) else pl.read_csv(path)
-    return found
-
-
-def _print(value: Any, event: dict[str, Any] | None) -> None:
-    if event is not None:
-        show.as_json({"rows": value.to_dicts(), "event": event})
-        return
-    rows = [[_cell(entry) for entry in row] for row in value.rows()]
-    show.table("", value.columns, rows)
-
-
-def _cell(entry: Any) -> str:
-    return f"{entry:.6g}" if isinstance(entry, float) else str(entry)
+        tables[name] = pl.read_parquet(path) if path.endswith((".parquet", ".pq")) else pl.read_csv(path)
+    return tables

@@ -19,7 +19,7 @@ from discreet.cli.waiting import waiting
 
 __all__ = ["register", "report"]
 
-EXAMPLE = example('discreet report census --dataset "the survey of 2025" --purpose planning')
+EXAMPLE = example('discreet report census --dataset "survey 2025" --to "the city council"')
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +38,10 @@ def report(
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
     dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
     purpose: Annotated[str, typer.Option("--purpose", help="What they were made for.")] = "",
+    to: Annotated[
+        list[str] | None, typer.Option("--to", help="Who gets the releases; repeatable.", show_default=False)
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="Who answers for this report, by name.", show_default=False)] = "",
     registry: Annotated[
         bool, typer.Option("--registry", help="Write JSON in the shape of the public registry of deployments.")
     ] = False,
@@ -59,7 +63,14 @@ def report(
         open_ledger(ledger, anyway=anyway) as books,
         waiting("writing the report"),
     ):
-        made = make(books.book(name), entries=entries, dataset=dataset, purpose=purpose)
+        made = make(
+            books.book(name),
+            entries=entries,
+            dataset=dataset,
+            purpose=purpose,
+            recipients=", ".join(to or ()),
+            author=by,
+        )
         if registry:
             page.write_text(json.dumps(made.registry(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         else:

@@ -21,7 +21,7 @@ from typing import Any
 from discreet.cli import colours
 from discreet.cli.colours import Painted
 
-__all__ = ["as_json", "ceiling", "clean", "curve", "data", "floor", "say", "table", "warn"]
+__all__ = ["as_json", "ceiling", "clean", "curve", "data", "floor", "note", "say", "table", "warn"]
 
 
 def ceiling(value: float, digits: int = 7) -> str:
@@ -88,6 +88,12 @@ def say(*lines: str) -> None:
     has no code for is written as an escape.
     """
     print("\n".join(_colour(line, _wrap(_printable(line), sys.stdout), sys.stdout) for line in lines))
+
+
+def note(text: str, *, silent: bool = False) -> None:
+    """A line that is worth knowing, if there is one; on standard error where standard output holds data."""
+    if text:
+        warn(text) if silent else say(text)
 
 
 def warn(text: str, colour: colours.Colour = colours.CAREFUL) -> None:

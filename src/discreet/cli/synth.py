@@ -69,6 +69,7 @@ def synth(
     json: JsonOption = False,
 ) -> None:
     """Draw a synthetic table that may be published: fit a private model to a file, and draw rows from it."""
+    from discreet.encoding import one_row_note
     from discreet.synthesis import TableSynthesizer
     from discreet.synthesis.drawing import most_rows
 
@@ -76,9 +77,10 @@ def synth(
     estimator = TableSynthesizer(epsilon, delta, engine=engine)
     if explain:
         if rows is None:
-            raise ValueError("--rows is missing, but the error depends on how many records there are: guess.")
+            raise ValueError("--rows is missing, but the error depends on the number of records: give a rough one.")
         show.say(*str(estimator.explain(declared, n=rows)).splitlines())
         return
+    show.note(one_row_note(declared), silent=json)
     write = _writer(out)
     if rows is not None:
         whole("rows", rows, low=1, high=most_rows(len(declared.schema)))

@@ -90,12 +90,16 @@ def train(
     with extra("torch"):
         import torch
 
+    from discreet.encoding import one_row_note
+
     asked = read_sections(file, _SECTIONS)
     sys.path.insert(0, str(file.resolve().parent))  # where "module:function" is looked for
     if seed is not None:
         torch.manual_seed(seed)  # for a data factory; the run has streams of its own
     network = _network(asked, file.parent)
     model = _model(asked["model"]) if network is None else network.model
+    if network is not None:
+        show.note(one_row_note(network.design.declaration))
     with waiting("reading", silent=quiet):
         records = _data(asked["data"], file.parent) if network is None else network.tensors(_path(asked, file.parent))
     beside = out.with_name(f"{out.name}.json")

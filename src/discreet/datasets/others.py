@@ -1,4 +1,4 @@
-"""Data that does not ship, read from ``DISCREET_DATA`` into plain arrays (see ``datasets.files``)."""
+"""Data that does not ship, read from the data folder (``datasets.files``) into plain arrays."""
 
 from __future__ import annotations
 

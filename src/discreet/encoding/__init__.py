@@ -12,6 +12,6 @@ One schema serves every room: a query, a model and whatever learns from a table 
 from __future__ import annotations
 
 from discreet.encoding.design import Design
-from discreet.encoding.encoder import Encoded, Encoder
+from discreet.encoding.encoder import Encoded, Encoder, one_row_note
 
-__all__ = ["Design", "Encoded", "Encoder"]
+__all__ = ["Design", "Encoded", "Encoder", "one_row_note"]

@@ -85,6 +85,15 @@ class Design:
         """Numbers of labels, -1 for none; or numbers inside the bounds, NaN where they are missing."""
         return rows.codes(self.target) if isinstance(self.goal, Categories) else rows.numbers(self.target)
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The target's labels; refused where it is a number, of which no value has a probability."""
+        if not isinstance(self.goal, Categories):
+            raise ValueError(
+                f"{self.target!r} is a number, of which a model predicts one value: only labels have probabilities."
+            )
+        return self.goal.labels
+
     def as_labels(self, found: NDArray[Any]) -> NDArray[Any]:
         """Predictions as a table says them: labels, or values inside the target's bounds."""
         goal = self.goal

@@ -13,7 +13,8 @@ of the unit          an identifier (``values.identity``); all missing ones are o
 
 Guarantee: a row's encoding is a function of that row alone, and nothing fails because of one. Where there is a unit,
 its first row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows
-alone. So one unit more or less is one row more or less, and every other row is as it was.
+alone. So one unit more or less is one row more or less, and every other row is as it was. A declaration that lets more
+rows of a unit count is for queries: ``one_row_note`` says that one is read here.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from discreet.mechanisms.records import quiet_doubles
 from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
-__all__ = ["Encoded", "Encoder"]
+__all__ = ["Encoded", "Encoder", "one_row_note"]
 
 _Found = NDArray[np.float64] | Words
 _Read = tuple[dict[str, _Found], NDArray[Any] | None, int]
@@ -100,11 +101,6 @@ class Encoder:
     def __post_init__(self) -> None:
         if found := [name for name, kind in self.schema.items() if isinstance(kind, Bounded) and kind.auto]:
             raise ValueError(f'Column {found[0]!r} is Bounded("auto"), which tables alone find: declare its bounds.')
-        if self.one_row_a_unit and self.declaration.max_rows_per_unit != 1:
-            raise ValueError(
-                f"max_rows_per_unit is {self.declaration.max_rows_per_unit}, but one row a unit is read here: "
-                "set it to 1, and the first row of each counts."
-            )
 
     @property
     def schema(self) -> Schema:
@@ -191,6 +187,19 @@ class Encoder:
         if name == self.unit:
             return f"CAST({own} AS VARCHAR)"
         return f"CASE WHEN {own} BETWEEN {-_LARGEST} AND {_LARGEST} THEN CAST({own} AS DOUBLE) END"
+
+
+def one_row_note(declared: Declaration) -> str:
+    """What to tell where a schema lets more rows of a unit count than the one that is read here; otherwise nothing.
+
+    >>> print(one_row_note(Declaration(Schema(age=Bounded(0, 100)), unit="patient", max_rows_per_unit=4)))
+    one row per 'patient' is read here, the first: max_rows_per_unit = 4 holds for queries
+    """
+    most = declared.max_rows_per_unit
+    if declared.unit is None or most == 1:
+        return ""
+    shown = f'"{most}"' if isinstance(most, str) else most
+    return f"one row per {declared.unit!r} is read here, the first: max_rows_per_unit = {shown} holds for queries"
 
 
 def _array(column: Any) -> _Found:

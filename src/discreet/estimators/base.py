@@ -20,6 +20,7 @@ from discreet.adjacency import Adjacency
 from discreet.encoding import features as reading
 from discreet.encoding.bounds import declared_features, per_feature
 from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.habits import KnowsOtherNames
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.mechanisms import Budget
@@ -50,7 +51,7 @@ class FitPlan(ABC):
         """
 
 
-class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its plan is."""
 
     supervised: ClassVar[bool] = True

@@ -15,6 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.encoding import features
 from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.habits import KnowsOtherNames
 from discreet.errors import extra
 from discreet.linear import solvers
 from discreet.linear.fitting import LinearFit
@@ -39,7 +40,7 @@ class _SolverChoice(NamedTuple):
     reason: str
 
 
-class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
+class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its loss is and how it reads targets."""
 
     _l1: float = 0.0
@@ -163,17 +164,20 @@ class PrivateLinearModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.regularization_ = solution.regularization
         self.reproducible_ = rng.reproducible
         self.n_iter_ = solution.steps
-        self._solution, self._map = solution, mapping
+        self._solution, self._map, self._clip_norm = solution, mapping, solution.clip
         self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
 
     def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
         self.coef_: NDArray[np.float64] = coefficients
         self.intercept_: Any = intercept
 
-    def restore(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> Any:
-        """Make this a fitted model with these coefficients, one row a score, in the user's units:
-        for files that hold them.
+    def restore(
+        self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64], clip: float | None = None
+    ) -> Any:
+        """Make this a fitted model with these coefficients, one row per score, in the user's units, and with the norm
+        that its gradients were clipped to, if they were: for files that hold them.
         """
+        self._clip_norm = clip
         self.n_features_in_ = coefficients.shape[1]
         self._map = self._mapping(self.n_features_in_)
         single = coefficients.shape[0] == 1 and not hasattr(self, "classes")

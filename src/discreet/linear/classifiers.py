@@ -138,7 +138,7 @@ class LogisticRegression(_Classifier):
             scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
         grown = np.exp(scores - scores.max(axis=1, keepdims=True))
         p = grown / grown.sum(axis=1, keepdims=True)
-        if (clip := self._solution.clip) is None:
+        if (clip := self._clip_norm) is None:
             return np.asarray(p)
         # ‖p - e_k‖ for every class, or |p - y| for the single residual of two classes
         squares = (1 - p) ** 2 if len(self.classes_) == 2 else (p * p).sum(axis=1, keepdims=True) - 2 * p + 1

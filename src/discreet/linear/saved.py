@@ -16,7 +16,7 @@ one.
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +29,7 @@ __all__ = ["LONGEST", "as_schema_facts", "dumps", "loads"]
 
 FORMAT = "discreet table model 1"
 LONGEST = 1 << 28  # bytes; ten million coefficients
+_LARGEST = sys.float_info.max  # an infinite number, NaN and a whole number beyond are no coefficient
 _BAD = "The file holds no model made by 'discreet fit': {}."
 
 
@@ -36,6 +37,7 @@ def dumps(model: TableModel) -> str:
     """A fitted model as text."""
     coefficients, intercept = np.atleast_2d(model.estimator.coef_), np.atleast_1d(model.estimator.intercept_)
     learned = {"coefficients": coefficients.tolist(), "intercept": intercept.tolist()}
+    learned |= {"clip": model.estimator._clip_norm}
     return json.dumps(
         {
             "format": FORMAT,
@@ -75,7 +77,13 @@ def _restore(model: TableModel, learned: Mapping[str, Any]) -> None:
     outputs = classes if classes > 2 else 1
     coefficients = _numbers(learned.get("coefficients"), (outputs, width))
     intercept = _numbers(learned.get("intercept"), (outputs,))
-    model.estimator.restore(coefficients, intercept)
+    model.estimator.restore(coefficients, intercept, _clip(learned))
+
+
+def _clip(learned: Mapping[str, Any]) -> float | None:
+    """The clip norm; files from before it was kept have none, and their probabilities are nearer to 0 and 1."""
+    clip = learned.get("clip")
+    return None if clip is None else float(_numbers(clip, ()))
 
 
 def _text(value: Any) -> str:
@@ -89,7 +97,7 @@ def _numbers(value: Any, shape: tuple[int, ...]) -> Any:
 
     def flat(part: Any, sizes: tuple[int, ...]) -> list[float]:
         if not sizes:
-            if isinstance(part, bool) or not isinstance(part, (int, float)) or not math.isfinite(part):
+            if isinstance(part, bool) or not isinstance(part, (int, float)) or not abs(part) <= _LARGEST:
                 raise ValueError(_BAD.format("a coefficient is no number"))
             return [float(part)]
         if not isinstance(part, list) or len(part) != sizes[0]:

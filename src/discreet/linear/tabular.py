@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from discreet import random
@@ -59,7 +60,7 @@ class TableModel:
     def __post_init__(self) -> None:
         self.declaration = as_declaration(self.declaration)  # of a schema, or of a schema file
         goal = self.design.goal
-        Encoder(self.declaration)  # refuses more than one row a unit
+        Encoder(self.declaration)  # refuses bounds that tables alone find
         listed = sum(isinstance(column, Categories) for column in self.features.values())
         public = {
             "epsilon": self.epsilon,
@@ -111,6 +112,10 @@ class TableModel:
     def predict(self, data: Any) -> NDArray[Any]:
         """Labels, or values inside the target's bounds, one for each row of columns, a frame or a file."""
         return self.design.as_labels(self.estimator.predict(self.design.rows_to_predict(data)))
+
+    def probabilities(self, data: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
+        """The target's labels, and for each row how likely the model holds each of them."""
+        return self.design.labels, np.asarray(self.estimator.predict_proba(self.design.asked(data)))
 
     @property
     def statement(self) -> dict[str, Any]:

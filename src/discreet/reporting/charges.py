@@ -11,11 +11,14 @@ from functools import lru_cache
 
 from discreet import accounting
 from discreet.adjacency import Adjacency
-from discreet.errors import UnsupportedEvent
+from discreet.errors import UnitMismatch, UnsupportedEvent
 from discreet.events import Event
+from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 
-__all__ = ["alone"]
+__all__ = ["alone", "room_for_more"]
+
+MANY = 1_000_000  # beyond which nobody counts
 
 
 def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
@@ -28,6 +31,24 @@ def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
         return None
     rows = entry.unit.rows if entry.unit else 1
     return _price(entry.event, adjacency, delta, rows)
+
+
+def room_for_more(book: Book) -> str:
+    """How many more releases like the last one a book has room for, in words; nothing where that is not known.
+
+    It is a number to plan with: what a release adds depends on those before it, and on their order.
+    """
+    charged = [entry for entry in book.entries(below=False, newest=50) if entry.cost is not None]
+    if not charged or (event := charged[-1].cost) is None:
+        return ""
+    last = charged[-1]
+    try:
+        count = book.affords(event, unit=last.unit.unit if last.unit else book.terms.unit)
+    except (UnsupportedEvent, UnitMismatch):
+        return ""  # it was paid as a plan, or under other terms
+    shown = f"more than {MANY:,}" if count >= MANY else f"about {count:,}" if count else "no"
+    name = f" ({last.label})" if last.label else ""
+    return f"room for {shown} more release{'' if count == 1 else 's'} like the last one{name}"
 
 
 @lru_cache(maxsize=4096)  # a report lists many charges of few kinds

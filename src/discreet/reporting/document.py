@@ -9,6 +9,7 @@ from typing import Any
 from discreet.errors import extra, is_whole_text, whole
 from discreet.ledger.book import Book
 from discreet.reporting import facts as _facts
+from discreet.reporting.charges import room_for_more
 from discreet.reporting.findings import Finding
 from discreet.reporting.page import Page, render
 from discreet.reporting.registry import registry
@@ -38,18 +39,28 @@ class Report(Page):
 
 
 def report(
-    book: Book, *, entries: int = 500, findings: Sequence[Finding] = (), dataset: str = "", purpose: str = ""
+    book: Book,
+    *,
+    entries: int = 500,
+    findings: Sequence[Finding] = (),
+    dataset: str = "",
+    purpose: str = "",
+    recipients: str = "",
+    author: str = "",
 ) -> Report:
     """The privacy report of a book: what was released, at what cost, and what an attacker could learn.
 
     Lists the newest ``entries`` lines of the history; the totals cover all of it. Every number is what the book's
-    filters prove, not a recount of the events that happened to be charged. ``findings`` are released numbers to show
-    beside it; the book does not keep answers, so that they are taken at their word. ``dataset`` and ``purpose`` say
-    what the releases were made from and what for, in words of yours.
+    accounting rules guarantee, not a recount of the events that happened to be charged. ``findings`` are released
+    numbers to show beside it; the book does not keep answers, so that they are taken at their word. ``dataset`` and
+    ``purpose`` say what the releases were made from and what for, in words of yours; ``recipients`` who gets them, and
+    ``author`` who answers for this report, by name.
     """
     seen = book.snapshot(newest=whole("entries", entries, low=1))
+    said = {"dataset": dataset, "purpose": purpose, "recipients": recipients, "author": author}
+    room = "" if seen.broken else room_for_more(book)
     return Report(
-        _facts.gather(seen, findings, dataset=_text_of("dataset", dataset), purpose=_text_of("purpose", purpose))
+        _facts.gather(seen, findings, room=room, **{name: _text_of(name, text) for name, text in said.items()})
     )
 
 

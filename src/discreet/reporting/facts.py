@@ -17,7 +17,9 @@ from discreet.ledger.snapshot import Snapshot, Standing
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
 from discreet.reporting.charges import alone
+from discreet.reporting.deployments import scale
 from discreet.reporting.findings import Finding
+from discreet.reporting.hazards import hazards
 
 __all__ = ["gather"]
 
@@ -28,23 +30,40 @@ ASSUMPTIONS = (
     "not counted here.",
     "Each event states what its mechanism did: sensitivities, noise and sampling as declared. The library computes "
     "them for its own operations; events written by hand are taken at their word.",
-    "One unit of privacy is as stated, and every charge was made in it. Whoever contributes several units is protected "
-    "less: the guarantee degrades with their number.",
+    "One unit of privacy is as stated, and every release was made in it. Whoever contributes several units is "
+    "protected less: the guarantee degrades with their number.",
     "Bounds, categories, sizes and the names and labels in this report are public: they were not taken from the data.",
 )
 ENTROPY = "Noise was drawn from the operating system's entropy."
 
 
-def gather(seen: Snapshot, findings: Sequence[Finding] = (), *, dataset: str = "", purpose: str = "") -> dict[str, Any]:
+def gather(
+    seen: Snapshot,
+    findings: Sequence[Finding] = (),
+    *,
+    dataset: str = "",
+    purpose: str = "",
+    recipients: str = "",
+    author: str = "",
+    room: str = "",
+) -> dict[str, Any]:
     """The facts, JSON-ready; infinities become null."""
+    facts = _gathered(seen, findings)
+    balance = words.balance(seen.book.spent.epsilon, seen.book.limit[0])
+    spent = facts["spent"]
+    facts |= {"dataset": dataset, "purpose": purpose, "recipients": recipients, "author": author, "room": room}
+    return facts | {
+        "verdict": _verdict(seen, dataset, balance),
+        "scale": scale(seen.book.name, spent["epsilon"], spent["delta"], facts["whom"]),
+        "hazards": hazards(facts, dict(seen.units)),
+    }
+
+
+def _gathered(seen: Snapshot, findings: Sequence[Finding]) -> dict[str, Any]:
     book, terms = seen.book, seen.book.terms
     most, delta = book.limit
-    balance = words.balance(book.spent.epsilon, most)
     return {
         "book": book.name,
-        "dataset": dataset,
-        "purpose": purpose,
-        "verdict": _verdict(seen, dataset, balance),
         "generated": seen.at.isoformat(timespec="seconds"),
         "ledger": {"address": seen.ledger, **words.chain_facts(seen.head, seen.broken)},
         "chain": words.chain(seen.head, seen.broken),
@@ -98,7 +117,7 @@ def _entropy(seen: Snapshot) -> list[str]:
         return [f"{words.seeds(book.seeded, book.charges).capitalize()}: whoever knows the seed can take it away."]
     if unknown := seen.unknown_seeds:
         return [
-            f"{ENTROPY} For {unknown:,} of the charges this is assumed: a version wrote them that did not record seeds."
+            f"{ENTROPY} For {unknown:,} of the releases this is assumed: a version wrote them that recorded no seeds."
         ]
     return [f"{ENTROPY} A release made with a seed would be recorded as such, and named here."]
 
@@ -147,15 +166,16 @@ def _statements(seen: Snapshot) -> list[str]:
     if seen.units.get("converted"):
         found.append(
             f"One unit has at most {rows:,} row{'s' * (rows != 1)}, as was declared when the book was opened and is "
-            "not checked: charges that protect one row were restated for so many."
+            "not checked: releases that protect one row were restated for so many."
         )
     if said := seen.units.get("said"):
         found.append(
-            f"For {said:,} of the charges it was said, and is not checked, that each of their records is {unit}."
+            f"For {said:,} of the releases it was said, and is not checked, that each of their records is {unit}."
         )
     if silent := seen.units.get(""):
         found.append(
-            f"{silent:,} of the charges were written by a version that kept no unit: whom they protect is not recorded."
+            f"{silent:,} of the releases were written by a version that kept no unit: who is protected by them is not "
+            "recorded."
         )
     return found
 
@@ -176,7 +196,7 @@ def _pairs(seen: Snapshot) -> tuple[list[tuple[float, float]], str]:
     # what is proved at a delta holds at every larger one
     best = np.minimum.accumulate([epsilon for _, epsilon in pairs])
     proved = [(delta, float(epsilon)) for (delta, _), epsilon in zip(pairs, best, strict=True)]
-    return proved, "the filters, read as an odometer at each delta"
+    return proved, "the accounting rules, read at each delta"
 
 
 def _only_plan(seen: Snapshot) -> Entry | None:

@@ -54,7 +54,7 @@ def burn_down(facts: dict[str, Any]) -> str:
     axes.set_ylim(0, facts["limit"]["epsilon"] * 1.12)
     axes.set_xlim(0, max(1, len(trail)) * 1.04)
     charges = facts["spent"]["charges"]
-    axes.set_xlabel("charges" if charges == len(trail) else f"{len(trail)} points over {charges:,} charges")
+    axes.set_xlabel("releases" if charges == len(trail) else f"{len(trail)} points over {charges:,} releases")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("ε")
     axes.legend(loc="lower right", handlelength=1.6, frameon=False)

@@ -42,15 +42,16 @@ _NEIGHBOURS = {
 }
 
 _THEOREMS = {
-    "pure": "Pure filter: the privacy loss never exceeds the sum of the epsilons, whatever is chosen when. "
-    "Rogers, Roth, Ullman and Vadhan (2016).",
-    "gaussian": "Gaussian filter: a process whose squared GDP parameters sum to at most mu² is mu-GDP. "
-    "Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023).",
-    "renyi": "Rényi filter: at each order, the exponential of loss minus cost is a supermartingale, so its bound holds "
-    "at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and Steinke (2020).",
+    "pure": "Plain addition (pure filter): the privacy loss never exceeds the sum of the epsilons, whatever is chosen "
+    "when. Rogers, Roth, Ullman and Vadhan (2016).",
+    "gaussian": "Gaussian accounting rule (filter): a process whose squared GDP parameters sum to at most mu² is "
+    "mu-GDP. Smith and Thakurta (2022); Koskela, Tobaben and Honkela (2023).",
+    "renyi": "Rényi accounting rule (filter): at each order, the exponential of loss minus cost is a supermartingale, "
+    "so its bound holds at every stopping time. Feldman and Zrnic (2021); Lécuyer (2021); Canonne, Kamath and "
+    "Steinke (2020).",
     "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
     "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
-    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the filters "
+    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the rules "
     "above are set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",
@@ -69,17 +70,19 @@ GLOSSARY = {
     "ε (epsilon)": "How much everything released can tell about one unit, at most. 0 is nothing; each further 1 lets "
     "the odds of any guess about the unit grow by a factor of at most 2.7.",
     "δ (delta)": "The chance, at most, that the limit on ε fails. It is kept far below one over the number of people.",
-    "unit": "Whom the guarantee protects: one record, or all records of one person.",
+    "unit": "Who is protected: one record, or all records of one person.",
     "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",
     "event": "What a release does, exactly, from which its cost is computed: which noise, how much, on what sample.",
-    "charge": "An event written into the book, before the data is read. Nothing is ever refunded.",
-    "spent": "What is proved of everything charged so far, together and whatever was chosen when. It is not the sum of "
-    "what each release costs alone: a few may come to a little more than that, many come to far less.",
-    "filter, rule": "The theorem that admits charges up to a limit fixed in advance, and refuses the one that would "
-    "cross it.",
+    "release": "An answer, a table or a model that left the data with noise. Its cost was written into the book before "
+    "the data was read. Nothing is ever refunded.",
+    "spent": "What is guaranteed of everything released so far, together and whatever was chosen when. It is not the "
+    "sum of what each release costs alone: a few may come to a little more than that, many come to far less.",
+    "accounting rule (filter)": "The theorem that allows releases up to a limit fixed in advance, and refuses the one "
+    "that would cross it.",
     "odometer": "A theorem that says what is spent so far at any moment, whenever one stops.",
     "plan": "Events declared together before any answer was seen; they may be priced more tightly.",
-    "head": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it shows whether history was changed.",
+    "fingerprint of the last entry (head)": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it "
+    "shows whether history was changed.",
 }
 
 
@@ -171,9 +174,9 @@ def rule(proof: str) -> str:
     """By which theorem a total holds, as part of a sentence.
 
     >>> rule("pure sum"), rule("plan, then Rényi filter, order 9")
-    ('plain addition', 'the plan and then the Rényi filter of order 9')
+    ('plain addition', 'the plan and then the Rényi accounting rule of order 9')
     """
-    first, _, rest = proof.partition(", then ")
+    first, _, rest = proof.replace("filter", "accounting rule").partition(", then ")
     parts = [_RULES.get(part, f"the {part.replace(', order', ' of order')}") for part in (first, rest) if part]
     return " and then ".join(parts)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet import events
 from discreet.adjacency import Adjacency
+from discreet.encoding import one_row_note
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
 from discreet.synthesis.counting import Columns, difference_square, share_of_cells
@@ -123,6 +124,7 @@ class SynthesisPlan:
             column_error=_mean(ones),
             pair_error=_mean(twos),
             workload_error=_mean([_along_a_tree(columns, known) for columns in self.workload]),
+            note=one_row_note(self.domain.declaration),
         )
 
     def _expected_error(self, columns: Columns, rho: float) -> float:
@@ -161,14 +163,16 @@ class SynthesisExplanation:
     column_error: float
     pair_error: float
     workload_error: float
+    note: str = ""  # which rows count, where the schema would let more of them
 
     def __str__(self) -> str:
         cells = ", ".join(f"{name} {size}" for name, size in self.columns.items())
+        note = f"\n{self.note}" if self.note else ""
         return (
             f"cost: {self.event} ({self.adjacency})\ncells: {cells}\npairs to choose from: {self.candidates}\n"
             f"error by noise alone: {self.column_error:.4f} a column, {self.pair_error:.4f} a measured pair, "
             f"{self.workload_error:.4f} a set of the workload\n"
-            "no bound: what the model leaves out comes on top, and only the data would tell it"
+            f"no bound: what the model leaves out comes on top, and only the data would tell it{note}"
         )
 
 

@@ -78,7 +78,7 @@ class Part(Node):
             case "isoweekday":
                 return days + 4 - _floor((days + 3) / 7) * 7
         called = "weekofyear" if self.name == "week" else self.name
-        return scope.from_sql(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
+        return scope.said(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Truncated(Node):
                 return days * DAY
             case "week":
                 return (_floor((days + 3) / 7) * 7 - 3) * DAY
-        return scope.from_sql(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
+        return scope.said(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
 
 
 def _first(date: str, step: str) -> str:

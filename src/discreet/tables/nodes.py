@@ -224,7 +224,7 @@ class Binary(Node):
             case "*":
                 found = left * right
             case "%":
-                found = scope.from_sql(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
+                found = scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
             case "/" if low > 0 or high < 0:
                 found = left / right
             case "/":  # a guard, because one engine raises on division by zero and another gives infinity

@@ -57,7 +57,7 @@ class TextFunction(Node):
             "trim": scope.engine.trim,
             "part": lambda name: f"substr({name}, {self.start}, {self.size})",
         }
-        return scope.text(scope.from_sql(forms[self.name], self.inner.compile(scope)))
+        return scope.text(scope.said(forms[self.name], self.inner.compile(scope)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Joined(Node):
 
     def compile(self, scope: Scope) -> nw.Expr:
         parts = [part.compile(scope) for part in self.parts]
-        return scope.text(scope.from_sql(lambda *names: " || ".join(names), *parts))
+        return scope.text(scope.said(lambda *names: " || ".join(names), *parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Length(Node):
         return float(len(values[0])) if isinstance(values[0], str) else None
 
     def compile(self, scope: Scope) -> nw.Expr:
-        return scope.from_sql(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compile(scope))
+        return scope.said(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Contains(Condition):
 
     def compile(self, scope: Scope) -> nw.Expr:
         literal = scope.engine.literal(self.part)
-        return scope.from_sql(lambda name: scope.engine.has(self.where, name, literal), self.inner.compile(scope))
+        return scope.said(lambda name: scope.engine.has(self.where, name, literal), self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Like(Condition):
         return len(text) in ends
 
     def compile(self, scope: Scope) -> nw.Expr:
-        return scope.from_sql(lambda name: scope.engine.like(name, self.pattern), self.inner.compile(scope))
+        return scope.said(lambda name: scope.engine.like(name, self.pattern), self.inner.compile(scope))
 
 
 def like(inner: Node, pattern: str) -> Node:

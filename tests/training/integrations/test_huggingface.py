@@ -63,7 +63,12 @@ def gpt2(seed=0, **more):
     return transformers.GPT2LMHeadModel(config)
 
 
-def bert(seed=0):
+def still_bert():
+    """Without dropout."""
+    return bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+def bert(seed=0, **more):
     torch.manual_seed(seed)
     return transformers.BertForSequenceClassification(
         transformers.BertConfig(
@@ -73,6 +78,7 @@ def bert(seed=0):
             num_attention_heads=2,
             intermediate_size=16,
             max_position_embeddings=8,
+            **more,
         )
     )
 
@@ -182,6 +188,20 @@ def test_accumulation_is_pieces_of_one_batch_and_changes_nothing_else(tmp_path):
     rates = [[line.get("learning_rate") for line in t.state.log_history] for t in (whole, pieces)]
     assert rates[0] == rates[1]
     assert len(set(rates[0])) > 4
+
+
+def test_a_classifier_s_own_loss_is_accumulated(tmp_path):
+    """Pieces of the first batch are met before the Trainer's loop has set what its step divides the loss by."""
+    facts = {"privacy": {"noise_multiplier": 1e-9}, "loss": None, "data": Classes(), "optim": "sgd", "max_steps": 3}
+    facts |= {"learning_rate": 0.1}
+    whole = trainer(tmp_path, still_bert(), per_device_train_batch_size=15, **facts)
+    pieces = trainer(tmp_path, still_bert(), per_device_train_batch_size=5, gradient_accumulation_steps=3, **facts)
+    met = []
+    add = pieces._add_piece
+    pieces._add_piece = lambda piece: (met.append(pieces.state.global_step), add(piece))
+    assert whole.train().global_step == pieces.train().global_step == 3
+    assert 0 in met
+    torch.testing.assert_close(weights(whole.model), weights(pieces.model), rtol=1e-3, atol=1e-4)
 
 
 def test_accumulation_is_said_in_one_place(tmp_path):

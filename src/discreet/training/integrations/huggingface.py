@@ -96,6 +96,7 @@ class PrivateTrainer(Trainer):
         self._batches: Batches | None = None
         self._evaluated: set[str] = set()  # prefixes of metrics of public data
         super().__init__(model, _whole_batches(args), *others, **options)
+        self.current_gradient_accumulation_steps = 1  # which its loop sets later than the first piece is met
         sharded = ("is_fsdp_enabled", "is_deepspeed_enabled", "is_distributed_loading_by_transformers")
         if any(getattr(self, name, False) for name in sharded):
             raise ValueError(

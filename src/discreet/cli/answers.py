@@ -1,0 +1,174 @@
+"""How the answer of a query looks: no longer than a screen, an interval with each number, and below it what no interval
+holds (caps, bounds, groups that are not shown), all of it made of what was released and of public facts.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli import show
+
+if TYPE_CHECKING:
+    from discreet.tables.query import TableQuery
+
+__all__ = ["SHOWN", "Answer", "chart"]
+
+SHOWN = 20  # rows of an answer on a screen
+MOST_TOUCH = 0.8  # of the intervals: from here on something is wrong with the column, or groups are too small
+BAR = 40  # characters of the longest bar
+
+
+class Answer:
+    """The rows of an answer, and which of its columns are the ends of intervals."""
+
+    def __init__(self, frame: Any, asked: TableQuery) -> None:
+        self.frame, self.asked = frame, asked
+        self.names: list[str] = list(frame.columns)
+        self.rows: list[list[Any]] = [list(row) for row in frame.rows()]
+        self.sorted_by: str | None = None
+
+    @property
+    def with_ends(self) -> list[str]:
+        """Columns that have an interval: the two after them are its ends."""
+        return [
+            name
+            for place, name in enumerate(self.names)
+            if self.names[place + 1 : place + 3] == [f"{name}_low", f"{name}_high"]
+        ]
+
+    @property
+    def _ends(self) -> set[str]:
+        return {f"{name}_{end}" for name in self.with_ends for end in ("low", "high")}
+
+    @property
+    def measure(self) -> str | None:
+        """The first column of numbers that is no key: what groups are compared by."""
+        for place, name in enumerate(self.names):
+            values = [row[place] for row in self.rows if row[place] is not None]
+            if name in self.asked.rows.keys or name in self._ends or not values:
+                continue
+            if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+                return name
+        return None
+
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        place = self.names.index(name)
+        return [row[place] for row in self.rows]
+
+    def first(self, most: int) -> list[list[Any]]:
+        """The rows that are shown: all of them if they are few, otherwise the largest where nobody asked for an
+        order.
+        """
+        if most == 0 or len(self.rows) <= most:
+            return self.rows
+        after, by = self.asked.after, self.measure
+        if by is None or (after is not None and after.order):
+            return self.rows[:most]
+        self.sorted_by, place = by, self.names.index(by)
+        return sorted(self.rows, key=lambda row: -math.inf if row[place] is None else row[place], reverse=True)[:most]
+
+    def print(self, most: int = SHOWN) -> None:
+        """The table, and how many rows are not in it."""
+        rows = self.first(most)
+        shown = [name for name in self.names if name not in self._ends]
+        headers = [header for name in shown for header in (name, *self._interval_header(name))]
+        show.table("", headers, [[cell for name in shown for cell in self._cells(row, name)] for row in rows])
+        if len(rows) < len(self.rows):
+            which = f"the largest by {self.sorted_by}" if self.sorted_by else "the first"
+            more = len(self.rows) - len(rows)
+            show.say(f"... and {more:,} more; shown are {which}. --out FILE writes all of them, --show 0 prints them.")
+
+    def _interval_header(self, name: str) -> list[str]:
+        return [f"95 % interval of {name}"] if name in self.with_ends else []
+
+    def _cells(self, row: Sequence[Any], name: str) -> list[str]:
+        place = self.names.index(name)
+        if name not in self.with_ends:
+            return [cell(row[place])]
+        low, high = row[place + 1], row[place + 2]
+        return [cell(row[place]), "" if low is None or high is None else f"{cell(low)} to {cell(high)}"]
+
+    def notes(self, errors: dict[str, str] | None, shown_size: int | None) -> list[str]:
+        """Lines below the table: errors of what has no interval, what a cap leaves out, what looks wrong."""
+        return [*self._stated(errors or {}), *self._cap(errors or {}), *self._at_bounds(), *self._too_few(shown_size)]
+
+    def _stated(self, errors: dict[str, str]) -> Iterator[str]:
+        """The error of each column without an interval; and what was chosen for a share of the cost."""
+        known = set(self.with_ends) | {name for name, _ in self.asked.aggregates if name not in self.names}
+        for name, error in errors.items():
+            if name == "max_rows_per_unit":
+                continue  # the cap says it
+            if name not in known:
+                yield f"{name}: {error}" + (" (95 %)" if name in self.names else "")
+
+    def _cap(self, errors: dict[str, str]) -> Iterator[str]:
+        """The bias of a cap, which is often larger than the noise."""
+        from discreet.tables.aggregates import UnitTotal
+
+        limit = self.asked.rows.limit
+        if limit.unit is None or all(isinstance(one, UnitTotal) for _, one in self.asked.aggregates):
+            return
+        most = int(errors.get("max_rows_per_unit", limit.rows)) if limit.auto else limit.rows
+        rows = "1 row" if most == 1 else f"{most:,} rows"
+        yield f"counts at most {rows} per {limit.unit!r}: what is beyond is not counted, and no interval holds it"
+
+    def _at_bounds(self) -> Iterator[str]:
+        """A warning where every interval of a mean reaches the bounds: the column was perhaps never read as meant."""
+        from discreet.tables.aggregates import Mean
+
+        for name, aggregate in self.asked.aggregates:
+            if not isinstance(aggregate, Mean) or name not in self.with_ends:
+                continue
+            bounds = self.asked.rows.grid(aggregate.column).bounds
+            ends = list(zip(self.column(f"{name}_low"), self.column(f"{name}_high"), strict=True))
+            known = [(low, high) for low, high in ends if low is not None and high is not None]
+            touching = [low <= bounds.low or high >= bounds.high for low, high in known]
+            # intervals fail in 5 of 100 groups, so that of many one or the other touches nothing by chance
+            if known and not bounds.auto and sum(touching) >= MOST_TOUCH * len(known):
+                every = "the interval touches" if len(known) == 1 else "all intervals touch"
+                every = every if all(touching) else "nearly all intervals touch"
+                yield (
+                    f"{name}: {every} the bounds {bounds.low:g} to {bounds.high:g}: check the bounds, and how the "
+                    "file writes its numbers (separator, decimal); or groups are too small for this epsilon"
+                )
+
+    def _too_few(self, size: int | None) -> Iterator[str]:
+        """Why fewer groups are shown than were asked for."""
+        limit = None if self.asked.after is None else self.asked.after.limit
+        if size is not None and limit is not None and len(self.rows) < limit:
+            yield (
+                f"{len(self.rows)} of the {limit} rows asked for: values that the schema does not list are shown only "
+                f"where enough rows have them. Of groups with {size:,} rows, 95 of 100 are shown: a larger epsilon or "
+                "delta, or max_rows_per_unit = 1, lets smaller ones show."
+            )
+
+
+def cell(entry: Any) -> str:
+    """A value for a person: numbers with six digits and separators."""
+    if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+        return str(entry)
+    if isinstance(entry, int) or (math.isfinite(entry) and entry == int(entry) and abs(entry) < 1e6):
+        return f"{entry:,}" if isinstance(entry, int) else f"{entry:,.0f}"
+    return f"{entry:,.6g}"
+
+
+def chart(answer: Answer, most: int = SHOWN) -> list[str]:
+    """Bars of the shown groups, by the first column of numbers; what is below zero has none."""
+    if answer.measure is None:
+        return ["no chart: the answer has no column of numbers"]
+    rows, place = answer.first(most), answer.names.index(answer.measure)
+    labels = [[at for at, name in enumerate(answer.names) if name in answer.asked.rows.keys]]
+    names = [", ".join(str(row[at]) for at in labels[0]) or answer.measure for row in rows]
+    values = [0.0 if row[place] is None else float(row[place]) for row in rows]
+    top = max([*values, 0.0]) or 1.0
+    sign = "█" if "█".encode(sys.stdout.encoding or "utf-8", "ignore") else "#"
+    width = max(map(len, names), default=0)
+    lines = [
+        f"{name.ljust(width)}  {(sign * round(BAR * max(value, 0.0) / top)).ljust(BAR)}  {cell(row[place])}"
+        for name, value, row in zip(names, values, rows, strict=True)
+    ]
+    return [f"{answer.measure}:", *lines]

@@ -1,0 +1,197 @@
+"""What a person sees of a query's answer: a screenful, an interval with each number, what no interval holds, files, and
+that a question is paid for once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet import cli
+from discreet.ledger import Ledger
+
+SCHEMA = """
+unit = "patient"
+max_rows_per_unit = 4
+[columns]
+patient = { unlisted = true }
+ward = { range = [1, 60] }
+days = { bounds = [0, 30] }
+cost = { bounds = [0, 1000] }
+town = { unlisted = true }
+"""
+BY_WARD = "SELECT ward, COUNT(*) AS n, AVG(days) AS stay FROM visits GROUP BY ward"
+BY_TOWN = "SELECT town, COUNT(*) AS n FROM visits GROUP BY town ORDER BY n DESC LIMIT 10"
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path, monkeypatch):
+    """Visits, 9,000 of them, to 60 wards; the last is the largest; costs that are no numbers to this schema."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
+    rng = np.random.default_rng(0)
+    ward = np.where(rng.random(9000) < 0.2, 60, rng.integers(1, 61, 9000))
+    towns = rng.choice(
+        ["Aber", "Brig", *(f"hamlet {k}" for k in range(3000))], 9000, p=[0.3, 0.2, *[0.5 / 3000] * 3000]
+    )
+    lines = [f"{i // 6},{w},{i % 30},€ {i % 900},{t}" for i, (w, t) in enumerate(zip(ward, towns, strict=True))]
+    Path("visits.csv").write_text("patient,ward,days,cost,town\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    Path("visits.toml").write_text(SCHEMA)
+    with Ledger("budget.db") as ledger:
+        ledger.open("visits", epsilon=500.0, delta=1e-3, unit="patient")
+
+
+def run(*arguments, code=0):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(list(arguments))
+    assert stopped.value.code == code
+
+
+def ask(sql, *more, epsilon="40", code=0):
+    run("query", "visits.csv", "--schema", "visits.toml", "--sql", sql, "--epsilon", epsilon, *more, code=code)
+
+
+def table(printed):
+    """The lines of a printed table, as cells."""
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in printed.splitlines() if "│" in line]
+
+
+# --- the screen -------------------------------------------------------------------------------------------------------
+
+
+def test_a_long_answer_shows_its_largest_groups_and_how_many_more_there_are(capsys):
+    ask(BY_WARD, "--no-book")
+    printed = capsys.readouterr().out
+    rows = table(printed)
+    assert len(rows) == 20
+    assert rows[0][0] == "60"  # the largest ward, which is the last in the order of keys
+    counts = [int(row[1].replace(",", "")) for row in rows]
+    assert counts == sorted(counts, reverse=True)
+    assert "... and 40 more; shown are the largest by n." in printed
+    ask(BY_WARD, "--no-book", "--show", "0")
+    assert len(table(capsys.readouterr().out)) == 60
+
+
+def test_an_order_that_was_asked_for_is_kept(capsys):
+    ask(f"{BY_WARD} ORDER BY ward DESC", "--no-book", "--show", "3")
+    printed = capsys.readouterr().out
+    assert [row[0] for row in table(printed)] == ["60", "59", "58"]
+    assert "... and 57 more; shown are the first." in printed
+
+
+def test_every_number_has_its_interval_or_its_error(capsys):
+    ask("SELECT COUNT(*) AS n, AVG(days) AS stay, MEDIAN(days) AS middle FROM visits", "--no-book")
+    printed = capsys.readouterr().out
+    assert "95 % interval of n" in printed
+    ((n, interval, stay, _, _),) = table(printed)
+    low, high = (float(end.replace(",", "")) for end in interval.split(" to "))
+    assert low <= float(n.replace(",", "")) <= high
+    assert 13 < float(stay) < 16
+    assert "middle: rank off by at most" in printed
+    ask("SELECT COUNT(*) AS n FROM visits", "--no-book", "--no-errors")
+    assert "interval" not in capsys.readouterr().out.split("\n", 4)[1]
+
+
+def test_the_bias_of_the_cap_is_named_under_the_answer(capsys):
+    """Six visits each, of which four count: the largest error by far, and no interval has it."""
+    ask("SELECT COUNT(*) AS n FROM visits", "--no-book")
+    assert "counts at most 4 rows per 'patient': what is beyond is not counted" in capsys.readouterr().out
+
+
+def test_intervals_that_touch_the_bounds_are_a_warning(capsys):
+    """A column of "€ 12", which is no number to this schema: all of it is missing, and the mean is of nothing."""
+    ask("SELECT ward, AVG(cost) AS cost FROM visits GROUP BY ward", "--no-book")
+    assert "all intervals touch the bounds 0 to 1000: check the bounds" in capsys.readouterr().out
+    ask(BY_WARD, "--no-book")
+    assert "touch the bounds" not in capsys.readouterr().out
+
+
+def test_fewer_rows_than_asked_for_say_why(capsys):
+    ask(BY_TOWN, "--no-book", "--delta", "1e-6", epsilon="2")
+    printed = capsys.readouterr().out
+    assert [row[0] for row in table(printed)] == ["Aber", "Brig"]
+    assert "2 of the 10 rows asked for: values that the schema does not list are shown only" in printed
+    assert "rows, 95 of 100 are shown" in printed
+
+
+def test_a_chart_has_a_bar_for_each_group(capsys):
+    ask(BY_WARD, "--no-book", "--chart", "--show", "5")
+    lines = capsys.readouterr().out.splitlines()
+    bars = lines[lines.index("n:") + 1 :][:5]
+    lengths = [line.count("█") for line in bars]
+    assert bars[0].startswith("60")
+    assert lengths[0] == 40
+    assert lengths == sorted(lengths, reverse=True)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "json", "html"])
+def test_the_whole_answer_is_written(ending, capsys):
+    out = f"answers.{ending}"
+    ask(BY_WARD, "--no-book", "--out", out)
+    assert f"wrote {out}: 60 rows" in capsys.readouterr().out
+    if ending == "html":
+        text = Path(out).read_text(encoding="utf-8")
+        assert text.count("<tr>") == 61
+        assert "counts at most 4 rows" in text
+        return
+    if ending == "json":
+        frame = pl.DataFrame(json.loads(Path(out).read_text(encoding="utf-8"))["rows"])
+    else:
+        frame = {"csv": pl.read_csv, "parquet": pl.read_parquet}[ending](out)
+    assert frame["ward"].to_list() == list(range(1, 61))
+    assert frame.columns == ["ward", "n", "n_low", "n_high", "stay", "stay_low", "stay_high"]
+
+
+def test_a_form_that_is_not_known_is_refused(capsys):
+    ask("SELECT COUNT(*) AS n FROM visits", "--no-book", "--out", "n.xlsx", code=2)
+    assert "ends in .csv, .parquet, .json, .html" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_found_before_the_charge(capsys):
+    Path("there.csv").write_text("mine")
+    ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", "--out", "there.csv", code=2)
+    assert "it is there already" in capsys.readouterr().err
+    assert Path("there.csv").read_text() == "mine"
+    with Ledger("budget.db") as ledger:
+        assert ledger.book("visits").spent().epsilon == 0
+
+
+# --- paid for once ----------------------------------------------------------------------------------------------------
+
+
+def test_a_question_that_was_answered_is_not_paid_for_twice_by_accident(capsys):
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    ask(sql, "--ledger", "budget.db", "--json", epsilon="1")
+    first = json.loads(capsys.readouterr().out)["rows"]
+    ask(" SELECT  COUNT(*) AS n\nFROM visits; ", "--ledger", "budget.db", epsilon="2", code=2)
+    told = capsys.readouterr().err
+    assert "This was asked before, on" in told
+    assert "Nothing was charged" in told
+    (kept,) = Path("budget.db.answers").glob("*.json")
+    assert str(kept) in told
+    assert json.loads(kept.read_text())["rows"] == first
+    ask(sql, "--ledger", "budget.db", "--again", epsilon="1")
+    with Ledger("budget.db") as ledger:
+        assert len([entry for entry in ledger.book("visits").entries() if entry.kind == "charge"]) == 2
+    assert len(list(Path("budget.db.answers").glob("*.json"))) == 2
+
+
+def test_another_question_and_changed_data_are_not_repetitions():
+    ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")
+    ask("SELECT COUNT(*) AS m FROM visits", "--ledger", "budget.db", epsilon="1")
+    os.utime("visits.csv", ns=(1, 1))
+    ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")
+
+
+def test_nothing_is_kept_where_nobody_wants_it():
+    ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", "--no-keep", epsilon="1")
+    ask("SELECT COUNT(*) AS n FROM visits", "--no-book", epsilon="1")
+    assert not Path("budget.db.answers").exists()
+    ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")  # so it is not known, either
