@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 from fractions import Fraction
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import discreet as dp
 import searches.containers
 import searches.odd_records
 from discreet.mechanisms.mechanism import Mechanism
@@ -152,3 +154,18 @@ def test_a_record_that_decides_more_is_found(kind):
     case = Case("broken", kind, TOY.data, TOY.neighbour)
     with pytest.raises(Broken, match=r"with the record charged|differs by"):
         check_record(case, plant_record(case, "a word", random.Random(1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("Correct", ("model", ((None, math.nan, None, math.inf), [0, 1, 0, 1]))),  # charged, then a TypeError
+        ("Fit, tree", (np.dtype("float64"), [0, 1])),  # a raw TypeError
+    ],
+)
+def test_what_the_search_of_ten_thousand_found(name, data):
+    book = dp.Ledger("sqlite://").open("book", epsilon=100.0, delta=0.1)
+    operation = next(case for case in every_case() if case.name == name).make()
+    with pytest.raises(ValueError, match=r"must|but|2D array"):
+        book.release(operation, data)
+    assert len(book.entries()) == 1

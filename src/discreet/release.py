@@ -12,6 +12,8 @@ contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it 
 from __future__ import annotations
 
 import html
+import math
+import numbers
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -131,7 +133,8 @@ class Chargeable(Protocol):
         """Record the cost durably, or raise ``BudgetExceeded`` and change nothing.
 
         ``unit`` says whom the event protects; a book that keeps another raises ``UnitMismatch``. ``reproducible`` is
-        given, and true, only where the release is made with a seed, which a book records as not private.
+        given, and true, only where the release is made with a seed, which a book records as not private. One that has
+        ``records_asked``, true, is also given ``asked``, the (epsilon, delta) that the operation was asked for with.
         """
         ...
 
@@ -169,8 +172,10 @@ def pay(operation: Operation | Any, book: Chargeable | None, label: str = "", *,
             f'dp.Ledger({str(book)!r}).book("NAME"), and pass book=book.'
         )
     if book is not None:
-        seed = {"reproducible": True} if reproducible else {}
-        book.charge(operation.event, label=label or _label(operation), unit=operation.unit, **seed)
+        told: dict[str, Any] = {"reproducible": True} if reproducible else {}
+        if getattr(book, "records_asked", False) and (asked := _asked(operation)):
+            told["asked"] = asked
+        book.charge(operation.event, label=label or _label(operation), unit=operation.unit, **told)
 
 
 def charged(
@@ -242,6 +247,17 @@ def _callers() -> int:
     names = list(_frames())[1:]  # from the caller of this function outwards
     inside = next((place for place, name in enumerate(names) if name.partition(".")[0] != "discreet"), len(names) - 1)
     return inside + 1
+
+
+def _asked(operation: Any) -> tuple[float, float] | None:
+    """The operation's own epsilon and delta, or its ``asked``; a book records them, and trusts its account alone."""
+    own = getattr(operation, "epsilon", None), getattr(operation, "delta", None)
+    epsilon, delta = getattr(operation, "asked", None) or own
+    if not isinstance(epsilon, numbers.Real) or not 0 < epsilon < math.inf:
+        return None
+    if delta is not None and (not isinstance(delta, numbers.Real) or not 0 <= delta < 1):
+        return None
+    return float(epsilon), float(delta or 0)
 
 
 def _label(operation: Any) -> str:

@@ -6,7 +6,9 @@ import math
 import warnings
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
+from scipy.stats import binom
 
 import discreet as dp
 from discreet import events as ev
@@ -164,3 +166,68 @@ def test_the_worst_of_several_is_as_sharp_as_each_of_them():
     one = ev.OneOf(events=(laplace(38.0), gaussian(0.4257)))
     assert dp.epsilon(one, 1e-15) <= dp.epsilon(one + gaussian(80.0), 1e-15)
     assert dp.epsilon(one, 1e-15) == pytest.approx(dp.epsilon(gaussian(0.4257), 1e-15), rel=1e-6)
+
+
+# --- what is added lowers no bound
+
+
+def test_nothing_is_added_to_a_bound_that_is_zero():
+    """The contour moved outward, to 1e-13, from a point that was proved already."""
+    event = (
+        ev.PureDP(epsilon=1.5, adjacency="add-remove")
+        + ev.Gaussian(noise_multiplier=4.4)
+        + ev.Laplace(noise_multiplier=2.0)
+    )
+    assert dp.epsilon_bounds(event, 0.999) == (0.0, 0.0)
+
+
+def test_a_million_tiny_answers_beside_one_take_nothing_off_its_lower_bound():
+    """The offset of a lattice was chosen among multiples of 1e-5 of its step, a million times."""
+    one = ev.DiscreteLaplace(sensitivity=1, scale=0.53)
+    low, high = dp.epsilon_bounds(one, 1e-9)
+    beside = dp.epsilon_bounds(one + laplace(1e60) * 10**6, 1e-9)
+    assert low * (1 - 1e-7) <= beside[0] <= beside[1] <= high * (1 + 1e-7)
+
+
+def test_a_wide_interval_is_not_below_what_some_of_its_parts_prove():
+    """Two parts of three prove more than all of them do on a lattice that the third makes coarse."""
+    some = ev.Gaussian(noise_multiplier=0.76, adjacency="replace") + ev.Laplace(
+        noise_multiplier=1.6, adjacency="replace"
+    )
+    many = ev.RandomizedResponse(epsilon=0.64, categories=9, adjacency="replace") * 10**9
+    low, high = dp.epsilon_bounds(some + many, 0.1, adjacency="replace")
+    assert low >= dp.epsilon_bounds(some, 0.1, adjacency="replace")[0] * (1 - 1e-4)
+    assert high > 1e6 * low
+
+
+def test_losses_beyond_floats_are_left_to_the_curves():
+    """At a loss of 900 exp(-loss) is zero in floats: the plain sum was reported, ln 0.4 above the truth."""
+    event = ev.DiscreteLaplace(sensitivity=3, scale=1 / 300)
+    truth = 900 + math.log(0.4)
+    assert truth <= dp.epsilon(event, 0.6) < truth + 0.01
+    assert truth <= dp.epsilon_bounds(event, 0.6)[1] < truth + 0.01
+
+
+def test_lower_bounds_compose_the_options_of_a_parallel_part_once(monkeypatch):
+    """Each of dozens of lower laws composed them again: four seconds for one bound."""
+    from discreet.accounting import composite
+
+    calls = []
+    monkeypatch.setattr(composite, "compose", lambda parts, real=composite.compose: calls.append(1) or real(parts))
+    options = (ev.Exponential(epsilon=0.06), ev.Exponential(epsilon=0.78), ev.Gaussian(noise_multiplier=1.7))
+    dp.epsilon_bounds(ev.Parallel(events=options), 1e-60, adjacency="replace")
+    assert 0 < len(calls) < 40
+
+
+def test_the_optimal_account_lists_only_sums_that_have_a_probability():
+    """A million binary answers have some forty thousand sums above exp(-700); one question took half a second."""
+    from discreet.accounting.optimal import _binary_losses
+
+    losses, masses, unlisted = _binary_losses([0.5], [10**6])
+    assert len(losses) < 40_000
+    assert 0 < unlisted < 1e-300
+    assert masses.sum() == pytest.approx(1, abs=1e-9)
+    few, sums = dp.epsilon(ev.PureDP(epsilon=0.01) * 5000, 1e-6, accountant="optimal"), np.arange(5001)
+    law = binom.pmf(sums, 5000, 1 / (1 + math.exp(-0.01)))
+    loss = (2 * sums - 5000) * 0.01
+    assert float(law @ np.maximum(0, -np.expm1(np.minimum(few - loss, 0)))) == pytest.approx(1e-6, rel=1e-6)

@@ -30,7 +30,7 @@ from tests.ledger.tampering import change, dump, restore, unguarded
 
 LIMITS = st.sampled_from([0.5, 1.0, 3.0])
 DELTAS = st.sampled_from([0.0, 1e-6, 1e-6, 1e-2])
-FILTERS = st.sampled_from(["mixed", "mixed", "gaussian", "renyi", "basic"])
+FILTERS = st.sampled_from(["asked", "asked", "mixed", "gaussian", "renyi", "basic"])
 EVENTS = st.sampled_from(
     [
         *(events.PureDP(epsilon=step / GRID) for step in (0, 1, 1, 2, 4)),
@@ -154,8 +154,11 @@ class LedgerMachine(RuleBasedStateMachine):
         told = (event, count, rows or 1)
         surely = kind == "charge" and delta is None and rows is not None and self.surely_fits(book.name, told)
         before = self.ledgers[0].head()
+        asked = {"asked": (0.5, (1e-8, 1e-7, 0.5)[index % 3])} if kind == "charge" and index % 4 else {}
         try:
-            made: Any = getattr(book, kind)(event * count, label=f"charge {len(self.labels)}", delta=delta, unit=unit)
+            made: Any = getattr(book, kind)(
+                event * count, label=f"charge {len(self.labels)}", delta=delta, unit=unit, **asked
+            )
         except BudgetExceeded:
             assert not surely, "what fits by the plain sum is admitted"
             assert self.ledgers[0].head() == before

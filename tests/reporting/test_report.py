@@ -63,7 +63,7 @@ def test_the_json_report_carries_what_the_filter_proves(book: Book) -> None:
     facts = json.loads(dp.report(book).json())
     assert facts["spent"]["epsilon"] == book.spent().epsilon
     assert facts["ledger"]["head"] == book.ledger.head()
-    assert facts["limit"] == {"epsilon": 3.0, "delta": 1e-6, "filter": "mixed"}
+    assert facts["limit"] == {"epsilon": 3.0, "delta": 1e-6, "filter": "asked"}
     assert facts["adjacency"] == "add-remove"
     assert len(facts["entries"]) == 12
     at_delta = next(point["epsilon"] for point in facts["curve"] if point["delta"] == 1e-6)

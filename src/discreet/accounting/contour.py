@@ -286,6 +286,8 @@ class Line:
 
     def outward(self, epsilon: float, delta: float, side: int) -> float:
         """The nearest point below (side -1) or above (+1) epsilon that the bounds prove to be on that side."""
+        if side > 0 and epsilon == 0 and self.delta(0.0)[1] <= delta:
+            return 0.0
         move = 1e-13 * (1 + epsilon)
         for _ in range(80):
             point = epsilon + side * move

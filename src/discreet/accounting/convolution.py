@@ -208,6 +208,14 @@ class Window:
         losses = self.whole.step * (first + np.arange(size)) - self.whole.offset
         return losses, masses, float(2 * (error.sum() + noise * np.abs(total).sum()) / size)
 
+    @cached_property
+    def _decay(self) -> tuple[Array, Array]:
+        """exp(-c·k·step), and the same times 1 - exp(-k·step), as far as delta looks."""
+        count = min(len(self.law[0]), int(60 / (self.c * self.whole.step)) + 2)
+        distance = self.whole.step * np.arange(count)
+        decay = np.exp(-self.c * distance)
+        return decay, decay * -np.expm1(-distance)
+
     def _wrong(self, epsilon: float) -> float:
         """What wrap-around, rounding and the cut at 60/c may have done, in units of tilted mass at epsilon."""
         per_step = -math.expm1(-self.c * self.whole.step)
@@ -217,9 +225,14 @@ class Window:
     def delta(self, epsilon: float) -> Interval:
         """Bounds on delta(epsilon)."""
         losses, masses, _ = self.law
-        start, stop = np.searchsorted(losses, [epsilon, epsilon + 60 / self.c], side="right")
-        gap = losses[start:stop] - epsilon
-        value = float(masses[start:stop] @ (np.exp(-self.c * gap) * -np.expm1(-gap)))
+        start, stop = (int(i) for i in np.searchsorted(losses, [epsilon, epsilon + 60 / self.c], side="right"))
+        value = 0.0
+        if start < stop:
+            # exp(-c·gap)·(1 - exp(-gap)), gap = first + k·step, from what does not depend on first: nothing cancels
+            first, (decay, loss) = float(losses[start]) - epsilon, self._decay
+            inside, count = masses[start:stop], stop - start
+            kept = -math.expm1(-first) * float(inside @ decay[:count]) + math.exp(-first) * float(inside @ loss[:count])
+            value = math.exp(-self.c * first) * kept
         size = math.exp(min(self._k - self.c * (epsilon + self.whole.offset), 700.0))
         wrong, infinity = self._wrong(epsilon), self.whole.infinity
         return (

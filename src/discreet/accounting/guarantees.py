@@ -49,15 +49,18 @@ ACCOUNTANTS: Mapping[str, Callable[[Resolved], Account]] = MappingProxyType(
 """The views, tightest first."""
 
 
+_LARGEST_LOSS = 600.0  # beyond, exp(-loss) times a small probability is not held by floats
+
+
 class Tightest:
     """The numerical account where every leaf has a pair, else the best of the others; never worse than pure sums."""
 
-    def __init__(self, resolved: Resolved) -> None:
+    def __init__(self, resolved: Resolved, numerical: PLD | None = None) -> None:
         self._pure = check_bound(pure_sum(resolved))
         self._resolved = resolved
-        self._numerical: PLD | None = None
+        self._numerical = numerical
         try:
-            self._numerical = PLD(resolved)
+            self._numerical = numerical or PLD(resolved)
         except (UnsupportedEvent, NotCertified) as reason:
             if not self._others:
                 raise UnsupportedEvent(f"No accountant can price this event: {reason}") from None
@@ -91,6 +94,10 @@ class Tightest:
                 continue
         return accounts
 
+    def is_beyond_floats(self, epsilon: float) -> bool:
+        """Whether the numerical account gives no more than the sum because exp(-loss) is no float: curves may."""
+        return epsilon >= self._pure > _LARGEST_LOSS
+
     def epsilon(self, delta: float) -> float:
         """The smallest bound there is."""
         if delta <= 0:
@@ -100,7 +107,7 @@ class Tightest:
                 best = min(self._numerical.epsilon(delta), self._pure)
             except NotCertified:
                 best = math.inf
-            views = self._beside if best < math.inf else self._others
+            views = self._beside if best < math.inf and not self.is_beyond_floats(best) else self._others
             return min([check_bound(best), *(check_bound(view.epsilon(delta)) for view in views)])
         return min([self._pure, *(check_bound(view.epsilon(delta)) for view in self._others)])
 
@@ -202,8 +209,8 @@ def epsilon_bounds(
     if delta == 0:
         return min(account.attained_loss(), pure), pure
     low, high = account.epsilon_bounds(delta)
-    tightest = Tightest(resolved)
-    if high == math.inf or tightest._beside:
+    tightest = Tightest(resolved, account)  # which keeps the compositions it has made
+    if high == math.inf or tightest._beside or tightest.is_beyond_floats(high):
         high = min(high, tightest.epsilon(delta))
     return min(low, pure, high), min(high, pure)
 

@@ -180,7 +180,7 @@ def lower(pair: Pair, step: float, tail: float) -> Lattice:
 
 def _cheapest_offset(deficit: Array, p: Array, step: float) -> float:
     """The common lowering that, with whole steps for the cells it does not cover, loses least on average."""
-    candidates = step * np.append(0.0, np.geomspace(1e-5, 0.5, 24))
+    candidates = step * np.concatenate([[0.0], np.geomspace(1e-11, 1e-6, 6), np.geomspace(1e-5, 0.5, 24)])
     some = slice(None, None, max(1, len(p) >> 15))  # any choice is valid, only less sharp
     deficit, p = deficit[some], p[some] / max(float(p[some].sum()), 1e-300)
     costs = [s + step * float(p @ np.minimum(np.ceil(np.maximum(deficit - s, 0.0) / step), 1e6)) for s in candidates]

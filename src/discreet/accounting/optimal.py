@@ -29,6 +29,7 @@ from discreet.errors import UnsupportedEvent
 __all__ = ["Optimal"]
 
 _MAX_COMBINATIONS = 4_000_000
+_TAIL = 700.0  # sums of probability below exp(-700) are not listed, and counted as lost
 _UP = 1 + 1e-10
 
 
@@ -64,35 +65,40 @@ class Optimal:
             return math.inf
         share, _ = division
         epsilons = [leaf_epsilon(leaf, share) for leaf in self._leaves]
-        if not all(times(e, leaf.count) < math.inf for e, leaf in zip(epsilons, self._leaves, strict=True)):
-            return math.inf
-        if delta <= 0:
-            return sum(times(e, leaf.count) for e, leaf in zip(epsilons, self._leaves, strict=True))
+        plain = sum(times(e, leaf.count) for e, leaf in zip(epsilons, self._leaves, strict=True))
+        if plain == math.inf or delta <= 0:
+            return plain
         deltas = [own_delta(leaf) or (0.0 if pure_of(leaf) < math.inf else share) for leaf in self._leaves]
-        losses, masses = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
+        losses, masses, unlisted = _binary_losses(epsilons, [leaf.count for leaf in self._leaves])
         log_kept = sum(
             leaf.count * math.log1p(-d) if d < 1 else -math.inf for d, leaf in zip(deltas, self._leaves, strict=True)
         )
-        kept, lost = math.exp(log_kept), -math.expm1(log_kept)  # not 1 - kept, which small deltas would round away
+        kept = math.exp(log_kept)
+        lost = -math.expm1(log_kept) + unlisted  # not 1 - kept, which small deltas would round away
 
         def delta_of(epsilon: float) -> float:
             above = losses > epsilon
             finite = float(masses[above] @ -np.expm1(epsilon - losses[above]))
             return min(1.0, (lost + kept * finite) * _UP)
 
-        return solve_epsilon(delta_of, delta)
+        return min(plain, solve_epsilon(delta_of, delta))
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
         return smallest_delta(self.epsilon, epsilon)
 
 
-def _binary_losses(epsilons: list[float], counts: list[int]) -> tuple[Array, Array]:
-    """All sums of ±epsilon with their probabilities under P."""
-    losses, masses = np.zeros(1), np.ones(1)
+def _binary_losses(epsilons: list[float], counts: list[int]) -> tuple[Array, Array, float]:
+    """The sums of ±epsilon, their probabilities under P, and a bound on the probability of those that are not listed.
+
+    Of k answers, those farther than s from their mean number have probability 2·exp(-2s²/k) at most (Hoeffding 1963).
+    """
+    losses, masses, unlisted = np.zeros(1), np.ones(1), 0.0
     for epsilon, count in zip(epsilons, counts, strict=True):
-        wins = np.arange(count + 1)
-        chance = binom.pmf(wins, count, 1 / (1 + math.exp(-epsilon)))
+        truth = 1 / (1 + math.exp(-epsilon))
+        mean, reach = truth * count, math.sqrt(_TAIL * count / 2)
+        wins = np.arange(max(0, math.floor(mean - reach)), min(count, math.ceil(mean + reach)) + 1)
+        unlisted += 2 * math.exp(-_TAIL) if len(wins) <= count else 0.0
         losses = np.add.outer(losses, (2 * wins - count) * epsilon).ravel()
-        masses = np.multiply.outer(masses, chance).ravel()
-    return losses, masses
+        masses = np.multiply.outer(masses, binom.pmf(wins, count, truth)).ravel()
+    return losses, masses, unlisted

@@ -8,7 +8,7 @@ transform; the grid engine serves everything that has tails.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -30,7 +30,7 @@ from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
 from discreet.accounting.parts import Resolved, each_leaf
 from discreet.accounting.replaced import ReplaceSampledGaussian
 from discreet.accounting.sampling import Reversed, Sampled
-from discreet.accounting.sums import hopeless
+from discreet.accounting.sums import hopeless, pure_sum
 from discreet.accounting.transforms import Transform
 from discreet.errors import NotCertified
 
@@ -39,6 +39,8 @@ __all__ = ["PLD"]
 T = TypeVar("T")
 Engine: TypeAlias = Contour | LossGrid
 Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
+
+TIGHT = 1e-4  # relative width up to which an interval is left as one composition gives it
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,23 @@ class PLD:
         most = max((len(pair.attainable) for pair in pairs if not pair.raised), default=0)
         return [self._engines(partial(_below, k)) for k in range(most)]
 
+    @cached_property
+    def _forward(self) -> list[tuple[Pair, int]]:
+        return list(pairs_of(self.resolved.parts, forward=True))
+
+    @cached_property
+    def _backward(self) -> list[tuple[Pair, int]]:
+        return list(pairs_of(self.resolved.parts, forward=False))
+
+    def _pairs(self) -> Iterator[list[tuple[Pair, int]]]:
+        """The pairs of each direction, made once: costly where they are compositions, and lower bounds ask often."""
+        yield self._forward
+        yield self._backward
+
     def _engines(self, change: Callable[[Pair], Pair]) -> list[Engines]:
         result = []
-        for forward in (True, False):
-            changed = ((change(pair), count) for pair, count in pairs_of(self.resolved.parts, forward=forward))
+        for direction in self._pairs():
+            changed = ((change(pair), count) for pair, count in direction)
             pairs = tuple((pair, count) for pair, count in changed if pair is not NOTHING)
             if not pairs:
                 continue
@@ -117,21 +132,35 @@ class PLD:
             return _gaussian_epsilons(exact[0], delta)
         if delta < FLOOR:
             return 0.0, self._at_zero()
-        low, high = self._bounds(
+        low, high = self._composed(delta)
+        if low < high * (1 - TIGHT):
+            low = min(max([low, *self._lows_of_some(delta, low)]), high)
+        return low, high
+
+    def _composed(self, delta: float) -> Interval:
+        """The bounds from one composition of everything."""
+        return self._bounds(
             lambda e: e.epsilon_bounds(delta),
             lambda e: e.epsilon_upper(delta),
             lambda e, high: e.epsilon_lower(delta, high),
         )
-        return (low if low > high / 2 else max(low, self._largest_part(delta))), high
 
-    def _largest_part(self, delta: float) -> float:
-        """A lower bound for the whole from a part of it: showing only that part hides the rest."""
-        parts, lows = self.resolved.parts, [0.0]
-        gaussians = tuple(part for part in parts if gaussian_mu((part,)) is not None)  # exact, all together
-        for some in {gaussians, *((part,) for part in parts)} - {parts, ()}:
+    def _lows_of_some(self, delta: float, least: float) -> Iterator[float]:
+        """Lower bounds for the whole from some of its parts, which may be above ``least``: showing only those hides the
+        rest.
+
+        Each part alone, all Gaussians, and what is left as the parts that are repeated most, which make a lattice
+        coarse for all others, are left out one after the other.
+        """
+        parts = sorted(self.resolved.parts, key=lambda part: part.count)
+        gaussians = tuple(part for part in parts if gaussian_mu((part,)) is not None)
+        some = {gaussians, *((part,) for part in parts), *(tuple(parts[:k]) for k in range(1, len(parts)))}
+        for chosen in some - {(), tuple(parts)}:
+            if pure_sum(Resolved(chosen)) <= least:
+                continue
             with suppress(NotCertified):
-                lows.append(PLD(Resolved(some)).epsilon_bounds(delta)[0])
-        return max(lows)
+                account = PLD(Resolved(chosen))
+                yield (account._composed(delta) if account._exact() is None else account.epsilon_bounds(delta))[0]
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on the smallest delta for an epsilon of at least zero."""

@@ -128,6 +128,11 @@ class Recorded:
         self._book = book
         self.head: dict[str, str] | None = None
 
+    @property
+    def records_asked(self) -> bool:
+        """As the book does."""
+        return self._book is not None
+
     def charge(self, event: Any, label: str = "", **told: Any) -> Any:
         """Charge the book."""
         if self._book is None:

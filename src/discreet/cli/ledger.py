@@ -77,7 +77,10 @@ def open_book(
             min=1, help="The most rows of one unit: charges for one row are restated for so many.", show_default=False
         ),
     ] = None,
-    filter: Annotated[str, typer.Option(help="mixed, gaussian, renyi or basic: how delta is divided.")] = "mixed",
+    filter: Annotated[
+        str | None,
+        typer.Option(help="asked (usual), mixed, gaussian, renyi or basic: how delta is divided.", show_default=False),
+    ] = None,
     max_epsilon: Annotated[
         float | None, typer.Option(help="A ceiling for raises of epsilon, promised now.", show_default=False)
     ] = None,
@@ -262,7 +265,7 @@ def _refuse_own(asked: dict[str, object], holder: Book) -> None:
     """Refuse what a sub-book cannot have of its own, rather than forget it;
     what the book above has may be said again.
     """
-    usual = {"adjacency": "add-remove", "unit": ONE_RECORD, "filter": "mixed"}
+    usual = {"adjacency": "add-remove", "unit": ONE_RECORD}
     for name, value in asked.items():
         inherited = None if name.startswith("max_") else getattr(holder.terms, name)
         if value not in (usual.get(name), inherited):

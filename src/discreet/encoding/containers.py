@@ -96,8 +96,12 @@ def as_list(source: Any) -> Any:
     typed = any(hasattr(source, name) for name in ("__array__", "__array_interface__", "tocsr"))
     if typed or isinstance(source, (list, tuple, str, bytes, bytearray, memoryview, type, Mapping, Set)):
         return source
-    read = hasattr(source, "__iter__") or hasattr(source, "__getitem__")
-    return list(source) if hasattr(source, "__len__") and read else source
+    if not hasattr(source, "__len__"):
+        return source
+    try:
+        return list(source)
+    except TypeError:  # it has a length, and no entries that could be listed: NumPy's dtypes
+        return source
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

@@ -219,7 +219,7 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
     if isinstance(column, (Dates, Times)):
         return _moment(engine, name, dtype, whole_days=isinstance(column, Dates))
     if kind == "integer":
-        return engine.quote(name)
+        return engine.quoted(name)
     spelled = isinstance(dtype, _TEXTUAL)
     if kind == "text":
         return engine.text(name, spelled=spelled, mended=mended)
@@ -229,7 +229,7 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:
     """A date or a time, in seconds since 1970."""
     if isinstance(dtype, nw.Float64):
-        found = engine.quote(name)
+        found = engine.quoted(name)
     else:
         zone = "zoned" if getattr(dtype, "time_zone", None) else "time"
         kind = "date" if isinstance(dtype, nw.Date) else "text" if isinstance(dtype, _TEXTUAL) else zone

@@ -158,6 +158,11 @@ class EstimatorFit:
         return self.estimator._plan(self.n_features).event  # type: ignore[no-any-return]
 
     @property
+    def asked(self) -> tuple[float | None, float | None]:
+        """Epsilon and delta it is asked for with."""
+        return getattr(self.estimator, "epsilon", None), getattr(self.estimator, "delta", None)
+
+    @property
     def unit(self) -> str:
         """Whom each row is all of, on the caller's word."""
         return unit_name(self.estimator.unit)

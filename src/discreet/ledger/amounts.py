@@ -64,7 +64,9 @@ class Amounts:
     ``delta``
         Probability with which charged events may fail outright (the delta of approximate DP).
     ``pure``
-        Sum of pure epsilons.
+        Sum of epsilons: of pure events, and of others as they were quoted.
+    ``quoted``
+        Sum of the deltas at which events that are not pure have the epsilons in ``pure``.
     ``mu2``
         Sum of squared Gaussian-DP parameters, in units of 1e-15.
     ``renyi``
@@ -75,6 +77,7 @@ class Amounts:
     planned_delta: Number = Fraction(0)
     delta: Number = Fraction(0)
     pure: Number = Fraction(0)
+    quoted: Number = Fraction(0)
     mu2: Number = 0
     renyi: tuple[Number, ...] = (0,) * len(ORDERS)
 
@@ -105,6 +108,7 @@ class Amounts:
             planned_delta=_plus(self.planned_delta, other.planned_delta),
             delta=_plus(self.delta, other.delta),
             pure=_plus(self.pure, other.pure),
+            quoted=_plus(self.quoted, other.quoted),
             mu2=self.mu2 + other.mu2,
             renyi=tuple(map(operator.add, self.renyi, other.renyi)),
         )
@@ -117,6 +121,7 @@ class Amounts:
             planned_delta=self.planned_delta * count,
             delta=self.delta * count,
             pure=self.pure * count,
+            quoted=self.quoted * count,
             mu2=self.mu2 * count,
             renyi=tuple(value * count for value in self.renyi),
         )
@@ -135,13 +140,16 @@ class Amounts:
             planned_delta=merge(self.planned_delta, other.planned_delta),
             delta=merge(self.delta, other.delta),
             pure=merge(self.pure, other.pure),
+            quoted=merge(self.quoted, other.quoted),
             mu2=merge(self.mu2, other.mu2),
             renyi=tuple(map(merge, self.renyi, other.renyi)),
         )
 
     def to_json(self) -> str:
-        """Canonical JSON: fractions and integers as text, infinity as ``inf``."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        """Canonical JSON: fractions and integers as text, infinity as ``inf``; without ``quoted`` where there is none,
+        as entries from before there were quotes.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "quoted" or self.quoted}
         values["renyi"] = " ".join(map(str, self.renyi))
         return json.dumps({name: str(value) for name, value in values.items()}, sort_keys=True, separators=(",", ":"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.adjacency import Adjacency
@@ -14,12 +15,13 @@ from discreet.ledger.admission import charge_path, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.filters import largest_quote
 from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import BookNode
-from discreet.ledger.units import Charged, charged_unit
+from discreet.ledger.units import Charged, charged_unit, checked_asked
 from discreet.release import ONE_RECORD, Operation, Release, charged
 
 if TYPE_CHECKING:
@@ -41,15 +43,20 @@ class _Asked(NamedTuple):
     label: str
     kind: str
     delta: float | None
-    unit: Charged  # and whether the release has a seed
+    unit: Charged  # and whether the release has a seed, and what it was asked for with
 
-    def price(self, adjacency: Adjacency) -> Amounts:
-        """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have."""
-        return groups.price(self.event, adjacency, self.delta, self.unit.rows)
+    def price(self, terms: Terms) -> Amounts:
+        """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have. What
+        was asked for with a delta is quoted there, or at as much as the book quotes at."""
+        asked = self.unit.asked[1] if self.unit.asked and self.kind == "charge" and self.delta is None else 0.0
+        quote = min(asked, largest_quote(terms.limit))
+        return groups.price(self.event, terms.adjacency, self.delta, self.unit.rows, quote)
 
 
 class Book:
     """A budget in a ledger, from ``Ledger.open``; it satisfies the ``Book`` protocol of ``discreet.release``."""
+
+    records_asked = True  # ``charge`` takes ``asked``
 
     def __init__(self, ledger: Ledger, name: str, terms: Terms) -> None:
         self.ledger = ledger
@@ -69,6 +76,7 @@ class Book:
         unit: str = ONE_RECORD,
         delta: float | None = None,
         reproducible: bool = False,
+        asked: tuple[float, float] | None = None,
     ) -> Entry:
         """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
 
@@ -77,9 +85,11 @@ class Book:
         how many rows a unit has. With ``delta``, the whole event is priced by the tight account at that part of the
         book's delta, instead of leaf by leaf. The first charge of a fresh book, if no filter admits it, is taken as a
         plan: it was fixed before any answer was seen. ``reproducible`` says that the release is made with a seed: it
-        costs the same, and the history and the report say that it is not private.
+        costs the same, and the history and the report say that it is not private. ``asked`` is the (epsilon, delta)
+        that the release was asked for with: the book then counts it at no more than that, if the delta is a small part
+        of its own.
         """
-        return self._charge(event, label, "charge", unit, delta, reproducible)
+        return self._charge(event, label, "charge", unit, delta, reproducible, asked)
 
     def release(self, operation: Operation, data: Any = None, *, label: str = "", rng: Any = None) -> Release[Any]:
         """Charge what the operation states, then let it read the data: the one path, ``discreet.release.charged``.
@@ -120,13 +130,24 @@ class Book:
         """
         return Reservation(self._charge(event, label, "reserve", unit, delta, reproducible), event, unit, reproducible)
 
-    def _charge(self, event: Event, label: str, kind: str, unit: str, delta: float | None, reproducible: bool) -> Entry:
+    def _charge(
+        self,
+        event: Event,
+        label: str,
+        kind: str,
+        unit: str,
+        delta: float | None,
+        reproducible: bool,
+        asked_for: tuple[float, float] | None = None,
+    ) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
         self._refuse_partition()
         if not is_whole_text(label):
             raise ValueError(f"label is a {type(label).__name__}, but must be text, of whole characters.")
         charged = charged_unit(self.name, self.terms, unit, label, bool(reproducible))
+        if asked_for is not None:
+            charged = replace(charged, asked=checked_asked(asked_for))
         asked = _Asked(event, label, kind, delta, charged)
         price = None if kind == "plan" else self._quick(asked)
         while True:
@@ -138,7 +159,7 @@ class Book:
     def _quick(self, asked: _Asked) -> Amounts | None:
         """The usual price, which needs no look at the book; a book that does not admit it is looked at."""
         try:
-            return asked.price(self.terms.adjacency)
+            return asked.price(self.terms)
         except UnsupportedEvent:
             return None
 
@@ -150,7 +171,7 @@ class Book:
         if asked.kind == "plan" and (price := next(plans, None)):
             return price
         try:
-            price = asked.price(self.terms.adjacency)
+            price = asked.price(self.terms)
         except UnsupportedEvent as reason:
             if fallback := next(plans, None):
                 return fallback
@@ -249,6 +270,13 @@ class Book:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
         with self.ledger._read(tree.lineage(self.name)) as (connection, _):
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
+
+    def additions(self) -> dict[int, float]:
+        """By how much each charge, of this book or of one inside it, raised what this book has spent, by its number."""
+        added, before = {}, 0.0
+        for entry, reading in self.snapshot(newest=1, points=10**9).readings:
+            added[entry.seq], before = max(0.0, reading.epsilon - before), reading.epsilon
+        return added
 
     # --- books inside ----------------------------------------------------------------------------------------------
 

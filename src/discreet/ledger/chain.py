@@ -102,6 +102,12 @@ class Entry:
         return unit is not None and unit.reproducible is True
 
     @property
+    def asked(self) -> tuple[float, float] | None:
+        """The (epsilon, delta) that a release was asked for with; none where nobody said, and for other entries."""
+        unit = self.unit
+        return unit.asked if unit is not None else None
+
+    @property
     def increment(self) -> tuple[float, float]:
         """What a raise adds to the limit: epsilon and delta."""
         raised = json.loads(self.terms)

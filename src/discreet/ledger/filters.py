@@ -23,6 +23,17 @@ optimum of that line is the zCDP filter (Whitehouse et al. 2023).
 
 **Pure** (Rogers, Roth, Ullman and Vadhan 2016). L_t never exceeds the sum of the ε's: the sum is a reading, with δ = 0.
 
+**Asked** (basic composition, Dwork and Roth 2014, Theorem 3.16; with parameters chosen on the way, Rogers et al. 2016).
+Event i as a whole is (ε_i, δ_i)-DP by the tight account, at the δ_i it was asked for with; both are chosen from the
+past. With l_i the log-ratio of its answer given the past, and a_i = min(1, e^{ε_i − l_i}), E_P[1 − a_i | past] ≤ δ_i.
+Since Π a_i ≤ e^{Σ(ε_i − l_i)} and 1 − Π a_i ≤ Σ(1 − a_i), at every stopping time N with Σδ_i ≤ δ_a
+
+.. math:: E_P\big[(1-e^{\sum\varepsilon_i-L_N})_+\big] \le E_P\Big[\sum_{i\le N}(1-a_i)\Big]
+   \le E_P\Big[\sum_{i\le N}\delta_i\Big] \le \delta_a .
+
+So Σε_i is a reading while Σδ_i ≤ δ_a; pure events have δ_i = 0, approximate ones their own. (A run that is charged at
+once and answers step by step, between other answers, is simulated from one draw of randomised response: Lyu 2022.)
+
 **Gaussian** (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). Each answer of a μ_t-GDP event can be
 simulated from a Brownian motion with drift, watched for a further time μ_t². Watching it to the fixed time μ² instead
 can only tell more, so a process with Σμ_t² ≤ μ² is μ-GDP. A threshold, not an odometer: while it holds the reading is
@@ -36,11 +47,15 @@ Let N_j ≤ N be the last time filter j was within its threshold, and J one with
 
 The first step needs only that the transcripts at N and at N_J are the same; the last is filter j alone, stopped at its
 own N_j. So the δ's add up to the book's, and the pure filter, with none, is free. The same line with readings in place
-of ε proves the smallest reading as an odometer.
+of ε proves the smallest reading as an odometer. Without a division the minimum is false: who stops at once where the
+first answer exceeds one reading, and goes on to the end of the other reading's δ elsewhere, has spent both δ's.
 
 **Approximate events.** An (ε,δ)-DP answer is a simulation from randomised response that fails outright with
 probability δ (Kairouz, Oh and Viswanath 2015), alike under P and Q; short of failure it is ε-DP. The chance that any
-charged event fails is at most the sum of their δ's, which is kept within its own share (Whitehouse et al. 2023).
+charged event fails is at most the sum of their δ's, which is kept within its own share (Whitehouse et al. 2023). Each
+term of the sum over j may be bounded for an extended transcript that shows failures, because the positive part of a sum
+is at most the sum of positive parts: the pure, Gaussian and Rényi terms share one chance of failure, and the asked term
+needs none, because its events are (ε_i, δ_i)-DP with their failures.
 
 **Plans.** What is declared before any adaptive charge is fixed in advance, so the tight numerical account holds for it.
 It takes (ε_p, δ_p) off the book, and the filters above are set up for the rest: basic composition of the two, for
@@ -58,16 +73,34 @@ from typing import NamedTuple
 from discreet.accounting.gaussian import gaussian_noise_multiplier
 from discreet.ledger.amounts import ORDERS, UNIT, Amounts, Number, exact
 
-__all__ = ["POLICIES", "Limit", "Proved", "Reading", "admits", "exact_total", "overdraws_delta", "reading"]
+__all__ = [
+    "POLICIES",
+    "USUAL",
+    "Limit",
+    "Proved",
+    "Reading",
+    "admits",
+    "exact_total",
+    "largest_quote",
+    "overdraws_delta",
+    "reading",
+]  # fmt: skip
 
 # How the delta of a book is divided, by the name under which it is recorded. A division is never changed, because
 # thresholds must have been fixed before the first answer; a better one gets a new name.
 POLICIES: dict[str, dict[str, Fraction]] = {
+    "asked": {
+        "asked": Fraction(1, 2),
+        "gaussian": Fraction(1, 4),
+        "renyi": Fraction(3, 20),
+        "approximate": Fraction(1, 10),
+    },
     "mixed": {"gaussian": Fraction(1, 2), "renyi": Fraction(2, 5), "approximate": Fraction(1, 10)},
     "gaussian": {"gaussian": Fraction(1), "renyi": Fraction(0), "approximate": Fraction(0)},
     "renyi": {"gaussian": Fraction(0), "renyi": Fraction(1), "approximate": Fraction(0)},
     "basic": {"gaussian": Fraction(0), "renyi": Fraction(0), "approximate": Fraction(1)},
 }
+USUAL = "asked"  # of books that are opened without a word about it; those from before it have "mixed"
 
 _LARGEST = 10**6  # thresholds for more than this are those for this: lower, and within floats
 _SLACK = 1e-12  # covers the rounding of the few float operations below; always added on the costly side
@@ -79,7 +112,7 @@ class Limit:
 
     epsilon: Number
     delta: Number
-    policy: str = "mixed"
+    policy: str = USUAL
     centre: Number = 0  # the delta for which the orders are weighed; zero means the delta itself
 
     def less(self, spent: Amounts) -> Limit:
@@ -120,6 +153,7 @@ class _Terms:
     """Everything about a limit that charging compares with, computed once."""
 
     approximate: Number
+    asked: Number
     mu2: int
     offsets: tuple[float, ...]  # reading at order j = divergence + offsets[j]
     renyi: tuple[int, ...]
@@ -132,6 +166,7 @@ def _terms(limit: Limit) -> _Terms:
     offsets = _offsets(epsilon, delta * float(share["renyi"]), float(limit.centre or limit.delta))
     return _Terms(
         approximate=limit.delta * share["approximate"],
+        asked=limit.delta * share.get("asked", Fraction(0)),
         mu2=math.floor(_mu_within(epsilon, delta * float(share["gaussian"])) ** 2 * (1 - _SLACK) * UNIT),
         offsets=offsets,
         renyi=tuple(_threshold(epsilon, offset) for offset in offsets),
@@ -176,7 +211,20 @@ def admits(limit: Limit, spent: Amounts) -> bool:
     if spent.delta > terms.approximate:
         return False
     renyi = any(used <= most for used, most in zip(spent.renyi, terms.renyi, strict=True))
-    return spent.pure <= left.epsilon or spent.mu2 <= terms.mu2 or renyi
+    return (_sums_up(spent, terms) and spent.pure <= left.epsilon) or spent.mu2 <= terms.mu2 or renyi
+
+
+def _sums_up(spent: Amounts, terms: _Terms) -> bool:
+    """Whether the plain sum is a theorem: all events pure, or all deltas at which they were quoted within their share.
+
+    What may fail outright is counted there as well: a sum does not know which of its terms were approximate.
+    """
+    return not spent.quoted or spent.quoted + spent.delta <= terms.asked
+
+
+def largest_quote(limit: Limit) -> float:
+    """The largest delta at which a release is quoted: all of the share, beyond which no sum stands."""
+    return float(limit.delta * POLICIES[limit.policy].get("asked", Fraction(0)))
 
 
 def overdraws_delta(limit: Limit, spent: Amounts) -> bool:
@@ -214,7 +262,10 @@ def exact_total(limit: Limit, spent: Amounts, delta: Number | None = None) -> Pr
 
 def _options(left: Limit, spent: Amounts, terms: _Terms) -> list[Proved]:
     """What each filter proves by itself. One within its threshold proves the limit, whatever its reading rounds to."""
-    options = [Proved(spent.pure, "pure sum", _ratio(spent.pure, left.epsilon))]
+    options = []
+    if _sums_up(spent, terms):
+        proof = "sum of what was asked" if spent.quoted else "pure sum"
+        options.append(Proved(spent.pure, proof, _ratio(spent.pure, left.epsilon)))
     for j, order in enumerate(ORDERS):
         epsilon: Number = _reading(spent.renyi[j], terms.offsets[j])
         if spent.renyi[j] <= terms.renyi[j] and epsilon > left.epsilon:

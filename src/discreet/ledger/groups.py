@@ -47,8 +47,13 @@ _UP = 1 + 1e-12  # covers the rounding of parameters that were multiplied or div
 
 
 @lru_cache(maxsize=4096)
-def price(event: Event, adjacency: Adjacency, delta: float | None = None, rows: int = 1) -> Amounts:
-    """What charging ``event`` adds to a book whose unit has at most ``rows`` of the records it protects."""
+def price(event: Event, adjacency: Adjacency, delta: float | None = None, rows: int = 1, quote: float = 0.0) -> Amounts:
+    """What charging ``event`` adds to a book whose unit has at most ``rows`` of the records it protects.
+
+    ``delta``: the whole is priced there; ``quote``: the whole is priced there for the plain sum, leaves for the rest.
+    """
+    if quote:
+        return pricing.quoted(price(event, adjacency, delta, rows), event, adjacency, quote, rows)
     if rows == 1:
         return pricing.price(event, adjacency, delta)
     pricing.refuse_nonprivate(event)

@@ -17,6 +17,7 @@ from discreet.ledger import chain, tree
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
+from discreet.ledger.filters import USUAL
 from discreet.ledger.integrity import IntegrityCheck, Verified
 from discreet.ledger.snapshot import Overview, overview
 from discreet.ledger.store import Store
@@ -89,7 +90,7 @@ class Ledger:
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
         unit: str = ONE_RECORD,
         rows_per_unit: int | None = None,
-        filter: str = "mixed",
+        filter: str | None = None,
         max_epsilon: float | None = None,
         max_delta: float | None = None,
     ) -> Book:
@@ -98,9 +99,10 @@ class Ledger:
 
         ``unit`` names whom the book protects: charges that protect somebody else are refused. With ``rows_per_unit``,
         the most rows that one of them has, charges that protect one record are restated for that many rows. ``filter``
-        says how delta is divided: ``mixed`` suits most, ``gaussian``, ``renyi`` or ``basic`` (for approximate DP) give
-        all of it to one theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises: it, and not the limit
-        of the day, is then what was promised before the first answer.
+        says how delta is divided, once and for all: ``asked``, that of a new book, counts releases at what they were
+        asked for with where that is less; ``mixed`` keeps nothing for that; ``gaussian``, ``renyi`` or ``basic`` (for
+        approximate DP) give all of it to one theorem. ``max_epsilon`` and ``max_delta`` declare a ceiling for raises:
+        it, and not the limit of the day, is then what was promised before the first answer.
         """
         terms = Terms(
             epsilon=epsilon,
@@ -108,11 +110,11 @@ class Ledger:
             adjacency=Adjacency(adjacency),
             unit=unit,
             rows_per_unit=rows_per_unit,
-            filter=filter,
+            filter=USUAL if filter is None else filter,
             max_epsilon=max_epsilon,
             max_delta=max_delta,
         )
-        return self._open({check_name(name): terms})[0]
+        return self._open({check_name(name): terms}, any_filter=filter is None)[0]
 
     def book(self, name: str) -> Book:
         """A book that exists, by its name or path (``census/alice``)."""
@@ -178,8 +180,10 @@ class Ledger:
             yield writing
         self._integrity.note_commit(writing.entries)
 
-    def _open(self, wanted: dict[str, Terms], partition: str | None = None) -> list[Book]:
-        """Make the books that are missing, all in one transaction; those that exist must have these terms."""
+    def _open(self, wanted: dict[str, Terms], partition: str | None = None, *, any_filter: bool = False) -> list[Book]:
+        """Make the books that are missing, all in one transaction; those that exist must have these terms, whatever
+        their filter is where ``any_filter`` says so.
+        """
         with self._read(wanted) as (_, seen):  # the common case needs no lock, and works on a read-only file
             found = dict(seen.nodes)
         if set(found) != set(wanted):
@@ -190,6 +194,9 @@ class Ledger:
                 for name, terms in wanted.items():
                     if name not in found:
                         writing.open(name, terms)
+        if any_filter:
+            kept = {name: found[name].terms.filter for name in wanted if name in found}
+            wanted = {name: replace(terms, filter=kept.get(name, terms.filter)) for name, terms in wanted.items()}
         for name, terms in wanted.items():
             if name in found and found[name].terms != terms:
                 raise LedgerError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 
@@ -24,7 +25,7 @@ from discreet.errors import BudgetExceeded, NotCertified, UnsupportedEvent
 from discreet.events import Event
 from discreet.ledger.amounts import NOTHING, ORDERS, Amounts, Number, exact, units
 
-__all__ = ["approximate", "planned_price", "price", "refuse_nonprivate", "summed_price"]
+__all__ = ["approximate", "planned_price", "price", "quoted", "refuse_nonprivate", "summed_price"]
 
 _SLACK = 1e-12
 _LISTED = 10**6
@@ -51,6 +52,19 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amo
             "book's delta, and the tight account prices the event as a whole."
         )
     return total
+
+
+def quoted(price: Amounts, event: Event, adjacency: Adjacency, delta: float, rows: int = 1) -> Amounts:
+    """The price with the tight account's epsilon of the whole event at ``delta`` as its part of the plain sum; a price
+    that is finite there already, and one for which no account has an epsilon, stay as they are.
+    """
+    if price.pure < math.inf or not delta:
+        return price
+    try:
+        epsilon = accounting.epsilon(event, delta=delta, adjacency=adjacency, group_size=rows)
+    except (UnsupportedEvent, NotCertified):
+        return price
+    return replace(price, pure=exact(epsilon), quoted=exact(delta)) if epsilon < math.inf else price
 
 
 def planned_price(event: Event, adjacency: Adjacency, delta: Fraction) -> Amounts | None:

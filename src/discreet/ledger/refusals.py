@@ -31,7 +31,7 @@ _DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 def refusal(path: list[BookNode], price: Amounts, label: str, rows: int = 1) -> str:
     """What the analyst is told of a charge that the books on the way up do not admit."""
-    if (price.pure == math.inf or price.delta) and (without := pure_only(path, label)):
+    if (price.pure == math.inf or price.delta or price.quoted) and (without := pure_only(path, label)):
         return without
     moved = zip(path, tree.advance(path, price), strict=True)
     before, node = next((before, after) for before, after in moved if not after.within)

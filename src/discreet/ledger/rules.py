@@ -20,20 +20,21 @@ from discreet.ledger.errors import ChainBroken, LedgerError
 
 __all__ = ["BEFORE", "CURRENT", "check_price"]
 
-CURRENT = "1"  # written into every entry; a change of prices needs another name, and a way to judge this one
+CURRENT = "2"  # written into every entry; a change of prices needs another name, and a way to judge this one
+UNQUOTED = "1"  # the same prices, none of them with a quote
 BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
 
 _ROUNDING = Fraction(1, 10**9)
 _UNITS = 16  # of 1e-15, for what numerics give near zero
 # The least room of each number: none for sums of parameters, which a book may keep smaller than any fixed room.
-_LEAST = (Fraction(_UNITS, 10**15), Fraction(0), Fraction(0), Fraction(0), *(Fraction(_UNITS),) * (1 + len(ORDERS)))
+_LEAST = (Fraction(_UNITS, 10**15), *(Fraction(0),) * 4, *(Fraction(_UNITS),) * (1 + len(ORDERS)))
 
 
 @lru_cache(maxsize=4096)  # a history is mostly the same few events
 def check_price(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
     """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or
     ``LedgerError`` where this version cannot judge."""
-    if rules not in (CURRENT, BEFORE):
+    if rules not in (CURRENT, UNQUOTED, BEFORE):
         raise LedgerError(
             f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
             "judged. Upgrade discreet."
@@ -42,19 +43,22 @@ def check_price(event: str, price: str, adjacency: Adjacency, rules: str, rows: 
     pricing.refuse_nonprivate(cost)
     if min(_numbers(recorded)) < 0:
         raise ChainBroken("has a price below zero, but there are no refunds.")
+    if recorded.quoted and rules != CURRENT:
+        raise ChainBroken("has a quote, but there were none when it was written.")
     if not any(_agrees(recorded, expected, rules) for expected in _prices(cost, recorded, adjacency, rows)):
         raise ChainBroken("has a price that does not follow from its event.")
     return recorded
 
 
 def _prices(event: Event, recorded: Amounts, adjacency: Adjacency, rows: int) -> Iterator[Amounts | None]:
-    """What the event may cost: as a plan, leaf by leaf, or as a whole at the part of delta that the price names."""
+    """What the event may cost: as a plan, leaf by leaf and perhaps quoted, or as a whole at the part of delta that the
+    price names."""
     if recorded.planned:
         yield groups.planned_price(event, adjacency, Fraction(recorded.planned_delta), rows)
         yield groups.summed_price(event, adjacency, rows)
         return
     try:
-        yield groups.price(event, adjacency, None, rows)
+        yield groups.price(event, adjacency, None, rows, float(recorded.quoted))
     except UnsupportedEvent:
         yield None
     if recorded.delta:
@@ -77,4 +81,4 @@ def _close(recorded: Number, expected: Number, least: Fraction, *, more: bool) -
 
 def _numbers(amounts: Amounts) -> tuple[Number, ...]:
     planned = (amounts.planned_epsilon, amounts.planned_delta)
-    return (*planned, amounts.delta, amounts.pure, amounts.mu2, *amounts.renyi)
+    return (*planned, amounts.delta, amounts.pure, amounts.quoted, amounts.mu2, *amounts.renyi)

@@ -44,7 +44,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.ledger.amounts import NOTHING, Amounts, Number, exact
-from discreet.ledger.filters import Limit, Proved, Reading, exact_total, reading
+from discreet.ledger.filters import USUAL, Limit, Proved, Reading, exact_total, reading
 from discreet.ledger.terms import Terms
 
 __all__ = ["Stage"]
@@ -56,7 +56,7 @@ class Stage:
 
     epsilon: Number
     delta: Number
-    filter: str = "mixed"
+    filter: str = USUAL
     before_epsilon: Number = Fraction(0)
     before_delta: Number = Fraction(0)
     amounts: Amounts = NOTHING

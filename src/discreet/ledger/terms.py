@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, number, positive, probability, whole
 from discreet.ledger.amounts import Number, exact
-from discreet.ledger.filters import POLICIES, Limit
+from discreet.ledger.filters import POLICIES, USUAL, Limit
 from discreet.release import ONE_RECORD, unit_name
 
 __all__ = ["Terms", "check_name"]
@@ -36,7 +36,7 @@ class Terms:
     delta: float
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     unit: str = ONE_RECORD
-    filter: str = "mixed"
+    filter: str = USUAL
     kind: str = "book"
     rows_per_unit: int | None = None
     max_epsilon: float | None = None

@@ -8,14 +8,14 @@ unless the book declared how many rows a unit may have: then it is restated for 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
-from discreet.errors import UnitMismatch
+from discreet.errors import UnitMismatch, number, positive
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
-__all__ = ["Charged", "charged_unit", "suits"]
+__all__ = ["Charged", "charged_unit", "checked_asked", "suits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +25,29 @@ class Charged:
     ``by`` says on what it rests: ``"record"`` (a row, so that there is nothing to bound), ``"enforced"`` (the library
     bounded what a unit contributes), ``"said"`` (the user's word), ``"converted"`` (a row's cost, restated for ``rows``
     of them). ``reproducible`` says whether the release is made with a seed; none: a version wrote it that kept no word
-    of that.
+    of that. ``asked`` is the (epsilon, delta) that the release was asked for with, where it was; for reading only,
+    since prices follow from events.
     """
 
     unit: str
     by: str
     rows: int = 1
     reproducible: bool | None = None
+    asked: tuple[float, float] | None = None
 
     def to_json(self) -> str:
-        """Canonical JSON."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """Canonical JSON; without ``asked`` where nothing was."""
+        kept = {name: value for name, value in asdict(self).items() if name != "asked" or value is not None}
+        return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
     @lru_cache(maxsize=256)  # a history is mostly the same few units
     def from_json(text: str) -> Charged | None:
         """What a charge recorded; nothing for the charges of versions that kept no unit."""
-        return Charged(**json.loads(text)) if text else None
+        if not text:
+            return None
+        charged = Charged(**json.loads(text))
+        return charged if charged.asked is None else replace(charged, asked=checked_asked(charged.asked))
 
     def __str__(self) -> str:
         words = {
@@ -50,6 +56,14 @@ class Charged:
             "converted": f", up to {self.rows:,} a unit",
         }
         return self.unit + words.get(self.by, "")
+
+
+def checked_asked(asked: object) -> tuple[float, float]:
+    """The epsilon, above 0, and the delta, below 1, that a release was asked for with."""
+    if not isinstance(asked, (tuple, list)) or len(asked) != 2:
+        raise ValueError(f"asked is {asked!r}, but must be epsilon and delta.")
+    epsilon, delta = asked
+    return positive("asked epsilon", epsilon), number("asked delta", delta, low=0, high=1, open_high=True)
 
 
 def charged_unit(book: str, terms: Terms, unit: str, label: str, reproducible: bool = False) -> Charged:

@@ -148,6 +148,11 @@ class TableFit:
         return self.model.event
 
     @property
+    def asked(self) -> tuple[float | None, float | None]:
+        """Epsilon and delta it is asked for with."""
+        return self.model.epsilon, self.model.delta
+
+    @property
     def unit(self) -> str:
         """A row, or the schema's unit, of which one row counts."""
         return self.model.unit

@@ -35,7 +35,7 @@ class TopK(ScoreSelection[NDArray[np.int64]]):
     k: int
 
     def __post_init__(self) -> None:
-        store(self, k=whole("k", self.k, low=1))
+        store(self, k=whole("k", self.k, low=1, high=1 << 62))
         ScoreSelection.__post_init__(self)
 
     @property

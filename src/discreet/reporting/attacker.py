@@ -15,8 +15,9 @@ closing reveals nothing.
 *Claim.* M_e is (e_i, δ_i)-DP for every i at once.
 
 *Proof.* Fix i. The reading at δ_i is the least of a few options, each of which has its own share of δ_i (``filters``).
-While M_e is open, the reading at δ_i is at most e_i, hence some option is. An option that is a Rényi order or the pure
-sum is at most e_i up to a last time N_j, and E_P[(1 − e^{e_i − L})₊] at that time is at most its share; the option of
+While M_e is open, the reading at δ_i is at most e_i, hence some option is. An option that is a Rényi order, the pure
+sum or the sum of what was asked (an option while its deltas are within its share) is at most e_i up to a last time N_j,
+and E_P[(1 − e^{e_i − L})₊] at that time is at most its share; the option of
 the Gaussian filter is the number ε of the book while Σμ² is within the threshold of its share, and counts only if ε ≤
 e_i, when the same holds. M_e ends at a time N that is one of the N_j, because it never outlives all options at once;
 that the readings at *other* deltas may have closed it earlier only makes N a smaller stopping time, for which each

@@ -191,7 +191,8 @@ def _pairs(seen: Snapshot) -> tuple[list[tuple[float, float]], str]:
         rows = planned.unit.rows if planned.unit else 1
         guarantee = accounting.guarantee(event, adjacency=book.terms.adjacency, group_size=rows)
         return [(delta, guarantee.epsilon(delta)) for delta in deltas], "the tight account of the plan"
-    pure = book.amounts.pure if not (book.amounts.planned or book.amounts.delta) else math.inf
+    amounts = book.amounts
+    pure = math.inf if amounts.planned or amounts.delta or amounts.quoted else amounts.pure
     pairs = [(0.0, float(pure)), *((delta, book.reading_at(delta).epsilon) for delta in deltas)]
     # what is proved at a delta holds at every larger one
     best = np.minimum.accumulate([epsilon for _, epsilon in pairs])

@@ -51,6 +51,9 @@ _THEOREMS = {
     "Steinke (2020).",
     "approximate": "Approximate events: the chance that any fails outright is at most the sum of their deltas. "
     "Kairouz, Oh and Viswanath (2015); Whitehouse, Ramdas, Rogers and Wu (2023).",
+    "asked": "Sum of what was asked: each release is (epsilon, delta)-DP by itself; the epsilons add up, and so do the "
+    "deltas, which are kept within this part. Dwork and Roth (2014), Theorem 3.16; Rogers, Roth, Ullman and Vadhan "
+    "(2016).",
     "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the rules "
     "above are set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
@@ -59,6 +62,7 @@ _THEOREMS = {
 
 _RULES = {
     "pure sum": "plain addition",
+    "sum of what was asked": "plain addition of what was asked",
     "before the raise": "what had been spent before the raise",
     "plan": "the plan",
     "none": "no theorem",

@@ -61,7 +61,7 @@ class BoundedVarianceMean(Statistic):
         store(
             self,
             sd=in_range("sd", self.sd),
-            n=whole("n", self.n, low=1),
+            n=whole("n", self.n, low=1, high=1 << 62),
             clip=None if self.clip is None else in_range("clip", self.clip),
         )
         if self.dimension is None:

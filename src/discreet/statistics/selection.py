@@ -116,7 +116,7 @@ class TopK(_Choice):
     def __post_init__(self) -> None:
         self._check()
         parts = Partition.of(self.bins, self.categories)
-        store(self, k=whole("k", self.k, low=1), bins=parts.bins, categories=parts.categories)
+        store(self, k=whole("k", self.k, low=1, high=1 << 62), bins=parts.bins, categories=parts.categories)
         if self.k > len(parts):
             raise ValueError(f"k is {self.k}, but there are only {len(parts)} parts.")
         _ = self.event

@@ -99,7 +99,7 @@ class SmallDB(Mechanism[SyntheticCounts]):
         adjacency = Adjacency(self.adjacency)
         UnitQueries(self.workload)
         if self.n is not None:
-            whole("n", self.n, low=1)
+            whole("n", self.n, low=1, high=1 << 62)
         m, cells, queries = self.records, self.workload.size, self.workload.queries
         digits = _log10_multisets(cells, m)  # the number itself may be too long to be written
         most = min(MOST_CANDIDATES, _MOST_COUNTS // cells, _MOST_ANSWERS // queries)

@@ -171,6 +171,11 @@ class SynthesisFit:
         return self.plan.event
 
     @property
+    def asked(self) -> tuple[float | None, float | None]:
+        """Epsilon and delta it is asked for with."""
+        return self.plan.budget.epsilon, self.plan.budget.delta
+
+    @property
     def unit(self) -> str:
         """The declaration's unit, of which one row counts, or whom a row is all of, on the user's word."""
         name = self.plan.domain.declaration.unit

@@ -46,6 +46,9 @@ class TableOperation:
     after: Presentation | None = field(default=None, repr=False)
     levels: tuple[tuple[str, ...], ...] = ()  # the keys of each set of totals; none for the groups themselves
     errors: bool = False  # whether the answer has columns of its own for what noise does to it
+    asked: tuple[float | None, float | None] | None = field(
+        default=None, repr=False, compare=False
+    )  # epsilon and delta
 
     @classmethod
     def of(
@@ -87,7 +90,8 @@ class TableOperation:
             None if done else aggregate.mechanism(rows, next(shares), size)
             for aggregate, done in zip(kept, free, strict=True)
         )
-        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors)
+        asked = budget.epsilon, budget.delta
+        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors, asked)
 
     @cached_property
     def _measured(self) -> list[tuple[Aggregate, Any]]:

@@ -74,6 +74,7 @@ class Training(Generic[Model]):
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed
         self._unverified, self._debug = unverified, debug
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
+        self.asked = options.get("epsilon"), self._delta
         self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
         self.label = self.labelled("private training")
 

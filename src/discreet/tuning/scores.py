@@ -87,7 +87,8 @@ class Correct(Mechanism[int]):
         """Refuse what is publicly no model with rows and their targets."""
         _, records = _check_pair(data, "data", "a model, and the records that it is scored on")
         rows, targets = _check_pair(records, "records", "rows X and their targets y")
-        _check_sized(rows, "X")
+        for part in (rows, *rows) if isinstance(rows, tuple) else (rows,):  # a tuple holds tables side by side
+            _check_sized(part, "X")
         _check_sized(targets, "y")
 
     def draw(self, data: Any, rng: random.Rng) -> int:

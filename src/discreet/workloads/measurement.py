@@ -37,12 +37,11 @@ from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 from discreet.workloads.inference import Constraints, constrained_inference
 from discreet.workloads.matrices import Matrix, all_queries
-from discreet.workloads.strategy import Measured, Strategy, answers, check_histogram, counts
+from discreet.workloads.strategy import MOST_ROWS, Measured, Strategy, answers, check_histogram, counts
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Workload
 
 __all__ = ["Joint", "Measure", "Measurement", "infer", "measure"]
 
-_MOST_ROWS = 1 << 22
 _PRECISE = 1e-12  # relative to the right-hand side: far below any noise
 
 
@@ -87,9 +86,9 @@ class Measure(Mechanism[Measurement]):
     ) -> None:
         budget, relation = Budget(epsilon, delta, rho), Adjacency(adjacency)
         strategy = self.strategy.for_noise("gaussian" if budget.gaussian else "laplace")
-        if strategy.rows > _MOST_ROWS:
+        if strategy.rows > MOST_ROWS:
             raise ValueError(
-                f"{strategy.name} measures {strategy.rows:,} values, but at most {_MOST_ROWS:,} are allowed. "
+                f"{strategy.name} measures {strategy.rows:,} values, but at most {MOST_ROWS:,} are allowed. "
                 "Choose a smaller strategy: optimise(workload) finds one."
             )
         sensitivity = strategy.sensitivity(budget.norm, relation)

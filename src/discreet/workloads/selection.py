@@ -17,8 +17,9 @@ from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import optimal_matrix
 from discreet.workloads.p_identity import optimal_p_identity
 from discreet.workloads.products import Product, ProductStrategy
+from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.residuals import optimal_marginals, optimal_residuals
-from discreet.workloads.strategy import Strategy
+from discreet.workloads.strategy import MOST_ROWS, Strategy
 from discreet.workloads.trees import Hierarchy, Wavelet, tree_widths
 from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_of
 
@@ -26,6 +27,7 @@ __all__ = ["Noise", "fourier", "hierarchy", "identity", "optimise", "svd_bound",
 
 Noise = Literal["gaussian", "laplace"]
 _DENSE = 2048  # cells up to which the dense optimum is computed
+_MOST_CELLS = 1 << 30  # of a histogram that some memory holds
 _FREE = 1024  # cells up to which p-Identity is searched; beyond, weighted hierarchies are as good as it is slow
 _PLACES = 20
 
@@ -188,6 +190,9 @@ def optimise(workload: Workload, *, noise: Noise = "gaussian") -> Strategy:
     2.902
     """
     _norm(noise)
+    most = MOST_ROWS if isinstance(workload, (Prefix, AllRanges)) else _MOST_CELLS  # these measure as many values
+    if workload.size > most:
+        raise ValueError(f"The workload has more cells than the {most:,} for which a strategy is found: merge some.")
     return _optimise(workload, noise)
 
 

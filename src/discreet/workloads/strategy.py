@@ -35,9 +35,10 @@ from discreet.adjacency import Adjacency
 from discreet.mechanisms.values import check_numbers, numbers
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload, power_of
 
-__all__ = ["Measured", "Strategy", "answers", "check_histogram", "counts", "round_up"]
+__all__ = ["MOST_ROWS", "Measured", "Strategy", "answers", "check_histogram", "counts", "round_up"]
 
 _BITS = 30  # finer answers are rounded to multiples of 2^-30, so that counts below 2^23 stay exact doubles
+MOST_ROWS = 1 << 22  # values that are measured at once
 _LONGEST = 1 << 200  # of a count
 
 
